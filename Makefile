@@ -1,0 +1,53 @@
+# Every target sets itself up: only Python 3.11+, pip and make are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help install demo test test-all lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make install   create $(VENV) and install pointillist into it"
+	@echo "make demo      learn filters from the shipped photographs, write pictures to demo-output/"
+	@echo "make test      lint, types, layers and the quick tests (minutes)"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make bench     measure us beside SPORCO, write tables and plots to bench-output/"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: pyproject.toml | $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+install: $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(BIN)/pointillist demo --output demo-output
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: lint
+	$(BIN)/pytest
+
+test-all: lint
+	$(BIN)/pytest -m 'not gpu'
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks --output bench-output
+
+clean:
+	rm -rf $(VENV) build dist demo-output bench-output src/*.egg-info

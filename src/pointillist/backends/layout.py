@@ -1,0 +1,91 @@
+"""How filters and code positions are laid out in flat memory, so that one kernel serves every dimension.
+
+A filter is stored as runs of contiguous samples along the last axis: an 11×11 filter is 11 runs, an RGB one
+33, a 1-D one of 40 samples three runs of 16. Code positions are rows of a grid, each with its place in the
+padded signal. Two filter stores exist side by side: `runs` for one filter at a time and `blocks`, the
+transposed store that `correlate_block` wants.
+"""
+
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from pointillist.backends.vectors import FILTERS_A_BLOCK
+
+SPARE_SAMPLES = 32
+"""Samples that every padded signal has behind its end, for the padded lanes of its last run."""
+
+_WIDTHS = (4, 8, 16)
+
+
+class Layout(NamedTuple):
+    """Flat arrays that the kernels walk; see `make_layout`."""
+
+    run_lanes: tuple[int, ...]  # its length is the width of a run
+    block_lanes: tuple[int, ...]  # its length is the number of positions a correlation block serves
+    runs: np.ndarray  # (n_filters · n_runs · width,) samples, zero-padded
+    squares: np.ndarray  # the same, squared: dotted with weights they give curvatures
+    run_offsets: np.ndarray  # (n_runs,) where each run lies relative to a code's base
+    blocks: np.ndarray  # (n_blocks · n_taps · FILTERS_A_BLOCK,) samples, filters fastest
+    taps: np.ndarray  # (n_taps,) where each sample lies relative to a code's base
+    row_bases: np.ndarray  # (n_rows,) base of the first position of each grid row
+    row_length: int
+    n_filters: int
+
+
+def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, ...]) -> Layout:
+    """Lay out `filters` (n_filters, channels, *size) for codes on `grid` over a signal `(channels, *padded)`."""
+    n_filters, channels, *size = filters.shape
+    width = run_width(size[-1])
+    strides = _strides((channels, *padded))
+    leading = _offsets((channels, *size[:-1]), strides[:-1])
+    chunks = -(-size[-1] // width)
+    padded_rows = np.zeros((n_filters, len(leading), chunks * width), filters.dtype)
+    padded_rows[..., : size[-1]] = filters.reshape(n_filters, len(leading), size[-1])
+    runs = padded_rows.reshape(-1)
+    run_offsets = (leading[:, None] + width * np.arange(chunks)).reshape(-1)
+    taps = (leading[:, None] + np.arange(size[-1])).reshape(-1)
+    return Layout(
+        run_lanes=(0,) * width,
+        block_lanes=(0,) * _block_width(filters.dtype),
+        runs=runs,
+        squares=runs**2,
+        run_offsets=run_offsets,
+        blocks=_blocks(filters),
+        taps=taps,
+        row_bases=_offsets(grid[:-1], strides[1:-1]),
+        row_length=grid[-1],
+        n_filters=n_filters,
+    )
+
+
+def run_width(length: int) -> int:
+    """Width of the runs for rows of `length` samples: the fewest runs, then the least padding."""
+    return min(_WIDTHS, key=lambda width: (-(-length // width), width))
+
+
+def _block_width(dtype: np.dtype) -> int:
+    wide = llvm.get_host_cpu_features().get("avx512f", False)
+    registers = 64 if wide else 32
+    return registers // np.dtype(dtype).itemsize
+
+
+def _strides(shape: tuple[int, ...]) -> np.ndarray:
+    return np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1]
+
+
+def _offsets(shape: tuple[int, ...], strides: np.ndarray) -> np.ndarray:
+    """Flat offsets of all index tuples of `shape`, in raster order."""
+    offsets = np.zeros(1, np.int64)
+    for length, stride in zip(shape, strides, strict=True):
+        offsets = (offsets[:, None] + stride * np.arange(length, dtype=np.int64)).reshape(-1)
+    return offsets
+
+
+def _blocks(filters: np.ndarray) -> np.ndarray:
+    n_filters = len(filters)
+    n_blocks = -(-n_filters // FILTERS_A_BLOCK)
+    full = np.zeros((n_blocks * FILTERS_A_BLOCK, filters[0].size), filters.dtype)
+    full[:n_filters] = filters.reshape(n_filters, -1)
+    return np.ascontiguousarray(full.reshape(n_blocks, FILTERS_A_BLOCK, -1).transpose(0, 2, 1)).reshape(-1)

@@ -1,0 +1,124 @@
+"""Local contrast normalisation, the preprocessing under which filters are learned.
+
+Works on arrays of one, two or three spatial axes. Reading files is not done here.
+"""
+
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import correlate1d
+
+from pointillist.data.samples import to_float
+
+_WINDOW_LENGTH = 13
+_WINDOW_SIGMA = 3 * 1.591
+
+# Below this fraction of the image's range a local deviation is rounding error of a flat area, not contrast.
+_FLAT = 1e-6
+
+
+@overload
+def contrast_normalise(images: NDArray[np.generic], *, ndim: int = 2) -> NDArray[np.floating]: ...
+
+
+@overload
+def contrast_normalise(
+    images: Sequence[NDArray[np.generic]], *, ndim: int = 2
+) -> list[NDArray[np.floating]]: ...
+
+
+def contrast_normalise(
+    images: NDArray[np.generic] | Sequence[NDArray[np.generic]], *, ndim: int = 2
+) -> NDArray[np.floating] | list[NDArray[np.floating]]:
+    """Remove the local mean and divide by the local standard deviation.
+
+    A Gaussian window of 13 samples per axis (sigma 4.773 samples), mirrored at the borders without repeating
+    the edge sample, gives the local mean and deviation. The deviation is raised to at least its own median
+    over the image, which keeps flat areas from being amplified; where most of the image is flat, the median
+    is taken over the rest. Finally the mean of the result is subtracted.
+
+    Parameters
+    ----------
+    images : array (H, W), array (n, H, W), or list of arrays (H, W) of any sizes
+        uint8 and uint16 are scaled to [0, 1] first. The result does not depend on the scale.
+    ndim : int
+        Number of spatial axes: 1 for signals (T,), 2 for images, 3 for volumes (D, H, W); the shapes above
+        change accordingly.
+
+    Returns
+    -------
+    array of the same shape, or list of arrays
+        float32, or float64 where float64 came in; zero mean, and a spread of the order of one.
+
+    Raises
+    ------
+    ValueError
+        If an image is constant, empty, not finite, of an unsupported type or of the wrong number of axes.
+    """
+    if ndim < 1:
+        raise ValueError(f"ndim must be at least 1, got {ndim}")
+    if not isinstance(images, np.ndarray):
+        if len(images) == 0:
+            raise ValueError("images is an empty list: pass at least one image")
+        return [_normalise_one(np.asarray(image), ndim, f"images[{i}]") for i, image in enumerate(images)]
+    if images.ndim == ndim:
+        return _normalise_one(images, ndim, "images")
+    if images.ndim != ndim + 1:
+        raise ValueError(
+            f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}"
+        )
+    if images.shape[0] == 0:
+        raise ValueError(f"images is an empty stack of shape {images.shape}: pass at least one image")
+    return np.stack([_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)])
+
+
+def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> NDArray[np.floating]:
+    samples = to_float(image, name)
+    _check(samples, ndim, name)
+    # Centring and scaling leave the result unchanged; they protect the variance below from cancellation and
+    # overflow.
+    x = samples.astype(np.float64)
+    x -= x.mean()
+    x /= np.abs(x).max()
+
+    mean = _window_average(x)
+    variance = _window_average(x**2) - mean**2
+    deviation = np.sqrt(np.maximum(variance, 0))
+    result = (x - mean) / np.maximum(deviation, _typical(deviation))
+    result -= result.mean()
+    return result.astype(samples.dtype)
+
+
+def _check(samples: NDArray[np.floating], ndim: int, name: str) -> None:
+    if samples.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} axes, got shape {samples.shape}")
+    if samples.size == 0:
+        raise ValueError(f"{name} is empty, shape {samples.shape}")
+    if not np.isfinite(samples).all():
+        raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
+    rounding = 8 * np.finfo(samples.dtype).eps * np.abs(samples).max()
+    if np.ptp(samples) <= rounding:
+        raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")
+
+
+def _window_average(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    offsets = np.arange(_WINDOW_LENGTH) - _WINDOW_LENGTH // 2
+    weights = np.exp(-0.5 * (offsets / _WINDOW_SIGMA) ** 2)
+    weights /= weights.sum()
+    for axis in range(x.ndim):
+        x = correlate1d(x, weights, axis=axis, mode="mirror")
+    return x
+
+
+def _typical(deviation: NDArray[np.float64]) -> float:
+    # The plain median unless it is zero, which happens when most of the image is flat (a scan, a silhouette).
+    median = _lower_median(deviation)
+    return median if median > _FLAT else _lower_median(deviation[deviation > _FLAT])
+
+
+def _lower_median(values: NDArray[np.float64]) -> float:
+    # The published training arrays were made with the lower of the two middle values, not with their average.
+    middle = (values.size - 1) // 2
+    return float(np.partition(values, middle, axis=None)[middle])

@@ -1,0 +1,362 @@
+"""Everything the dictionary update needs from the codes: B = Zᵀx and C = ZᵀZ, sums over signals.
+
+`ToeplitzStatistics` uses that, when no filter is clipped, C depends on the shift of two codes only: K²(2h−1)(2w−1)
+numbers instead of (Khw)². Clipped and masked signals are *imputed* (x̃ = Dz + r on the padded grid), which majorises the
+weighted loss and touches it at the current filters. `DenseStatistics` is exact for any boundary and weights, for small
+problems and as the reference. Both hold sums, never averages: what is added is weighted by the caller.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Protocol
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pointillist.backends import convolution, statistics
+from pointillist.backends.layout import SPARE_SAMPLES, make_layout
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import Problem
+
+
+class Statistics(Protocol):
+    """Sums over signals from which the filters are updated."""
+
+    total: float
+
+    def add(
+        self,
+        problem: Problem,
+        i: int,
+        signal: NDArray,
+        indices: NDArray,
+        values: NDArray,
+        residual: NDArray,
+        weight: float,
+    ) -> None:
+        """Add signal i (channels, *space), coded with `problem.filters`, leaving `residual` = w (x − Dz)."""
+        ...
+
+    def product(self, filters: NDArray) -> BlockProduct:
+        """A view of C d that follows `filters` (n_filters, channels, *size) as its blocks change."""
+        ...
+
+    def linear(self) -> NDArray:
+        """B, of the filters' shape, float64."""
+        ...
+
+    def lipschitz(self) -> NDArray:
+        """For each filter an upper bound of the largest eigenvalue of its diagonal block of C."""
+        ...
+
+    def energies(self) -> NDArray:
+        """Σ z² for each filter."""
+        ...
+
+    def permute(self, order: NDArray) -> None:
+        """Follow filters that were reordered as ``filters[order]``."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray]:
+        """The sums as arrays, for storage; `restore` takes them back."""
+        ...
+
+    def restore(self, arrays: dict[str, NDArray]) -> None: ...
+
+
+class BlockProduct(Protocol):
+    """(C d)_k for one filter at a time."""
+
+    def block(self, k: int) -> NDArray: ...
+
+    def changed(self, k: int) -> None:
+        """Filter k of the array given to `Statistics.product` has new values."""
+        ...
+
+
+class ToeplitzStatistics:
+    """B and C in block-Toeplitz form, half of the pairs (C_kl(δ) = C_lk(−δ)), in float64.
+
+    Parameters
+    ----------
+    n_filters : int
+    channels : int
+    size : tuple of int
+        Spatial shape of the filters.
+    """
+
+    def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
+        self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
+        self.span = tuple(2 * s - 1 for s in size)
+        self.total = 0.0
+        n_pairs = n_filters * (n_filters + 1) // 2
+        self._linear = np.zeros((n_filters, channels, *self.size))
+        self._blocks = np.zeros(n_pairs * prod(self.span) + SPARE_SAMPLES)
+        self._energy = 0.0  # Σ weight · ½‖x̃‖²
+
+    @cached_property
+    def first(self) -> NDArray:
+        """Pair number of (k, k); pair (k, l ≥ k) is l − k further."""
+        k = np.arange(self.n_filters, dtype=np.int64)
+        return k * self.n_filters - k * (k - 1) // 2
+
+    @property
+    def pairs(self) -> NDArray:
+        """C as (n_pairs, *span), k ≤ l; entry δ + size − 1 belongs to shift δ."""
+        return self._blocks[:-SPARE_SAMPLES].reshape(-1, *self.span)
+
+    def add(
+        self,
+        problem: Problem,
+        i: int,
+        signal: NDArray,
+        indices: NDArray,
+        values: NDArray,
+        residual: NDArray,
+        weight: float,
+    ) -> None:
+        geometry, operator = problem.geometry, problem.operator
+        if geometry.boundary == "circular":
+            raise ValueError(
+                'statistics="toeplitz" cannot learn with boundary="circular"; use statistics="dense"'
+            )
+        weights = problem.weights_of(i)
+        largest = 1.0 if weights is None else max(float(np.max(weights)), 1.0)
+        # ½ largest ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
+        imputed = operator.synthesise_padded(indices, values)
+        imputed += geometry.spread((residual / largest).astype(imputed.dtype, copy=False))
+        weight = weight * largest
+        values = values.astype(np.float64)
+        flat = self._linear.reshape(-1)
+        convolution.accumulate_boxes(operator.layout, indices, weight * values, imputed, flat)
+        self._add_pairs(geometry, indices, values, weight)
+        self._energy += 0.5 * weight * float(np.sum(imputed.astype(np.float64) ** 2))
+        self.total += weight / largest
+
+    def _add_pairs(self, geometry: Geometry, indices: NDArray, values: NDArray, weight: float) -> None:
+        grid = np.array(geometry.grid)
+        filters, positions = np.divmod(indices, geometry.n_positions)
+        order = np.argsort(positions, kind="stable")
+        rows, columns = np.divmod(positions[order], grid[-1])
+        n_rows = prod(geometry.grid[:-1])
+        starts = np.searchsorted(rows, np.arange(n_rows + 1))
+        leading = [np.arange(g) for g in geometry.grid[:-1]]
+        coordinates = np.array(list(product(*leading)), np.int64).reshape(n_rows, -1)
+        offsets = [range(1 - s, s) for s in self.size[:-1]]
+        zero = (0,) * len(offsets)
+        half = np.array([o for o in product(*offsets) if o >= zero], np.int64).reshape(-1, len(offsets))
+        out = self._blocks[:-SPARE_SAMPLES].reshape(-1, prod(self.span))
+        statistics.add_pairs(
+            filters[order],
+            columns,
+            starts,
+            coordinates,
+            grid,
+            np.array(self.size),
+            half,
+            values[order],
+            weight,
+            out,
+        )
+
+    def product(self, filters: NDArray) -> BlockProduct:
+        return _ToeplitzProduct(self, filters)
+
+    def linear(self) -> NDArray:
+        return self._linear
+
+    def lipschitz(self) -> NDArray:
+        axes = tuple(range(1, len(self.span) + 1))
+        own = np.fft.ifftshift(self.pairs[self.first], axes=axes)
+        # The block is a principal part of the circulant matrix with these shifts, whose eigenvalues the FFT gives.
+        return np.fft.fftn(own, axes=axes).real.reshape(self.n_filters, -1).max(axis=1)
+
+    def energies(self) -> NDArray:
+        centre = tuple(s - 1 for s in self.size)
+        return self.pairs[(self.first, *centre)].copy()
+
+    def objective(self, filters: NDArray) -> float:
+        """The surrogate Σ ½‖x̃ − Zd‖² for these filters."""
+        follow = self.product(filters)
+        quadratic = sum(float(np.vdot(filters[k], follow.block(k))) for k in range(self.n_filters))
+        return self._energy + 0.5 * quadratic - float(np.vdot(filters, self._linear))
+
+    def permute(self, order: NDArray) -> None:
+        self._linear = self._linear[order]
+        pairs = self.pairs
+        moved = np.empty_like(pairs)
+        flip = tuple(slice(None, None, -1) for _ in self.span)
+        for k, old_k in enumerate(order):
+            later = np.asarray(order[k:])
+            straight = later >= old_k
+            low, high = np.minimum(old_k, later), np.maximum(old_k, later)
+            rows = pairs[self.first[low] + high - low]
+            rows[~straight] = rows[~straight][(slice(None), *flip)]
+            moved[self.first[k] : self.first[k] + len(later)] = rows
+        pairs[...] = moved
+
+    def arrays(self) -> dict[str, NDArray]:
+        return {
+            "linear": self._linear,
+            "pairs": self.pairs,
+            "sums": np.array([self.total, self._energy]),
+        }
+
+    def restore(self, arrays: dict[str, NDArray]) -> None:
+        self._linear[...] = arrays["linear"]
+        self.pairs[...] = arrays["pairs"]
+        self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+class _ToeplitzProduct:
+    """(C d)_k through correlations of C's blocks with the filters, plain (l < k) and mirrored (l ≥ k)."""
+
+    def __init__(self, sums: ToeplitzStatistics, filters: NDArray) -> None:
+        self._sums, self._filters = sums, filters
+        flat = filters.astype(np.float64).reshape(-1, 1, *sums.size)
+        self._mirror = (slice(None),) * 2 + tuple(slice(None, None, -1) for _ in sums.size)
+        self._plain = make_layout(flat, sums.size, sums.span)
+        self._flipped = make_layout(np.ascontiguousarray(flat[self._mirror]), sums.size, sums.span)
+
+    def block(self, k: int) -> NDArray:
+        sums = self._sums
+        shape = (sums.channels, *sums.size)
+        forward, backward = np.zeros(prod(shape)), np.zeros(prod(shape))
+        statistics.toeplitz_product(
+            self._plain, self._flipped, sums._blocks, prod(sums.span), k, sums.first, backward, forward
+        )
+        mirrored = backward.reshape(shape)[self._mirror[1:]]
+        return forward.reshape(shape) + mirrored
+
+    def changed(self, k: int) -> None:
+        sums = self._sums
+        fresh = self._filters[k].astype(np.float64).reshape(-1, 1, *sums.size)
+        span = slice(k * sums.channels, (k + 1) * sums.channels)
+        for layout, one in ((self._plain, fresh), (self._flipped, np.ascontiguousarray(fresh[self._mirror]))):
+            step = len(layout.run_offsets) * len(layout.run_lanes)
+            layout.runs.reshape(-1, step)[span] = make_layout(one, sums.size, sums.span).runs.reshape(
+                -1, step
+            )
+
+
+class DenseStatistics:
+    """B and C as they stand in the paper, (K·M)² for each channel; exact for any boundary and weights."""
+
+    def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
+        self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
+        self.total = 0.0
+        width = n_filters * prod(size)
+        self._linear = np.zeros((channels, width))
+        self._quadratic = np.zeros((channels, width, width))
+        self._energy = 0.0
+
+    def add(
+        self,
+        problem: Problem,
+        i: int,
+        signal: NDArray,
+        indices: NDArray,
+        values: NDArray,
+        residual: NDArray,
+        weight: float,
+    ) -> None:
+        weights = problem.weights_of(i)
+        codes = code_matrix(problem.geometry, self.n_filters, indices, values)
+        for c in range(self.channels):
+            x = signal[c].astype(np.float64).ravel()
+            w = np.ones(x.size) if weights is None else weights[c].astype(np.float64).ravel()
+            weighted = scipy.sparse.diags_array(w) @ codes
+            self._linear[c] += weight * (weighted.T @ x)
+            self._quadratic[c] += weight * (codes.T @ weighted).toarray()
+            self._energy += 0.5 * weight * float(np.sum(w * x**2))
+        self.total += weight
+
+    def product(self, filters: NDArray) -> BlockProduct:
+        return _DenseProduct(self._quadratic, filters)
+
+    def linear(self) -> NDArray:
+        return np.moveaxis(self._linear.reshape(self.channels, self.n_filters, *self.size), 0, 1)
+
+    def lipschitz(self) -> NDArray:
+        taps = prod(self.size)
+        tiles = self._quadratic.reshape(self.channels, self.n_filters, taps, self.n_filters, taps)
+        own = np.einsum("ckmkn->ckmn", tiles)
+        return np.linalg.eigvalsh(own)[..., -1].max(axis=0)
+
+    def energies(self) -> NDArray:
+        diagonal = np.einsum("cii->ci", self._quadratic).reshape(self.channels, self.n_filters, -1)
+        return diagonal.max(axis=(0, 2))
+
+    def objective(self, filters: NDArray) -> float:
+        """Σ ½ w (x − Zd)² for these filters."""
+        d = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
+        quadratic = np.einsum("ci,cij,cj->", d, self._quadratic, d)
+        return self._energy + 0.5 * float(quadratic) - float(np.vdot(d, self._linear))
+
+    def permute(self, order: NDArray) -> None:
+        taps = prod(self.size)
+        places = (np.asarray(order)[:, None] * taps + np.arange(taps)).ravel()
+        self._linear = self._linear[:, places]
+        self._quadratic = self._quadratic[:, places][:, :, places]
+
+    def arrays(self) -> dict[str, NDArray]:
+        return {
+            "linear": self._linear,
+            "quadratic": self._quadratic,
+            "sums": np.array([self.total, self._energy]),
+        }
+
+    def restore(self, arrays: dict[str, NDArray]) -> None:
+        self._linear[...] = arrays["linear"]
+        self._quadratic[...] = arrays["quadratic"]
+        self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+class _DenseProduct:
+    def __init__(self, quadratic: NDArray, filters: NDArray) -> None:
+        self._quadratic, self._filters = quadratic, filters
+
+    def block(self, k: int) -> NDArray:
+        n_filters, channels, *size = self._filters.shape
+        taps = prod(size)
+        rows = slice(k * taps, (k + 1) * taps)
+        d = np.moveaxis(self._filters.astype(np.float64), 1, 0).reshape(channels, -1)
+        return np.einsum("cmj,cj->cm", self._quadratic[:, rows], d).reshape(channels, *size)
+
+    def changed(self, k: int) -> None:
+        """Nothing is cached here."""
+
+
+def code_matrix(
+    geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray
+) -> scipy.sparse.csr_array:
+    """Z of one channel: (samples, n_filters · taps), so that the signal is Z d."""
+    taps = prod(geometry.filter)
+    filters, positions = np.divmod(indices, geometry.n_positions)
+    corner = np.stack(np.unravel_index(positions, geometry.grid))
+    inside = np.stack(np.unravel_index(np.arange(taps), geometry.filter))
+    place = corner[:, :, None] + inside[:, None, :] - np.array(geometry.offset)[:, None, None]
+    shape = np.array(geometry.signal)[:, None, None]
+    if geometry.boundary == "circular":
+        place = place % shape
+    kept = np.all((place >= 0) & (place < shape), axis=0)
+    rows = np.ravel_multi_index(tuple(np.where(kept, axis, 0) for axis in place), geometry.signal)
+    columns = filters[:, None] * taps + np.arange(taps)
+    entries = np.broadcast_to(values.astype(np.float64)[:, None], kept.shape)
+    return scipy.sparse.csr_array(
+        (entries[kept], (rows[kept], columns[kept])), shape=(prod(geometry.signal), n_filters * taps)
+    )
+
+
+def make_statistics(
+    kind: str, n_filters: int, channels: int, size: tuple[int, ...]
+) -> ToeplitzStatistics | DenseStatistics:
+    """The named kind of statistics, empty."""
+    kinds = {"toeplitz": ToeplitzStatistics, "dense": DenseStatistics}
+    if kind not in kinds:
+        raise ValueError(f'statistics must be "toeplitz" or "dense", got {kind!r}')
+    return kinds[kind](n_filters, channels, size)

@@ -1,0 +1,321 @@
+"""What batch and online learners share: parameters, the three lines of a step (encode, add, update), and the estimator's face."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.statistics import Statistics, make_statistics
+from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.operators import synthesise
+from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.model.sampling import check_sampling, generator, seed_from
+from pointillist.model.signals import Signals, as_signals, as_weights, check_finite
+from pointillist.solvers import make_solver
+from pointillist.solvers.base import Result, Solver, effective_jobs
+from pointillist.solvers.encoding import decode, encode, encode_signals
+
+log = logging.getLogger(__name__)
+
+Callback = Callable[[dict[str, Any]], bool | None]
+
+
+@dataclass
+class LearnerState:
+    """All that a learner carries from one step to the next."""
+
+    filters: NDArray  # (n_filters, channels, *size)
+    statistics: Statistics
+    constraints: FilterConstraints
+    seed: int
+    step: int = 0
+    n_seen: int = 0
+    seconds: float = 0.0
+    usage: NDArray = field(default_factory=lambda: np.zeros(0))
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Checked signals (channels, *space) with their weights."""
+
+    signals: list[NDArray]
+    weights: list[NDArray] | None
+
+    def __len__(self) -> int:
+        return len(self.signals)
+
+    def take(self, chosen: Sequence[int]) -> Batch:
+        weights = None if self.weights is None else [self.weights[i] for i in chosen]
+        return Batch([self.signals[i] for i in chosen], weights)
+
+
+class ConvolutionalLearner(TransformerMixin, BaseEstimator):
+    """Base of the learners; see `BatchCSC` and `OnlineCSC` for the parameters."""
+
+    _learning_settings: dict[str, dict[str, Any]] = {
+        # The paper's: ten ADMM iterations, whatever the gap.
+        "admm": {"max_iter": 10, "tol": 0.0},
+        "fft": {"max_iter": 10, "tol": 0.0},
+    }
+
+    n_filters: Any
+    filter_size: Any
+    penalty: Any
+    sampling: float
+    solver: str | Solver
+    boundary: str
+    channels: bool
+    init: str | ArrayLike
+    nonnegative: bool
+    nonnegative_filters: bool
+    zero_mean: bool
+    statistics: str
+    n_sweeps: int
+    replace_unused: bool
+    tol: float
+    learning_tol: float | None
+    callbacks: Sequence[Callback]
+    n_jobs: int | None
+    random_state: int | np.random.Generator | None
+
+    def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
+        """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array or list of arrays
+        weights : like X, optional
+            Zero marks samples that were not seen.
+
+        Returns
+        -------
+        SparseCodes
+        """
+        return self.encode(X, weights).codes
+
+    def encode(self, X: Signals, weights: Signals | None = None) -> Result:
+        """Like `transform`, with objective, duality gap, status and residuals."""
+        check_is_fitted(self, "filters_")
+        return encode(
+            X,
+            self.filters_,
+            self.penalty,
+            weights=weights,
+            boundary=self.boundary,
+            solver=self.solver,
+            tol=self.tol,
+            channels=self.channels,
+            nonnegative=self.nonnegative,
+            n_jobs=self.n_jobs,
+        )
+
+    def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
+        """Signals from codes: an array when they share a shape, a list otherwise."""
+        check_is_fitted(self, "filters_")
+        return decode(codes, self.filters_, boundary=self.boundary, channels=self.channels)
+
+    def score(self, X: Signals, y: Any = None, weights: Signals | None = None) -> float:
+        """Minus the mean objective per signal sample: higher is better.
+
+        It compares dictionaries for *one* penalty. It cannot choose the penalty, because the penalty is part of the
+        objective: the smallest one always scores best. Choose that by what the codes are for (restoration error on
+        held-out samples, sparsity).
+        """
+        result = self.encode(X, weights)
+        samples = sum(residual.size for residual in result.residuals)
+        return -float(np.sum(result.objective)) / samples
+
+    def _check_parameters(self) -> None:
+        if self.boundary not in BOUNDARIES:
+            raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
+        check_sampling(self.sampling)
+        if not isinstance(self.n_filters, (int, np.integer)) or self.n_filters < 1:
+            raise ValueError(f"n_filters must be a positive integer, got {self.n_filters!r}")
+        if self.n_sweeps < 1:
+            raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
+        if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
+            raise ValueError(f"penalty must be positive, got {self.penalty!r}")
+        effective_jobs(self.n_jobs)
+
+    def _batch(self, X: Signals, weights: Signals | None) -> Batch:
+        """Check signals and weights against the parameters."""
+        signals = as_signals(X, self._ndim(X), channels=self.channels, name="X")
+        seen = as_weights(weights, signals, channels=self.channels)
+        signals = check_finite(signals, seen, "X")
+        for i, signal in enumerate(signals):
+            if np.ptp(signal) == 0:
+                raise ValueError(f"X[{i}] is constant: there is nothing to learn from it; leave it out")
+        return Batch(signals, seen)
+
+    def _ndim(self, X: Signals) -> int:
+        """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
+        if isinstance(self.filter_size, tuple):
+            return len(self.filter_size)
+        if not hasattr(X, "__len__") or len(X) == 0:
+            raise ValueError("X is empty: give at least one signal")
+        return np.ndim(X[0]) - int(self.channels)
+
+    def _size(self, ndim: int) -> tuple[int, ...]:
+        size = self.filter_size
+        sizes = (size,) * ndim if isinstance(size, (int, np.integer)) else tuple(size)
+        if len(sizes) != ndim or any(not isinstance(s, (int, np.integer)) or s < 1 for s in sizes):
+            raise ValueError(f"filter_size must be a positive integer or {ndim} of them, got {size!r}")
+        return tuple(int(s) for s in sizes)
+
+    def _start(self, batch: Batch) -> LearnerState:
+        """A fresh state, with the first filters."""
+        self._check_parameters()
+        channels, ndim = batch.signals[0].shape[0], batch.signals[0].ndim - 1
+        size = self._size(ndim)
+        for signal in batch.signals:
+            Geometry(signal.shape[1:], size, channels, self.boundary)
+        constraints = FilterConstraints(self.zero_mean, self.nonnegative_filters)
+        seed = seed_from(self.random_state)
+        shape = (int(self.n_filters), channels, *size)
+        dtype = np.result_type(np.float32, *batch.signals)
+        filters = initial_filters(self.init, shape, constraints, batch.signals, generator(seed, 0), dtype)
+        sums = make_statistics(self.statistics, shape[0], channels, size)
+        return LearnerState(filters, sums, constraints, seed, usage=np.zeros(shape[0]))
+
+    def _solver(self) -> Solver:
+        settings = self._learning_settings.get(self.solver, {}) if isinstance(self.solver, str) else {}
+        if self.learning_tol is not None:
+            settings = {**settings, "tol": self.learning_tol}
+        return make_solver(self.solver, **settings)
+
+    def _learn(self, state: LearnerState, batch: Batch, image_weights: NDArray) -> dict[str, Any]:
+        """One step: encode the batch with the current filters, add its statistics, update the filters."""
+        begin = time.perf_counter()
+        if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
+            raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
+        state.step += 1
+        result = encode_signals(
+            batch.signals,
+            state.filters,
+            self.penalty,
+            weights=batch.weights,
+            sampling=float(self.sampling),
+            boundary=self.boundary,
+            solver=self._solver(),
+            nonnegative=self.nonnegative,
+            n_jobs=effective_jobs(self.n_jobs),
+            seed=state.seed,
+            step=state.step,
+        )
+        self._add(state, batch, result, image_weights)
+        state.n_seen += len(batch)
+        state.usage = state.usage + result.codes.usage()
+        state.filters = update_filters(
+            state.filters, state.statistics, state.constraints, n_sweeps=self.n_sweeps
+        )
+        unused = unused_filters(state.statistics) if self.replace_unused else np.empty(0, int)
+        if len(unused):
+            rng = generator(state.seed, state.step, 1)
+            state.filters = replace_filters(state.filters, unused, result.residuals, state.constraints, rng)
+        state.seconds += time.perf_counter() - begin
+        return {
+            "iteration": state.step,
+            "seconds": state.seconds,
+            "objective": float(np.sum(self._objectives(state, batch, result.codes))),
+            "nnz": result.codes.nnz,
+            "gap": float(np.mean(result.gap)),
+            "n_seen": state.n_seen,
+            "replaced": len(unused),
+        }
+
+    def _problem(self, filters: NDArray, batch: Batch, i: int) -> Problem:
+        geometry = Geometry(batch.signals[i].shape[1:], filters.shape[2:], filters.shape[1], self.boundary)
+        weights = None if batch.weights is None else batch.weights[i]
+        penalty = broadcast_penalty(self.penalty, len(filters), geometry)
+        return Problem(filters=filters, geometry=geometry, penalty=penalty, weights=weights)
+
+    def _add(self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray) -> None:
+        problems: dict[tuple[int, ...], Problem] = {}
+        for i, signal in enumerate(batch.signals):
+            if batch.weights is not None or signal.shape not in problems:
+                problems[signal.shape] = self._problem(state.filters, batch, i)
+            state.statistics.add(
+                problems[signal.shape],
+                0,
+                signal,
+                result.codes.indices[i],
+                result.codes.values[i],
+                result.residuals[i],
+                float(image_weights[i]),
+            )
+
+    def _objectives(self, state: LearnerState, batch: Batch, codes: SparseCodes) -> NDArray:
+        """Objective of each signal for given codes and the current filters, in float64."""
+        filters = state.filters.astype(np.float64)
+        shapes = [signal.shape[1:] for signal in batch.signals]
+        fits = synthesise(codes, filters, shapes, filters.shape[1], self.boundary)
+        objectives = np.empty(len(batch))
+        for i, (signal, fit) in enumerate(zip(batch.signals, fits, strict=True)):
+            squares = (signal - fit) ** 2
+            loss = 0.5 * float(np.sum(squares if batch.weights is None else batch.weights[i] * squares))
+            price = self._problem(filters, batch, i).penalty_at(codes.indices[i])
+            objectives[i] = loss + float(np.vdot(price, np.abs(codes.values[i])))
+        return objectives
+
+    def _record(self, state: LearnerState, info: dict[str, Any], validation: Batch | None) -> bool:
+        """Append to the history, with the clock stopped; true when a callback asks to stop."""
+        if validation is not None:
+            held_out = encode_signals(
+                validation.signals,
+                state.filters,
+                self.penalty,
+                weights=validation.weights,
+                sampling=1.0,
+                boundary=self.boundary,
+                solver=make_solver(self.solver, tol=self.tol),
+                nonnegative=self.nonnegative,
+                n_jobs=effective_jobs(self.n_jobs),
+                seed=state.seed,
+            )
+            info["validation_objective"] = float(np.sum(held_out.objective))
+        state.history.append(info)
+        log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
+        self._publish(state)
+        return any([bool(callback(dict(info))) for callback in self.callbacks])
+
+    def _publish(self, state: LearnerState) -> None:
+        """Set the fitted attributes, so that whatever interrupts learning leaves a usable model."""
+        self.filters_ = state.filters if self.channels else state.filters[:, 0]
+        self.history_ = state.history
+        self.n_iter_ = state.step
+        self.n_seen_ = state.n_seen
+        self.seed_ = state.seed
+        self.usage_ = state.usage
+
+    def _sort_by_use(self, state: LearnerState) -> None:
+        """Reorder the filters by how much the codes used them, the most used first."""
+        order = np.argsort(-state.usage, kind="stable")
+        state.filters = np.ascontiguousarray(state.filters[order])
+        state.usage = state.usage[order]
+        state.statistics.permute(order)
+        self._publish(state)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "filters_")
+
+    @property
+    def n_parameters_(self) -> int:
+        """Number of learned samples in all filters."""
+        check_is_fitted(self, "filters_")
+        return prod(self.filters_.shape)
+
+    def fit(self, X: Signals, y: Any = None, **_: Any) -> Self:
+        raise TypeError("use BatchCSC or OnlineCSC")

@@ -1,0 +1,164 @@
+"""SBCSC: learning from all signals at every iteration (the paper's Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pointillist.dictionary.statistics import make_statistics
+from pointillist.learners.base import Callback, ConvolutionalLearner, LearnerState
+from pointillist.model.signals import Signals
+from pointillist.solvers.base import Solver
+
+
+class BatchCSC(ConvolutionalLearner):
+    """Learn filters from a set of signals, all of them at every iteration.
+
+    Parameters
+    ----------
+    n_filters : int
+        Number of filters, K.
+    filter_size : int or tuple of int
+        Filter shape; an integer serves every axis.
+    penalty : float or array
+        λ, the price of a code.
+    sampling : float in (0, 1]
+        p, the fraction of codes solved for in an iteration. 0.1-0.2 learns as well as 1 in a fraction of the time.
+    solver : str or solver object
+        How codes are solved for.
+    boundary : {"same", "valid", "full", "circular"}
+    channels : bool
+        Whether the axis after the first holds channels.
+    max_iter : int
+        Iterations over all signals.
+    min_change : float
+        Stop when the objective changes by less than this fraction twice in a row; 0 never does.
+    init : {"random", "patches"} or array
+        First filters.
+    nonnegative, nonnegative_filters : bool
+        Restrict codes, or filters, to be ≥ 0.
+    zero_mean : bool
+        Restrict filters to zero mean.
+    statistics : {"toeplitz", "dense"}
+        The small exact form with imputation at borders and gaps, or the full matrix.
+    n_sweeps : int
+        Passes over the filters in each update.
+    replace_unused : bool
+        Replace filters that no code uses by badly explained patches.
+    tol : float
+        Relative duality gap for `transform`.
+    learning_tol : float or None
+        The same while learning; None is the solver's own habit (ADMM: ten iterations).
+    callbacks : sequence of callables
+        Each gets the iteration's record (a dict) and stops learning by returning True.
+    n_jobs : int or None
+        Threads; None is all cores. The filters do not depend on it.
+    random_state : int, numpy Generator or None
+
+    Attributes
+    ----------
+    filters_ : (n_filters, [channels,] *size) array
+        Norms at most 1, sorted by use.
+    history_ : list of dict
+        ``iteration``, ``seconds`` (of learning), ``objective`` (this iteration's codes with the updated filters),
+        ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
+    usage_ : (n_filters,) array
+        Sum of |codes| of each filter in the last iteration.
+    n_iter_, n_seen_, seed_ : int
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, sampling=0.5, max_iter=3, random_state=0).fit(signals)
+    >>> model.filters_.shape
+    (4, 5)
+    """
+
+    def __init__(
+        self,
+        n_filters: int = 100,
+        filter_size: int | tuple[int, ...] = 11,
+        penalty: float | ArrayLike = 1.0,
+        *,
+        sampling: float = 0.1,
+        solver: str | Solver = "admm",
+        boundary: str = "same",
+        channels: bool = False,
+        max_iter: int = 12,
+        min_change: float = 0.0,
+        init: str | ArrayLike = "random",
+        nonnegative: bool = False,
+        nonnegative_filters: bool = False,
+        zero_mean: bool = False,
+        statistics: str = "toeplitz",
+        n_sweeps: int = 1,
+        replace_unused: bool = True,
+        tol: float = 1e-3,
+        learning_tol: float | None = None,
+        callbacks: Sequence[Callback] = (),
+        n_jobs: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.n_filters = n_filters
+        self.filter_size = filter_size
+        self.penalty = penalty
+        self.sampling = sampling
+        self.solver = solver
+        self.boundary = boundary
+        self.channels = channels
+        self.max_iter = max_iter
+        self.min_change = min_change
+        self.init = init
+        self.nonnegative = nonnegative
+        self.nonnegative_filters = nonnegative_filters
+        self.zero_mean = zero_mean
+        self.statistics = statistics
+        self.n_sweeps = n_sweeps
+        self.replace_unused = replace_unused
+        self.tol = tol
+        self.learning_tol = learning_tol
+        self.callbacks = callbacks
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Signals, y: Any = None, *, weights: Signals | None = None, validation: Signals | None = None
+    ) -> Self:
+        """Learn filters.
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        y : ignored
+        weights : like X, optional
+            w ≥ 0 for the squared error; zero marks samples that were not seen.
+        validation : like X, optional
+            Held-out signals, coded after every iteration with the training clock stopped.
+        """
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        batch = self._batch(X, weights)
+        held_out = None if validation is None else self._batch(validation, None)
+        state = self._start(batch)
+        for _ in range(self.max_iter):
+            self._empty(state)
+            info = self._learn(state, batch, np.ones(len(batch)))
+            if self._record(state, info, held_out) or self._settled(state):
+                break
+        self._sort_by_use(state)
+        return self
+
+    def _empty(self, state: LearnerState) -> None:
+        n_filters, channels, *size = state.filters.shape
+        state.statistics = make_statistics(self.statistics, n_filters, channels, tuple(size))
+        state.usage = np.zeros(n_filters)
+
+    def _settled(self, state: LearnerState) -> bool:
+        recent = [info["objective"] for info in state.history[-3:]]
+        if self.min_change <= 0 or len(recent) < 3:
+            return False
+        return all(abs(b - a) < self.min_change * abs(a) for a, b in zip(recent, recent[1:], strict=False))

@@ -1,0 +1,1 @@
+"""The mathematics of the problem: geometry, filters, sparse codes, sampling, objective and duality gap."""

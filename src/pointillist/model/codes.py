@@ -1,0 +1,162 @@
+"""The sparse codes of several signals: which filter, where, how strong. Nothing here solves for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+
+class SparseCodes:
+    """Codes of n signals, possibly on grids of different shapes.
+
+    Parameters
+    ----------
+    indices : sequence of (nnz_i,) int64 arrays
+        Flat positions in ``(n_filters, *grid)``, ascending, one array for each signal.
+    values : sequence of (nnz_i,) float arrays
+        The codes at those positions.
+    grids : sequence of tuple of int
+        Shape of the grid of each signal.
+    n_filters : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> dense = np.zeros((2, 3, 4, 4), np.float32)
+    >>> dense[1, 2, 0, 3] = -1.5
+    >>> codes = SparseCodes.from_dense(dense)
+    >>> len(codes), codes.nnz, codes[1].nnz
+    (2, 1, 1)
+    >>> bool(np.all(codes.to_dense() == dense))
+    True
+    """
+
+    def __init__(
+        self,
+        indices: Sequence[NDArray],
+        values: Sequence[NDArray],
+        grids: Sequence[tuple[int, ...]],
+        n_filters: int,
+    ) -> None:
+        if not len(indices) == len(values) == len(grids):
+            raise ValueError("indices, values and grids must have one entry for each signal")
+        for i, (index, value) in enumerate(zip(indices, values, strict=True)):
+            if index.shape != value.shape or index.ndim != 1:
+                raise ValueError(f"indices and values of signal {i} must be 1-D and equally long")
+        self.indices = list(indices)
+        self.values = list(values)
+        self.grids = [tuple(int(n) for n in grid) for grid in grids]
+        self.n_filters = int(n_filters)
+
+    @classmethod
+    def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
+        """Make codes from ``(n_signals, n_filters, *grid)`` or a list of ``(n_filters, *grid)`` arrays."""
+        arrays = [np.asarray(one) for one in dense]
+        if not arrays:
+            raise ValueError("dense must hold at least one signal")
+        indices = [np.flatnonzero(one) for one in arrays]
+        values = [one.ravel()[index] for one, index in zip(arrays, indices, strict=True)]
+        return cls(indices, values, [one.shape[1:] for one in arrays], arrays[0].shape[0])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[SparseCodes]) -> SparseCodes:
+        """Codes of all signals of all parts, in order."""
+        if not parts:
+            raise ValueError("parts must hold at least one SparseCodes")
+        return cls(
+            [index for part in parts for index in part.indices],
+            [value for part in parts for value in part.values],
+            [grid for part in parts for grid in part.grids],
+            parts[0].n_filters,
+        )
+
+    def to_dense(self) -> NDArray:
+        """Dense codes ``(n_signals, n_filters, *grid)``; the grids must agree (index by signal otherwise)."""
+        grid = self._common_grid("to_dense")
+        out = np.zeros((len(self), self.n_filters * prod(grid)), self.dtype)
+        for row, index, value in zip(out, self.indices, self.values, strict=True):
+            row[index] = value
+        return out.reshape(len(self), self.n_filters, *grid)
+
+    def to_scipy(self) -> scipy.sparse.csr_array:
+        """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
+        grid = self._common_grid("to_scipy")
+        pointers = np.concatenate([[0], np.cumsum([len(index) for index in self.indices])])
+        shape = (len(self), self.n_filters * prod(grid))
+        return scipy.sparse.csr_array(
+            (np.concatenate(self.values), np.concatenate(self.indices), pointers), shape=shape
+        )
+
+    def _common_grid(self, what: str) -> tuple[int, ...]:
+        if len(set(self.grids)) != 1:
+            raise ValueError(
+                f"{what} needs signals of one shape, these have {len(set(self.grids))}; index by signal"
+            )
+        return self.grids[0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values[0].dtype if self.values else np.dtype(np.float32)
+
+    @property
+    def nnz(self) -> int:
+        """Number of non-zero codes over all signals."""
+        return sum(len(index) for index in self.indices)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """``(n_signals, n_filters, *grid)``; the grids must agree."""
+        return (len(self), self.n_filters, *self._common_grid("shape"))
+
+    def count(self, threshold: float = 0.1) -> NDArray:
+        """Codes of each signal with ``|value| ≥ threshold``, as the paper counts them."""
+        return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.values])
+
+    def usage(self) -> NDArray:
+        """Sum of ``|value|`` for each filter, over all signals, in float64."""
+        total = np.zeros(self.n_filters)
+        for index, value, grid in zip(self.indices, self.values, self.grids, strict=True):
+            weight = np.abs(value).astype(np.float64)
+            total += np.bincount(index // prod(grid), weight, minlength=self.n_filters)
+        return total
+
+    def permuted(self, order: NDArray) -> SparseCodes:
+        """The same codes for filters that were reordered as ``filters[order]``."""
+        place = np.empty(self.n_filters, np.int64)
+        place[np.asarray(order)] = np.arange(self.n_filters)
+        indices, values = [], []
+        for index, value, grid in zip(self.indices, self.values, self.grids, strict=True):
+            moved = place[index // prod(grid)] * prod(grid) + index % prod(grid)
+            sorting = np.argsort(moved)
+            indices.append(moved[sorting])
+            values.append(value[sorting])
+        return SparseCodes(indices, values, self.grids, self.n_filters)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, item: int | slice | Sequence[int]) -> SparseCodes:
+        """The codes of one signal or of a selection of signals, always as `SparseCodes`."""
+        if isinstance(item, slice):
+            chosen = list(range(len(self)))[item]
+        else:
+            chosen = [int(i) for i in np.atleast_1d(np.asarray(item))]
+        for i in chosen:
+            if not -len(self) <= i < len(self):
+                raise IndexError(f"signal {i} of {len(self)}")
+        return SparseCodes(
+            [self.indices[i] for i in chosen],
+            [self.values[i] for i in chosen],
+            [self.grids[i] for i in chosen],
+            self.n_filters,
+        )
+
+    def __iter__(self) -> Iterator[SparseCodes]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"SparseCodes({len(self)} signals, {self.n_filters} filters, {self.nnz} non-zeros)"

@@ -1,0 +1,166 @@
+"""The sparse coding problem of Eq. 1 for signals of one shape, and what its answers are worth.
+
+    minimise over z   ½ Σ_i w_i (x_i − (D z)_i)² + Σ_j λ_j |z_j|
+
+`Problem` gathers filters, penalties, weights, boundary and sample; `certificate` evaluates an answer: its objective and
+how far from the optimum it can be at most. Solvers import from here, never the other way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Problem:
+    """One sparse coding problem, shared by signals of one shape.
+
+    Parameters
+    ----------
+    filters : (n_filters, channels, *size) array
+    geometry : Geometry
+    penalty : (n_filters, 1) or (n_filters, n_positions) float64 array
+        λ, positive everywhere; see `broadcast_penalty`.
+    weights : None, (channels, *space) or (n_signals, channels, *space) array
+        w ≥ 0, multiplying the squared error; None is all ones.
+    sample : None or (n,) int64 array
+        Flat indices of the codes that may be non-zero, ascending; None is all of them.
+    nonnegative : bool
+        Restrict the codes to z ≥ 0.
+    """
+
+    filters: NDArray
+    geometry: Geometry
+    penalty: NDArray
+    weights: NDArray | None = None
+    sample: NDArray | None = None
+    nonnegative: bool = False
+
+    @cached_property
+    def operator(self) -> ConvolutionOperator:
+        return ConvolutionOperator(self.filters, self.geometry)
+
+    @cached_property
+    def exact_operator(self) -> ConvolutionOperator:
+        """The same operator in float64, for evaluations."""
+        if self.filters.dtype == np.float64:
+            return self.operator
+        return ConvolutionOperator(self.filters.astype(np.float64), self.geometry)
+
+    @property
+    def n_filters(self) -> int:
+        return len(self.filters)
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether every signal has weights of its own."""
+        return self.weights is not None and self.weights.ndim == len(self.geometry.signal) + 2
+
+    def weights_of(self, i: int) -> NDArray | None:
+        """Weights (channels, *space) of signal i, or None for all ones."""
+        if self.weights is None:
+            return None
+        return self.weights[i] if self.has_own_weights else self.weights
+
+    def penalty_at(self, indices: NDArray | None) -> NDArray:
+        """λ at flat code indices, or broadcast against (n_filters, n_positions) for None."""
+        if indices is None:
+            return self.penalty
+        filters = indices // self.geometry.n_positions
+        if self.penalty.shape[1] == 1:
+            return self.penalty[filters, 0]
+        return self.penalty[filters, indices % self.geometry.n_positions]
+
+
+def broadcast_penalty(penalty: float | NDArray, n_filters: int, geometry: Geometry) -> NDArray:
+    """Check a penalty and give it the shape that `Problem` wants.
+
+    A number serves all codes, ``(n_filters,)`` gives each filter its own, and anything that broadcasts against
+    ``(n_filters, *grid)`` each code.
+    """
+    value = np.asarray(penalty, np.float64)
+    if not np.all(np.isfinite(value)) or np.any(value <= 0):
+        raise ValueError(
+            "penalty must be finite and positive everywhere: without it there is no certificate "
+            f"(smallest value given: {np.min(value):g})"
+        )
+    if value.ndim == 0:
+        return np.full((n_filters, 1), float(value))
+    if value.shape == (n_filters,):
+        return value[:, None].copy()
+    try:
+        full = np.broadcast_to(value, (n_filters, *geometry.grid))
+    except ValueError:
+        raise ValueError(
+            f"penalty of shape {value.shape} must be a number, ({n_filters},) or broadcast against "
+            f"{(n_filters, *geometry.grid)}"
+        ) from None
+    return np.ascontiguousarray(full.reshape(n_filters, -1))
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What an answer is worth: the optimum lies in [objective · (1 − gap), objective]."""
+
+    objective: float
+    gap: float  # relative to the objective
+    residual: NDArray  # w · (x − D z), (channels, *space), float64
+
+
+def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, values: NDArray) -> Certificate:
+    """Evaluate the codes of signal i in float64, over the sampled codes where the problem has a sample.
+
+    With r = w (x − D z) the point s · r / √w is dual feasible for s = min(1, min_j λ_j / |D_jᵀ r|); the difference of
+    the two objectives bounds the distance to the optimum.
+    """
+    x = signal.astype(np.float64)
+    weights = problem.weights_of(i)
+    fit = problem.exact_operator.synthesise(indices, values.astype(np.float64))
+    difference = x - fit
+    residual = difference if weights is None else weights * difference
+    loss = 0.5 * float(np.vdot(residual, difference))
+    objective = loss + float(np.vdot(problem.penalty_at(indices), np.abs(values)))
+    correlations = problem.exact_operator.correlate(residual, problem.sample)
+    scale = dual_scale(problem, correlations)
+    energy = float(np.vdot(residual, x))
+    dual = scale * energy - scale**2 * loss
+    gap = max(objective - dual, 0.0)
+    return Certificate(objective, gap / objective if objective > 0 else 0.0, residual)
+
+
+def dual_scale(problem: Problem, correlations: NDArray) -> float:
+    """The largest s ≤ 1 that makes s · (correlations) dual feasible."""
+    ratio = worst_ratio(problem, correlations)
+    return 1.0 if ratio <= 1 else 1.0 / ratio
+
+
+def worst_ratio(problem: Problem, correlations: NDArray) -> float:
+    """max_j |D_jᵀ r| / λ_j, of positive correlations only for non-negative codes."""
+    if problem.sample is None:
+        correlations = correlations.reshape(problem.n_filters, -1)
+    if correlations.size == 0:
+        return 0.0
+    size = correlations if problem.nonnegative else np.abs(correlations)
+    if problem.penalty.shape[1] == 1 and problem.sample is None:
+        return float(np.max(np.max(size, axis=1) / problem.penalty[:, 0]))
+    return float(np.max(size / problem.penalty_at(problem.sample)))
+
+
+def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
+    """For each signal the factor of `problem.penalty` from which on the answer is all zero.
+
+    With a penalty of one everywhere that is λ_max itself.
+    """
+    factors = []
+    for i, signal in enumerate(signals):
+        weights = problem.weights_of(i)
+        x = signal.astype(np.float64)
+        correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sample)
+        factors.append(max(worst_ratio(problem, correlations), 0.0))
+    return np.array(factors)

@@ -1,0 +1,58 @@
+"""Which codes an iteration solves for: a fresh Bernoulli(p) choice of all filters and positions."""
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def generator(seed: int, *key: int) -> np.random.Generator:
+    """A counter-based generator keyed by a seed and any counters, the same on every machine."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def seed_from(random_state: int | np.random.Generator | np.random.RandomState | None) -> int:
+    """A seed for `generator` from what people pass as ``random_state``; None draws a fresh one."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**63))
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    raise ValueError(
+        f"random_state must be None, an integer or a numpy Generator, got {type(random_state).__name__}"
+    )
+
+
+def check_sampling(sampling: float) -> float:
+    """The sampling rate as a float in (0, 1]."""
+    if not (np.isscalar(sampling) and np.isreal(sampling)) or not 0 < float(sampling) <= 1:  # type: ignore[arg-type]
+        raise ValueError(f"sampling must lie in (0, 1], got {sampling!r}")
+    return float(sampling)
+
+
+def draw_sample(
+    n_filters: int, grid: tuple[int, ...], sampling: float, seed: int, step: int
+) -> NDArray | None:
+    """Flat indices, ascending, of codes ``(n_filters, *grid)`` each chosen with probability `sampling`.
+
+    The choice depends on the seed, the step and the grid only. None means all codes (``sampling=1``).
+    """
+    if sampling >= 1:
+        return None
+    rng = generator(seed, step, *grid)
+    count = n_filters * prod(grid)
+    expected = count * sampling
+    chosen = np.empty(0, np.int64)
+    last = -1
+    # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
+    while last < count:
+        draws = int(expected - len(chosen) + 6 * np.sqrt(max(expected, 1.0)) + 16)
+        more = last + np.cumsum(rng.geometric(sampling, draws))
+        chosen = np.concatenate([chosen, more])
+        last = int(chosen[-1])
+    return chosen[chosen < count]

@@ -1,0 +1,166 @@
+"""The paper's solver: ADMM on the sampled codes in the spatial domain (Eq. 3), over-relaxed.
+
+The quadratic step lives in `quadratic`; here is the iteration itself, for all signals of a batch at once so that they
+share a factor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.problem import Problem
+from pointillist.solvers.base import Result, Solution, certified, collect, parallel
+from pointillist.solvers.quadratic import (
+    SampledOperator,
+    SmallSystem,
+    check_banded,
+    choose_system,
+    make_system,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledADMM:
+    """ADMM settings.
+
+    Parameters
+    ----------
+    max_iter : int
+        Iterations at most. The paper learns with 10 and inpaints with 50.
+    tol : float
+        Stop when the relative duality gap of every signal is below; checked every `check_every` iterations. 0 runs all.
+    relaxation : float
+        α in (0, 2).
+    rho : float or None
+        Augmented Lagrangian penalty; None is 10 times the mean penalty, as in the paper.
+    quadratic : {"auto", "cholesky", "cg"}
+        How the quadratic step is solved; "auto" counts operations.
+    memory : float
+        Bytes that a Cholesky factor, and the iterates of one chunk of signals, may take.
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-3
+    relaxation: float = 1.8
+    rho: float | None = None
+    quadratic: str = "auto"
+    memory: float = 1e9
+    check_every: int = 10
+
+    def __post_init__(self) -> None:
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if not 0 < self.relaxation < 2:
+            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
+        if self.rho is not None and not self.rho > 0:
+            raise ValueError(f"rho must be positive, got {self.rho}")
+        if self.quadratic not in ("auto", "cholesky", "cg"):
+            raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
+
+    def prepare(self, problem: Problem) -> "AdmmState":
+        """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
+        rho = 10 * float(np.mean(problem.penalty_at(problem.sample))) if self.rho is None else self.rho
+        return AdmmState(problem, rho)
+
+    def solve(
+        self,
+        state: "AdmmState",
+        signals: Sequence[NDArray],
+        *,
+        n_jobs: int = 1,
+        start: SparseCodes | None = None,
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space); ADMM starts from zero and ignores `start`."""
+        solutions: list[Solution] = []
+        chunk = 1 if state.problem.has_own_weights else self._chunk(state.problem)
+        system: SmallSystem | None = None
+        for first in range(0, len(signals), chunk):
+            members = range(first, min(first + chunk, len(signals)))
+            operator = state.operator(first)
+            if system is None or state.problem.has_own_weights:
+                sharing = 1 if state.problem.has_own_weights else len(signals)
+                system = self._system(operator, state.rho, sharing)
+            solutions += self._iterate(state, operator, system, members, signals, n_jobs)
+        return collect(state.problem, solutions, self.tol)
+
+    def _chunk(self, problem: Problem) -> int:
+        codes = problem.operator.n_codes if problem.sample is None else len(problem.sample)
+        return max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
+
+    def _system(self, operator: SampledOperator, rho: float, n_signals: int) -> SmallSystem:
+        kind = self.quadratic
+        if kind == "auto":
+            kind = choose_system(operator, n_signals, self.max_iter, self.memory)
+        elif kind == "cholesky":
+            check_banded([operator])
+        return make_system(kind, operator, rho)
+
+    def _iterate(
+        self,
+        state: "AdmmState",
+        operator: SampledOperator,
+        system: SmallSystem,
+        members: range,
+        signals: Sequence[NDArray],
+        n_jobs: int,
+    ) -> list[Solution]:
+        problem, rho = state.problem, problem_scalar(state.problem, state.rho)
+        alpha = problem_scalar(problem, self.relaxation)
+        images = np.stack([signals[i] for i in members])
+        seen = images if operator.roots is None else operator.roots * images
+        at_b = np.stack(parallel(operator.adjoint, seen, n_jobs))
+        threshold = (state.thresholds / rho).astype(at_b.dtype)
+        z, u = np.zeros_like(at_b), np.zeros_like(at_b)
+        solutions: list[Solution] = []
+        for iteration in range(1, self.max_iter + 1):
+            q = at_b + rho * (z - u)
+            small = system.solve(np.stack(parallel(operator.forward, q, n_jobs)), n_jobs)
+            x = (q - np.stack(parallel(operator.adjoint, small, n_jobs))) / rho
+            x = alpha * x + (1 - alpha) * z
+            z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
+            u = u + x - z
+            last = iteration == self.max_iter
+            if last or (self.tol > 0 and iteration % self.check_every == 0):
+                solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
+                if all(s.certificate.gap <= self.tol for s in solutions):
+                    break
+        return solutions
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmState:
+    """A problem with its ρ."""
+
+    problem: Problem
+    rho: float
+
+    @property
+    def thresholds(self) -> NDArray:
+        """λ for each sampled code."""
+        problem = self.problem
+        if problem.sample is not None:
+            return problem.penalty_at(problem.sample)
+        positions = problem.geometry.n_positions
+        return np.broadcast_to(problem.penalty, (problem.n_filters, positions)).reshape(-1)
+
+    def operator(self, i: int) -> SampledOperator:
+        """A for signal i."""
+        weights = self.problem.weights_of(i)
+        return SampledOperator(self.problem, None if weights is None else np.sqrt(weights))
+
+
+def problem_scalar(problem: Problem, value: float) -> np.floating:
+    """A number in the problem's precision, so that arrays keep theirs."""
+    return problem.filters.dtype.type(value)
+
+
+def soft_threshold(x: NDArray, threshold: NDArray, *, nonnegative: bool = False) -> NDArray:
+    """The proximal step of the penalty: shrink towards zero by `threshold`."""
+    if nonnegative:
+        return np.maximum(x - threshold, 0)
+    return np.sign(x) * np.maximum(np.abs(x) - threshold, 0)

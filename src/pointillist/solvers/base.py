@@ -1,0 +1,162 @@
+"""What every solver for the codes promises: prepare once, solve often, and say what the answer is worth."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.problem import Certificate, Problem, certificate
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Status(enum.Enum):
+    """How a solver stopped; `advice` says what to do about it."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration limit"
+    DIVERGED = "diverged"
+
+    @property
+    def advice(self) -> str:
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.CONVERGED: "the relative duality gap is within the tolerance",
+    Status.ITERATION_LIMIT: "the codes are usable but not within the tolerance; raise the solver's max_iter or tol",
+    Status.DIVERGED: "the codes are not usable; check the scale of signals, filters and penalty",
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Codes of n signals with their certificates.
+
+    Attributes
+    ----------
+    codes : SparseCodes
+    objective : (n,) float64 array
+        ½ Σ w (x − Dz)² + Σ λ|z| for each signal.
+    gap : (n,) float64 array
+        Relative duality gap: the objective exceeds the optimum by at most ``gap · objective``. Under sampling it is about
+        the sampled problem.
+    statuses : tuple of Status
+        One for each signal; `status` is the worst of them.
+    iterations : (n,) int array
+    residuals : list of (channels, *space) arrays
+        w (x − Dz) for each signal.
+    """
+
+    codes: SparseCodes
+    objective: NDArray
+    gap: NDArray
+    statuses: tuple[Status, ...]
+    iterations: NDArray
+    residuals: list[NDArray]
+
+    @property
+    def status(self) -> Status:
+        for worst in (Status.DIVERGED, Status.ITERATION_LIMIT):
+            if worst in self.statuses:
+                return worst
+        return Status.CONVERGED
+
+    @classmethod
+    def merge(cls, parts: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
+        """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
+        order = np.argsort([place for group in places for place in group])
+        codes = SparseCodes.concatenate([part.codes for part in parts])[order.tolist()]
+        statuses = [status for part in parts for status in part.statuses]
+        residuals = [residual for part in parts for residual in part.residuals]
+        return cls(
+            codes,
+            np.concatenate([part.objective for part in parts])[order],
+            np.concatenate([part.gap for part in parts])[order],
+            tuple(statuses[i] for i in order),
+            np.concatenate([part.iterations for part in parts])[order],
+            [residuals[i] for i in order],
+        )
+
+
+class Solver(Protocol):
+    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs."""
+
+    def prepare(self, problem: Problem) -> Any: ...
+
+    def solve(
+        self, state: Any, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+    ) -> Result: ...
+
+
+def judge(gap: float, objective: float, tol: float) -> Status:
+    """The status that a certificate deserves."""
+    if not np.isfinite(objective):
+        return Status.DIVERGED
+    return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One signal's answer, before it is put together with the others'."""
+
+    indices: NDArray
+    values: NDArray
+    certificate: Certificate
+    iterations: int
+
+
+def certified(problem: Problem, i: int, signal: NDArray, dense: NDArray, iterations: int) -> Solution:
+    """A `Solution` from the values of all (sampled) codes of signal i."""
+    chosen = np.flatnonzero(dense)
+    values = dense[chosen]
+    indices = chosen if problem.sample is None else problem.sample[chosen]
+    return Solution(indices, values, certificate(problem, i, signal, indices, values), iterations)
+
+
+def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Result:
+    """Put the solutions of all signals of a problem together."""
+    judged = [judge(s.certificate.gap, s.certificate.objective, tol) for s in solutions]
+    dtype = problem.filters.dtype
+    return Result(
+        SparseCodes(
+            [s.indices for s in solutions],
+            [s.values.astype(dtype, copy=False) for s in solutions],
+            [problem.geometry.grid] * len(solutions),
+            problem.n_filters,
+        ),
+        np.array([s.certificate.objective for s in solutions]),
+        np.array([s.certificate.gap for s in solutions]),
+        tuple(judged),
+        np.array([s.iterations for s in solutions]),
+        [s.certificate.residual.astype(dtype, copy=False) for s in solutions],
+    )
+
+
+def effective_jobs(n_jobs: int | None) -> int:
+    """Threads to use: None or −1 is every core that this process may use."""
+    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0 or n_jobs < -1):
+        raise ValueError(f"n_jobs must be None, -1 or a positive number of threads, got {n_jobs!r}")
+    return int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+
+
+def parallel(work: Callable[[Item], Answer], items: Iterable[Item], n_jobs: int) -> list[Answer]:
+    """Apply `work` to all items, in threads when that helps, with BLAS kept to one thread in each.
+
+    Items are the same whatever the number of threads, so the answers are too.
+    """
+    todo = list(items)
+    if n_jobs == 1 or len(todo) < 2:
+        return [work(item) for item in todo]
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_jobs) as pool:
+        return list(pool.map(work, todo))

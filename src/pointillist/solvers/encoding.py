@@ -1,0 +1,207 @@
+"""Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import signal_shape, synthesise
+from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
+from pointillist.model.sampling import check_sampling, draw_sample, seed_from
+from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite
+from pointillist.solvers import make_solver
+from pointillist.solvers.base import Result, Solver, Status, effective_jobs
+
+
+def encode(
+    signals: Signals,
+    filters: ArrayLike,
+    penalty: float | NDArray = 1.0,
+    *,
+    weights: Signals | None = None,
+    sampling: float = 1.0,
+    boundary: str = "same",
+    solver: str | Solver = "admm",
+    tol: float | None = 1e-3,
+    channels: bool = False,
+    nonnegative: bool = False,
+    start: SparseCodes | None = None,
+    n_jobs: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> Result:
+    """Write signals as sparse codes of given filters, with a certificate for each.
+
+    Parameters
+    ----------
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+    filters : (n_filters, [channels,] *size) array
+    penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
+        λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.
+    weights : like signals, or one array for all of them
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+    sampling : float in (0, 1]
+        Probability that a code may be non-zero.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    solver : str or solver object
+        "admm", "fft", or for instance ``SampledADMM(max_iter=50)``.
+    tol : float
+        Relative duality gap to reach (for named solvers; objects carry their own).
+    channels : bool
+        Whether the axis after the first holds channels, which share their codes.
+    nonnegative : bool
+        Restrict the codes to be ≥ 0.
+    start : SparseCodes
+        Codes to start from, where the solver can.
+    n_jobs : int
+        Threads; None or -1 is all cores. Answers do not depend on it.
+    random_state : int, numpy Generator or None
+        Seed of the sampling.
+
+    Returns
+    -------
+    Result
+        ``codes``, ``objective`` and ``gap`` (one for each signal), ``status``, ``residuals``.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> rng = np.random.default_rng(0)
+    >>> filters = rng.standard_normal((4, 5)) / 3
+    >>> result = pt.encode(rng.standard_normal((2, 50)), filters, penalty=0.3)
+    >>> result.status.value, bool(np.all(result.gap <= 1e-3))
+    ('converged', True)
+    """
+    bank = as_filters(filters, channels=channels)
+    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
+    seen = as_weights(weights, arrays, channels=channels)
+    arrays = check_finite(arrays, seen)
+    result = encode_signals(
+        arrays,
+        bank,
+        penalty,
+        weights=seen,
+        sampling=check_sampling(sampling),
+        boundary=boundary,
+        solver=make_solver(solver, tol=tol),
+        nonnegative=nonnegative,
+        start=start,
+        n_jobs=effective_jobs(n_jobs),
+        seed=seed_from(random_state),
+    )
+    warn_unless_converged(result)
+    return result
+
+
+def encode_signals(
+    signals: list[NDArray],
+    filters: NDArray,
+    penalty: float | NDArray,
+    *,
+    weights: list[NDArray] | None,
+    sampling: float,
+    boundary: str,
+    solver: Solver,
+    nonnegative: bool,
+    n_jobs: int,
+    seed: int,
+    step: int = 0,
+    start: SparseCodes | None = None,
+) -> Result:
+    """`encode` for signals that were checked, each (channels, *space)."""
+    dtype = np.result_type(filters, *signals)
+    parts, places = [], []
+    for members in group_by_shape(signals):
+        geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
+        problem = Problem(
+            filters=filters.astype(dtype, copy=False),
+            geometry=geometry,
+            penalty=broadcast_penalty(penalty, len(filters), geometry),
+            weights=_shared_weights(weights, members),
+            sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
+            nonnegative=nonnegative,
+        )
+        chosen = [signals[i].astype(dtype, copy=False) for i in members]
+        begin = None if start is None else start[members]
+        parts.append(solver.solve(solver.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
+        places.append(members)
+    return Result.merge(parts, places)
+
+
+def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
+    """Indices of the signals of each shape, in order of appearance."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, signal in enumerate(signals):
+        groups.setdefault(signal.shape, []).append(i)
+    return list(groups.values())
+
+
+def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArray | None:
+    """One array where all members share it, so that solvers can share their factors."""
+    if weights is None:
+        return None
+    first = weights[members[0]]
+    if all(weights[i] is first or np.array_equal(weights[i], first) for i in members[1:]):
+        return first
+    return np.stack([weights[i] for i in members])
+
+
+def warn_unless_converged(result: Result) -> None:
+    """Say so when a solver stopped before its tolerance."""
+    if result.status is not Status.CONVERGED:
+        short = sum(status is not Status.CONVERGED for status in result.statuses)
+        warnings.warn(
+            f"{short} of {len(result.statuses)} signals stopped at: {result.status.value}, largest relative gap "
+            f"{np.max(result.gap):.2g}; {result.status.advice}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def decode(
+    codes: SparseCodes, filters: ArrayLike, *, boundary: str = "same", channels: bool = False
+) -> NDArray | list[NDArray]:
+    """Signals from sparse codes: the sum of the filters that the codes place.
+
+    Returns an array ``(n_signals, [channels,] *space)`` when all signals have one shape, a list otherwise.
+    """
+    bank = as_filters(filters, channels=channels)
+    if len(bank) != codes.n_filters:
+        raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
+    shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
+    signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
+    if not channels:
+        signals = [signal[0] for signal in signals]
+    return np.stack(signals) if len(set(shapes)) == 1 else signals
+
+
+def max_penalty(
+    signals: Signals,
+    filters: ArrayLike,
+    *,
+    weights: Signals | None = None,
+    boundary: str = "same",
+    channels: bool = False,
+    nonnegative: bool = False,
+) -> NDArray:
+    """λ_max of each signal: the smallest penalty whose answer is all zero. A tenth of it is a fair first guess."""
+    bank = as_filters(filters, channels=channels)
+    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
+    seen = as_weights(weights, arrays, channels=channels)
+    arrays = check_finite(arrays, seen)
+    factors = np.empty(len(arrays))
+    for members in group_by_shape(arrays):
+        geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)
+        problem = Problem(
+            filters=bank,
+            geometry=geometry,
+            penalty=np.ones((len(bank), 1)),
+            weights=None if seen is None else np.stack([seen[i] for i in members]),
+            nonnegative=nonnegative,
+        )
+        factors[members] = lambda_max(problem, [arrays[i] for i in members])
+    return factors

@@ -1,0 +1,108 @@
+"""The frequency-domain reference: ADMM with a Sherman-Morrison (Woodbury) step, circular boundaries only.
+
+This is what the paper compares with, and the right choice for very large filters. It solves the whole problem; sampling
+and weights have no place in the frequency domain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.problem import Problem
+from pointillist.solvers.admm import problem_scalar, soft_threshold
+from pointillist.solvers.base import Result, Solution, certified, collect, parallel
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyADMM:
+    """Frequency-domain ADMM settings; see `SampledADMM` for the parameters."""
+
+    max_iter: int = 1000
+    tol: float = 1e-3
+    relaxation: float = 1.8
+    rho: float | None = None
+    check_every: int = 10
+
+    def __post_init__(self) -> None:
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if not 0 < self.relaxation < 2:
+            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
+
+    def prepare(self, problem: Problem) -> "FrequencyState":
+        """Transform the filters and invert the small matrix of every frequency."""
+        geometry = problem.geometry
+        if geometry.boundary != "circular":
+            raise ValueError(
+                f'solver="fft" solves circular problems only, got boundary={geometry.boundary!r}; '
+                'use boundary="circular", or solver="cd" or "admm"'
+            )
+        if problem.sample is not None or problem.weights is not None:
+            raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
+        rho = 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
+        axes = tuple(range(-len(geometry.signal), 0))
+        # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
+        padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
+        padded[(..., *(slice(f) for f in geometry.filter))] = problem.filters
+        padded = np.roll(padded, [-o for o in geometry.offset], axes)
+        spectra = np.moveaxis(scipy.fft.rfftn(padded, axes=axes), 1, 0)  # (channels, n_filters, *frequencies)
+        gram = np.einsum("ck...,dk...->...cd", spectra, spectra.conj())
+        gram += rho * np.eye(geometry.channels)
+        return FrequencyState(problem, rho, spectra, np.linalg.inv(gram), axes)
+
+    def solve(
+        self,
+        state: "FrequencyState",
+        signals: Sequence[NDArray],
+        *,
+        n_jobs: int = 1,
+        start: SparseCodes | None = None,
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space); `start` is ignored."""
+        solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)
+        return collect(state.problem, solutions, self.tol)
+
+    def _solve_one(self, state: "FrequencyState", i: int, signal: NDArray) -> Solution:
+        problem = state.problem
+        rho, alpha = problem_scalar(problem, state.rho), problem_scalar(problem, self.relaxation)
+        threshold = (problem.penalty / state.rho).astype(signal.dtype)
+        threshold = threshold.reshape(
+            len(threshold), *([1] * len(state.axes) if threshold.shape[1] == 1 else problem.geometry.grid)
+        )
+        data = np.einsum("ck...,c...->k...", state.spectra.conj(), scipy.fft.rfftn(signal, axes=state.axes))
+        z = np.zeros((problem.n_filters, *problem.geometry.grid), signal.dtype)
+        u = np.zeros_like(z)
+        iteration = 0
+        while True:
+            iteration += 1
+            right = data + rho * scipy.fft.rfftn(z - u, axes=state.axes)
+            x = scipy.fft.irfftn(state.quadratic_step(right), problem.geometry.grid, axes=state.axes)
+            x = alpha * x + (1 - alpha) * z
+            z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
+            u = u + x - z
+            last = iteration == self.max_iter
+            if last or (self.tol > 0 and iteration % self.check_every == 0):
+                solution = certified(problem, i, signal, z.reshape(-1), iteration)
+                if last or solution.certificate.gap <= self.tol:
+                    return solution
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyState:
+    """Spectra of the filters and the inverse small matrices."""
+
+    problem: Problem
+    rho: float
+    spectra: NDArray  # (channels, n_filters, *frequencies)
+    inverse: NDArray  # (*frequencies, channels, channels)
+    axes: tuple[int, ...]
+
+    def quadratic_step(self, right: NDArray) -> NDArray:
+        """(D̂ᴴD̂ + ρ)⁻¹ for every frequency, by Woodbury's identity."""
+        small = np.einsum("ck...,k...->c...", self.spectra, right)
+        small = np.einsum("...cd,d...->c...", self.inverse, small)
+        return (right - np.einsum("ck...,c...->k...", self.spectra.conj(), small)) / self.rho

@@ -1,0 +1,111 @@
+"""Writing a file so that its name holds either the old content or the complete new one.
+
+What goes into the file is the business of the caller.
+"""
+
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise an error now if a file could not be written at ``path`` later.
+
+    Meant to be called before a long computation. It creates nothing, and cannot foresee a full disk.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, OSError
+        With one line that names the path and says what is in the way.
+    """
+    target = Path(path)
+    folder = target.parent
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot write {target}: it is a folder; give a file name")
+    if _passes_through_file(folder):
+        raise NotADirectoryError(f"cannot write {target}: {folder} is not a folder")
+    if not folder.exists():
+        raise FileNotFoundError(f"cannot write {target}: folder {folder} does not exist; create it first")
+    # Replacing a device such as /dev/null by a plain file would break it for every other program.
+    if target.exists() and not target.is_file():
+        raise OSError(f"cannot write {target}: it is not a regular file")
+    folder = target.resolve().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"cannot write {target}: no permission to create files in {folder}")
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(f"cannot write {target}: the existing file is read-only")
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a temporary path to write to, and move it to ``path`` once the block has succeeded.
+
+    The temporary file lies in the same folder and has the same suffix. It is flushed to the disk before it
+    takes the place of ``path``, so that neither a crash nor a full disk leaves half a file there. If the
+    block raises, ``path`` stays as it was and the temporary file is removed.
+
+    Parameters
+    ----------
+    path : str or path
+        A symbolic link is followed. The permissions of an existing file are kept.
+
+    Yields
+    ------
+    Path
+        An existing empty file to be written.
+
+    Raises
+    ------
+    OSError
+        As `check_writable`, or when writing fails; the message names ``path``.
+    """
+    check_writable(path)
+    target = Path(path).resolve()
+    temporary = target.parent / f".pointillist-{secrets.token_hex(8)}{target.suffix}"
+    try:
+        # Not mkstemp, which would give the file private permissions instead of those of the umask.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        if target.exists():
+            shutil.copymode(target, temporary)
+        _flush(temporary)
+        os.replace(temporary, target)
+    except OSError as error:
+        if error.errno is not None and error.filename in (None, str(temporary), temporary):
+            raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
+        raise
+    finally:
+        temporary.unlink(missing_ok=True)
+    _flush_folder(target.parent)
+
+
+def _passes_through_file(folder: Path) -> bool:
+    return any(part.exists() and not part.is_dir() for part in (folder, *folder.parents))
+
+
+def _flush(path: Path) -> None:
+    # Opened for writing because Windows flushes no other handle.
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the new name durable where the system allows it; the content is already safe."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        logger.debug("cannot flush folder %s: %s", folder, error)
+    finally:
+        os.close(handle)

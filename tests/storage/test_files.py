@@ -1,0 +1,163 @@
+"""Tests of atomic writing: either the old content or the complete new one, and nothing left behind."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from pointillist.storage import atomic_path, check_writable
+from pointillist.storage import files as files_module
+
+needs_user = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+)
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_new_file_and_replacement(tmp_path):
+    target = tmp_path / "a.bin"
+    for content in (b"first", b"second"):
+        with atomic_path(target) as temporary:
+            assert temporary.parent == tmp_path
+            assert temporary.suffix == ".bin"
+            temporary.write_bytes(content)
+        assert target.read_bytes() == content
+    assert names(tmp_path) == ["a.bin"]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("midway"), KeyboardInterrupt(), OSError("no number")])
+def test_error_midway_keeps_the_old_file_and_leaves_nothing(tmp_path, failure):
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+
+    def write() -> None:
+        with atomic_path(target) as temporary:
+            temporary.write_bytes(b"ne")
+            raise failure
+
+    with pytest.raises(type(failure)):
+        write()
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_full_disk_is_reported_with_the_name_of_the_file(tmp_path, monkeypatch):
+    target = tmp_path / "a.bin"
+    target.write_bytes(b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files_module.os, "fsync", full)
+    with (
+        pytest.raises(OSError, match=r"cannot write: No space left.*a\.bin") as caught,
+        atomic_path(target) as t,
+    ):
+        t.write_bytes(b"new")
+    assert caught.value.errno == errno.ENOSPC
+    assert target.read_bytes() == b"old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_failing_replace_leaves_nothing(tmp_path, monkeypatch):
+    def refuse(source: object, target: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(source))
+
+    monkeypatch.setattr(files_module.os, "replace", refuse)
+    with pytest.raises(PermissionError, match=r"a\.bin"), atomic_path(tmp_path / "a.bin") as temporary:
+        temporary.write_bytes(b"new")
+    assert names(tmp_path) == []
+
+
+def test_errors_about_other_files_pass_unchanged(tmp_path):
+    with pytest.raises(FileNotFoundError, match="elsewhere"), atomic_path(tmp_path / "a.bin"):
+        (tmp_path / "elsewhere").read_bytes()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX systems")
+def test_permissions_follow_the_umask_and_then_the_existing_file(tmp_path):
+    target = tmp_path / "a.bin"
+    plain = tmp_path / "plain"
+    plain.touch()
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(b"1")
+    assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    target.chmod(0o640)
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(b"2")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_symbolic_link_is_followed(tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link.bin"
+    link.symlink_to(tmp_path / "real" / "a.bin")
+    with atomic_path(link) as temporary:
+        temporary.write_bytes(b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "a.bin").read_bytes() == b"new"
+
+
+def test_long_name(tmp_path):
+    target = tmp_path / ("n" * 250 + ".bin")
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(b"new")
+    assert target.read_bytes() == b"new"
+
+
+def test_check_writable_names_the_obstacle_and_creates_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    check_writable(tmp_path / "new.bin")
+    check_writable(tmp_path / "file")
+    cases = [
+        (tmp_path / "folder", IsADirectoryError, "it is a folder"),
+        (tmp_path / "missing" / "a.bin", FileNotFoundError, "create it first"),
+        (tmp_path / "file" / "a.bin", NotADirectoryError, "is not a folder"),
+        (tmp_path / "file" / "deep" / "a.bin", NotADirectoryError, "is not a folder"),
+    ]
+    for path, kind, message in cases:
+        with pytest.raises(kind, match=message) as caught:
+            check_writable(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(kind, match=message), atomic_path(path):
+            pytest.fail("the block must not run")
+    assert names(tmp_path) == ["file", "folder"]
+
+
+def test_relative_path_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with atomic_path("a.bin") as temporary:
+        temporary.write_bytes(b"new")
+    assert (tmp_path / "a.bin").read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a special file")
+def test_special_files_are_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        check_writable(tmp_path / "pipe")
+
+
+def test_missing_permission_as_reported_by_the_system(tmp_path, monkeypatch):
+    monkeypatch.setattr(files_module.os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match="no permission to create files"):
+        check_writable(tmp_path / "a.bin")
+
+
+@needs_user
+def test_missing_permission_for_real(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    with pytest.raises(PermissionError, match="no permission to create files"):
+        check_writable(folder / "a.bin")
+    file = tmp_path / "a.bin"
+    file.touch(mode=0o400)
+    with pytest.raises(PermissionError, match="read-only"):
+        check_writable(file)
