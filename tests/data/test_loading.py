@@ -143,9 +143,7 @@ def test_pickles_are_never_loaded(tmp_path):
         load_signals(path)
 
 
-@pytest.mark.parametrize(
-    "array", [np.zeros((0, 4, 4)), np.zeros((3, 3), dtype=np.int64), np.zeros((3, 3), "c8")]
-)
+@pytest.mark.parametrize("array", [np.zeros((0, 4, 4)), np.zeros((3, 3), dtype=np.int64), np.zeros((3, 3), "c8")])
 def test_empty_arrays_and_other_types_are_refused(tmp_path, array):
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(UnreadableFileError, match=r"a\.npy"):

@@ -9,9 +9,7 @@ import pytest
 from pointillist.storage import atomic_path, check_writable
 from pointillist.storage import files as files_module
 
-needs_user = pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
-)
+needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 
 
 def names(folder):

@@ -71,9 +71,7 @@ def correlate_dense(layout, signal, first_row, last_row, out):
             base = layout.row_bases[row]
             place = block * _FILTERS_A_BLOCK * stride + (row - first_row) * length
             if length < width:
-                correlate_block(
-                    layout.block_lanes, signal, base, layout.blocks, start, layout.taps, narrow, 0, width
-                )
+                correlate_block(layout.block_lanes, signal, base, layout.blocks, start, layout.taps, narrow, 0, width)
                 for k in range(_FILTERS_A_BLOCK):
                     for j in range(length):
                         out[place + k * stride + j] = narrow[k * width + j]

@@ -79,9 +79,7 @@ def load_images(
     return read_images(paths, grey=grey, on_error=on_error).signals
 
 
-def read_images(
-    paths: PathLike | Iterable[PathLike], *, grey: bool = True, on_error: OnError = "raise"
-) -> Loaded:
+def read_images(paths: PathLike | Iterable[PathLike], *, grey: bool = True, on_error: OnError = "raise") -> Loaded:
     """Do what `load_images` does and also return the names of the images and the files skipped."""
 
     def read(path: Path) -> list[tuple[str, Signal]]:
@@ -90,9 +88,7 @@ def read_images(
     return _read_all(expand(paths, _IMAGE_SUFFIXES), read, on_error)
 
 
-def load_signals(
-    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise"
-) -> list[Signal]:
+def load_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise") -> list[Signal]:
     """Read grey images and ``.npy`` arrays as one list of signals.
 
     Parameters
@@ -120,9 +116,7 @@ def load_signals(
     return read_signals(paths, ndim=ndim, on_error=on_error).signals
 
 
-def read_signals(
-    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise"
-) -> Loaded:
+def read_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise") -> Loaded:
     """Do what `load_signals` does and also return the names of the signals and the files skipped."""
     if ndim < 1:
         raise ValueError(f"ndim must be at least 1, got {ndim}")
@@ -131,9 +125,7 @@ def read_signals(
         if path.suffix.lower() == ".npy":
             return _read_npy(path, ndim)
         if ndim != 2:
-            raise UnreadableFileError(
-                f"{path} is not a .npy file: with ndim={ndim} only .npy files can be read"
-            )
+            raise UnreadableFileError(f"{path} is not a .npy file: with ndim={ndim} only .npy files can be read")
         return [(str(path), load_image(path))]
 
     return _read_all(expand(paths, _IMAGE_SUFFIXES | {".npy"}), read, on_error)
@@ -199,9 +191,7 @@ def _read_npy(path: Path, ndim: int) -> list[tuple[str, Signal]]:
     try:
         array = np.lib.format.open_memmap(path, mode="r")
         if array.ndim not in (ndim, ndim + 1):
-            raise ValueError(
-                f"it must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {array.shape}"
-            )
+            raise ValueError(f"it must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {array.shape}")
         if array.size == 0:
             raise ValueError(f"it is empty, shape {array.shape}")
         signals = to_float(array.view(np.ndarray), "it")

@@ -24,9 +24,7 @@ def contrast_normalise(images: NDArray[np.generic], *, ndim: int = 2) -> NDArray
 
 
 @overload
-def contrast_normalise(
-    images: Sequence[NDArray[np.generic]], *, ndim: int = 2
-) -> list[NDArray[np.floating]]: ...
+def contrast_normalise(images: Sequence[NDArray[np.generic]], *, ndim: int = 2) -> list[NDArray[np.floating]]: ...
 
 
 def contrast_normalise(
@@ -66,9 +64,7 @@ def contrast_normalise(
     if images.ndim == ndim:
         return _normalise_one(images, ndim, "images")
     if images.ndim != ndim + 1:
-        raise ValueError(
-            f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}"
-        )
+        raise ValueError(f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}")
     if images.shape[0] == 0:
         raise ValueError(f"images is an empty stack of shape {images.shape}: pass at least one image")
     return np.stack([_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)])

@@ -38,9 +38,7 @@ def to_float(samples: NDArray[np.generic], name: str) -> NDArray[np.floating]:
         return samples.astype(np.float32, copy=False)
     if native in _FULL_SCALE:
         return samples.astype(np.float32) / np.float32(_FULL_SCALE[native])
-    raise ValueError(
-        f"{name} has samples of type {samples.dtype}: convert them to uint8, uint16, float32 or float64"
-    )
+    raise ValueError(f"{name} has samples of type {samples.dtype}: convert them to uint8, uint16, float32 or float64")
 
 
 def to_grey(colour: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -17,9 +17,7 @@ _FILES = {
 }
 
 
-def photographs(
-    split: Literal["all", "train", "test"] = "all", *, grey: bool = True
-) -> dict[str, NDArray[np.float32]]:
+def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = True) -> dict[str, NDArray[np.float32]]:
     """Return the shipped photographs.
 
     Parameters

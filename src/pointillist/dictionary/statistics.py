@@ -121,9 +121,7 @@ class ToeplitzStatistics:
     ) -> None:
         geometry, operator = problem.geometry, problem.operator
         if geometry.boundary == "circular":
-            raise ValueError(
-                'statistics="toeplitz" cannot learn with boundary="circular"; use statistics="dense"'
-            )
+            raise ValueError('statistics="toeplitz" cannot learn with boundary="circular"; use statistics="dense"')
         weights = problem.weights_of(i)
         largest = 1.0 if weights is None else max(float(np.max(weights)), 1.0)
         # ½ largest ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
@@ -238,9 +236,7 @@ class _ToeplitzProduct:
         span = slice(k * sums.channels, (k + 1) * sums.channels)
         for layout, one in ((self._plain, fresh), (self._flipped, np.ascontiguousarray(fresh[self._mirror]))):
             step = len(layout.run_offsets) * len(layout.run_lanes)
-            layout.runs.reshape(-1, step)[span] = make_layout(one, sums.size, sums.span).runs.reshape(
-                -1, step
-            )
+            layout.runs.reshape(-1, step)[span] = make_layout(one, sums.size, sums.span).runs.reshape(-1, step)
 
 
 class DenseStatistics:
@@ -331,9 +327,7 @@ class _DenseProduct:
         """Nothing is cached here."""
 
 
-def code_matrix(
-    geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray
-) -> scipy.sparse.csr_array:
+def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:
     """Z of one channel: (samples, n_filters · taps), so that the signal is Z d."""
     taps = prod(geometry.filter)
     filters, positions = np.divmod(indices, geometry.n_positions)
@@ -356,7 +350,8 @@ def make_statistics(
     kind: str, n_filters: int, channels: int, size: tuple[int, ...]
 ) -> ToeplitzStatistics | DenseStatistics:
     """The named kind of statistics, empty."""
-    kinds = {"toeplitz": ToeplitzStatistics, "dense": DenseStatistics}
-    if kind not in kinds:
-        raise ValueError(f'statistics must be "toeplitz" or "dense", got {kind!r}')
-    return kinds[kind](n_filters, channels, size)
+    if kind == "toeplitz":
+        return ToeplitzStatistics(n_filters, channels, size)
+    if kind == "dense":
+        return DenseStatistics(n_filters, channels, size)
+    raise ValueError(f'statistics must be "toeplitz" or "dense", got {kind!r}')

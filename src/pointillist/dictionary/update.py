@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics
@@ -12,9 +12,7 @@ from pointillist.dictionary.statistics import Statistics
 log = logging.getLogger(__name__)
 
 
-def update_filters(
-    filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1
-) -> NDArray:
+def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1) -> NDArray:
     """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
 
     Each step is a projected gradient step with the block's own Lipschitz bound, so the surrogate never rises.
@@ -33,7 +31,7 @@ def update_filters(
     """
     current = filters.astype(np.float64)
     product, linear, lipschitz = sums.product(current), sums.linear(), sums.lipschitz()
-    used = np.flatnonzero(lipschitz > 0)
+    used = np.flatnonzero(lipschitz > 0).tolist()
     for _ in range(n_sweeps):
         for k in used:
             gradient = product.block(k) - linear[k]
@@ -71,9 +69,7 @@ def replace_filters(
     return fresh
 
 
-def draw_patches(
-    signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator
-) -> NDArray:
+def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray:
     """Patches (count, channels, *size) at random places of random signals."""
     patches = []
     for i in rng.integers(len(signals), size=count):
@@ -85,7 +81,7 @@ def draw_patches(
 
 
 def initial_filters(
-    init: str | NDArray,
+    init: str | ArrayLike,
     shape: tuple[int, ...],
     constraints: FilterConstraints,
     signals: Sequence[NDArray],

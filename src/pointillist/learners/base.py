@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -218,9 +218,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         self._add(state, batch, result, image_weights)
         state.n_seen += len(batch)
         state.usage = state.usage + result.codes.usage()
-        state.filters = update_filters(
-            state.filters, state.statistics, state.constraints, n_sweeps=self.n_sweeps
-        )
+        state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=self.n_sweeps)
         unused = unused_filters(state.statistics) if self.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)
@@ -316,6 +314,3 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """Number of learned samples in all filters."""
         check_is_fitted(self, "filters_")
         return prod(self.filters_.shape)
-
-    def fit(self, X: Signals, y: Any = None, **_: Any) -> Self:
-        raise TypeError("use BatchCSC or OnlineCSC")

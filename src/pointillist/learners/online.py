@@ -120,9 +120,7 @@ class OnlineCSC(ConvolutionalLearner):
             Held-out signals, coded after every `validation_every` mini-batches with the training clock stopped.
         """
         if self.batch_size < 1 or self.n_epochs < 1:
-            raise ValueError(
-                f"batch_size and n_epochs must be at least 1, got {self.batch_size} and {self.n_epochs}"
-            )
+            raise ValueError(f"batch_size and n_epochs must be at least 1, got {self.batch_size} and {self.n_epochs}")
         batch = self._batch(X, weights)
         held_out = None if validation is None else self._batch(validation, None)
         state = self._state = self._start(batch)

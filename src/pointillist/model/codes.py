@@ -93,9 +93,7 @@ class SparseCodes:
 
     def _common_grid(self, what: str) -> tuple[int, ...]:
         if len(set(self.grids)) != 1:
-            raise ValueError(
-                f"{what} needs signals of one shape, these have {len(set(self.grids))}; index by signal"
-            )
+            raise ValueError(f"{what} needs signals of one shape, these have {len(set(self.grids))}; index by signal")
         return self.grids[0]
 
     @property

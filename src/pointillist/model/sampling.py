@@ -23,21 +23,17 @@ def seed_from(random_state: int | np.random.Generator | np.random.RandomState | 
         return int(random_state.integers(2**63))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    raise ValueError(
-        f"random_state must be None, an integer or a numpy Generator, got {type(random_state).__name__}"
-    )
+    raise ValueError(f"random_state must be None, an integer or a numpy Generator, got {type(random_state).__name__}")
 
 
 def check_sampling(sampling: float) -> float:
     """The sampling rate as a float in (0, 1]."""
-    if not (np.isscalar(sampling) and np.isreal(sampling)) or not 0 < float(sampling) <= 1:  # type: ignore[arg-type]
+    if not isinstance(sampling, (int, float, np.integer, np.floating)) or not 0 < sampling <= 1:
         raise ValueError(f"sampling must lie in (0, 1], got {sampling!r}")
     return float(sampling)
 
 
-def draw_sample(
-    n_filters: int, grid: tuple[int, ...], sampling: float, seed: int, step: int
-) -> NDArray | None:
+def draw_sample(n_filters: int, grid: tuple[int, ...], sampling: float, seed: int, step: int) -> NDArray | None:
     """Flat indices, ascending, of codes ``(n_filters, *grid)`` each chosen with probability `sampling`.
 
     The choice depends on the seed, the step and the grid only. None means all codes (``sampling=1``).

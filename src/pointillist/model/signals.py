@@ -50,9 +50,7 @@ def _one(signal: ArrayLike, i: int, ndim: int, channels: bool, name: str) -> NDA
     return converted if channels else converted[None]
 
 
-def check_finite(
-    signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals"
-) -> list[NDArray]:
+def check_finite(signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals") -> list[NDArray]:
     """Refuse NaN and infinity where the weight is not zero; set samples of weight zero to zero."""
     checked = []
     for i, signal in enumerate(signals):
@@ -60,9 +58,7 @@ def check_finite(
             signal = np.where(weights[i] > 0, signal, signal.dtype.type(0))
         if not np.all(np.isfinite(signal)):
             bad = int(np.sum(~np.isfinite(signal)))
-            raise ValueError(
-                f"{name}[{i}] holds {bad} NaN or infinite samples; give weights that are zero there"
-            )
+            raise ValueError(f"{name}[{i}] holds {bad} NaN or infinite samples; give weights that are zero there")
         checked.append(signal)
     return checked
 
@@ -80,20 +76,13 @@ def as_weights(weights: Signals | None, signals: list[NDArray], *, channels: boo
     if isinstance(arrays, np.ndarray) and arrays.shape in (space, signals[0].shape):
         arrays = [arrays] * len(signals)
     if len(arrays) != len(signals):
-        raise ValueError(
-            f"weights must hold one array for each of the {len(signals)} signals, got {len(arrays)}"
-        )
-    return [
-        _one_weight(np.asarray(w), signal, i)
-        for i, (w, signal) in enumerate(zip(arrays, signals, strict=True))
-    ]
+        raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(arrays)}")
+    return [_one_weight(np.asarray(w), signal, i) for i, (w, signal) in enumerate(zip(arrays, signals, strict=True))]
 
 
 def _one_weight(weight: NDArray, signal: NDArray, i: int) -> NDArray:
     if weight.shape not in (signal.shape, signal.shape[1:]):
-        raise ValueError(
-            f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree"
-        )
+        raise ValueError(f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree")
     full = np.ascontiguousarray(np.broadcast_to(weight, signal.shape), signal.dtype)
     if not np.all(np.isfinite(full)) or np.any(full < 0):
         raise ValueError(f"weights[{i}] must be finite and not negative")

@@ -23,6 +23,4 @@ def make_solver(solver: "str | Solver", **settings: Any) -> Solver:
         return solver
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    return replace(
-        SOLVERS[solver](), **{name: value for name, value in settings.items() if value is not None}
-    )
+    return replace(SOLVERS[solver](), **{name: value for name, value in settings.items() if value is not None})

@@ -6,6 +6,7 @@ and weights have no place in the frequency domain.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.fft
@@ -47,7 +48,8 @@ class FrequencyADMM:
         axes = tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
-        padded[(..., *(slice(f) for f in geometry.filter))] = problem.filters
+        corner: tuple[Any, ...] = (..., *(slice(f) for f in geometry.filter))
+        padded[corner] = problem.filters
         padded = np.roll(padded, [-o for o in geometry.offset], axes)
         spectra = np.moveaxis(scipy.fft.rfftn(padded, axes=axes), 1, 0)  # (channels, n_filters, *frequencies)
         gram = np.einsum("ck...,dk...->...cd", spectra, spectra.conj())

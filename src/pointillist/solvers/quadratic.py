@@ -106,9 +106,7 @@ class ConjugateGradients:
             preconditioner = scipy.sparse.linalg.LinearOperator(
                 (size, size), lambda flat: self._precondition(flat, shape), dtype=signal.dtype
             )
-        answer, _ = scipy.sparse.linalg.cg(
-            matrix, signal.ravel(), rtol=self._tolerance, maxiter=500, M=preconditioner
-        )
+        answer, _ = scipy.sparse.linalg.cg(matrix, signal.ravel(), rtol=self._tolerance, maxiter=500, M=preconditioner)
         return answer.reshape(shape).astype(signal.dtype, copy=False)
 
     def _precondition(self, flat: NDArray, shape: tuple[int, ...]) -> NDArray:
