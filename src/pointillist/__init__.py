@@ -6,7 +6,7 @@ from pointillist.data import contrast_normalise, load_image, load_images, load_s
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.codes import SparseCodes
 from pointillist.model.metrics import psnr
-from pointillist.solvers import FrequencyADMM, SampledADMM
+from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from pointillist.solvers.base import Result, Status
 from pointillist.solvers.encoding import decode, encode, max_penalty
 
@@ -22,6 +22,7 @@ __all__ = [
     "Result",
     "SparseCodes",
     "Status",
+    "CoordinateDescent",
     "SampledADMM",
     "FrequencyADMM",
     "contrast_normalise",

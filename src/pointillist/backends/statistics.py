@@ -1,9 +1,14 @@
 """Kernels for the dictionary's statistics: pairs of neighbouring codes, and products with block-Toeplitz blocks."""
 
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
 from numba import njit
 
-from pointillist.backends.convolution import base_of
-from pointillist.backends.vectors import dot_runs
+from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
+
+_ROWS_AT_ONCE = ROWS_AT_ONCE
 
 
 @njit(cache=True, nogil=True)
@@ -60,34 +65,144 @@ def add_pairs(filters, columns, row_starts, row_coordinates, grid, size, half, w
                         out[pair, whole - place] += product
 
 
-@njit(cache=True, nogil=True)
-def toeplitz_product(plain, flipped, blocks, block_size, k, first, backward, forward):
-    """(C d)_k split in two: Σ_{l ≥ k} into `forward`, Σ_{l < k} reversed into `backward`, both (channels, *size) flat.
+class Toeplitz(NamedTuple):
+    """Block-Toeplitz sums and how their blocks are walked; see `make_toeplitz`."""
 
-    `plain` and `flipped` are layouts of the filters and of the mirrored filters with channels laid out as filters of
-    their own, on a grid of the filter's size over a block's shape. `blocks` is flat with spare room, `first[k]` the pair
-    (k, k).
-    """
-    n_channels = len(forward) // (len(plain.row_bases) * plain.row_length)
-    n_filters = plain.n_filters // n_channels
-    positions = len(plain.row_bases) * plain.row_length
-    step = len(plain.run_offsets) * len(plain.run_lanes)
-    for m in range(n_filters):
-        if m >= k:
-            block = (first[k] + m - k) * block_size
+    lanes: tuple[int, ...]  # its length is the number of positions done at once along the last axis
+    blocks: np.ndarray  # flat, all pairs k ≤ l, and `toeplitz_spare` samples
+    block_size: int
+    first: np.ndarray  # (n_filters,) number of the pair (k, k)
+    bases: np.ndarray  # (n_groups,) where each group of rows of positions begins in a block
+    strides: np.ndarray  # (n_groups,) distance of its rows
+    places: np.ndarray  # (n_groups · ROWS_AT_ONCE · width,) which position a lane holds, −1 for none
+    offsets: np.ndarray  # (n_taps,) where each sample of a filter meets a block
+    mirrored: np.ndarray  # the same for the mirrored filter
+
+
+def toeplitz_spare(size):
+    """Samples that `blocks` needs behind its end, for rows and lanes that a group has too many."""
+    return 8 * max(size) + 64
+
+
+def make_toeplitz(blocks, size):
+    """Describe `blocks` (flat, n_pairs · (2·size − 1) samples and `toeplitz_spare`) to the kernels."""
+    span = [2 * s - 1 for s in size]
+    n_pairs = (len(blocks) - toeplitz_spare(size)) // prod(span)
+    n_filters = int((2 * n_pairs + 0.25) ** 0.5)
+    k = np.arange(n_filters, dtype=np.int64)
+    strides = np.cumprod([1, *span[:0:-1]])[::-1]
+    lattice = np.zeros(1, np.int64)
+    for s, stride in zip(size, strides, strict=True):
+        lattice = (lattice[:, None] + stride * np.arange(s)).reshape(-1)
+    chunks = -(-size[-1] // _WIDEST)
+    width = -(-size[-1] // (4 * chunks)) * 4
+    bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
+    return Toeplitz(
+        lanes=(0,) * width,
+        blocks=blocks,
+        block_size=prod(span),
+        first=k * n_filters - k * (k - 1) // 2,
+        bases=bases,
+        strides=steps,
+        places=places,
+        offsets=lattice,
+        mirrored=lattice[::-1].copy(),
+    )
+
+
+_WIDEST = 16
+
+
+def _groups(lattice, size, row_step, width, chunks):
+    """Positions in groups of equally spaced rows: rows of one plane, or pieces of one row for 1-D filters."""
+    rows = lattice.reshape(-1, size[-1])
+    plane = size[-2] if len(size) > 1 else 1
+    numbers = np.arange(lattice.size).reshape(rows.shape)
+    bases, steps, places = [], [], []
+
+    def add(members, step):
+        bases.append(rows[members[0][0], 0] + members[0][1] * width)
+        steps.append(step)
+        slots = np.full((_ROWS_AT_ONCE, width), -1, np.int64)
+        for slot, (row, chunk) in zip(slots, members, strict=False):
+            piece = numbers[row, chunk * width : (chunk + 1) * width]
+            slot[: len(piece)] = piece
+        places.append(slots)
+
+    if plane == 1:
+        for row in range(len(rows)):
+            for chunk in range(0, chunks, _ROWS_AT_ONCE):
+                add([(row, c) for c in range(chunk, min(chunk + _ROWS_AT_ONCE, chunks))], width)
+    else:
+        for top in range(0, len(rows), plane):
+            for chunk in range(chunks):
+                for row in range(top, top + plane, _ROWS_AT_ONCE):
+                    add([(r, chunk) for r in range(row, min(row + _ROWS_AT_ONCE, top + plane))], row_step)
+    return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
+
+
+@njit(cache=True, nogil=True)
+def toeplitz_product(toeplitz, filters, k, out):
+    """out = (C d)_k for filters (n_filters, channels, n_taps); out is (channels, n_taps)."""
+    n_filters, n_channels, n_taps = filters.shape
+    flat = filters.reshape(-1)
+    places = toeplitz.places
+    group_size = _ROWS_AT_ONCE * len(toeplitz.lanes)
+    later = np.empty(len(places), filters.dtype)
+    earlier = np.empty(len(places), filters.dtype)
+    for c in range(n_channels):
+        later[:] = 0
+        earlier[:] = 0
+        for m in range(n_filters):
+            # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
+            low, high = min(k, m), max(k, m)
+            block = (toeplitz.first[low] + high - low) * toeplitz.block_size
+            offsets = toeplitz.mirrored if m >= k else toeplitz.offsets
+            sums = later if m >= k else earlier
+            for g in range(len(toeplitz.bases)):
+                correlate_rows(
+                    toeplitz.lanes,
+                    toeplitz.blocks,
+                    block + toeplitz.bases[g],
+                    toeplitz.strides[g],
+                    flat,
+                    (m * n_channels + c) * n_taps,
+                    offsets,
+                    sums,
+                    g * group_size,
+                )
+        out[c] = 0
+        for slot in range(len(places)):
+            if places[slot] >= 0:
+                out[c, places[slot]] += later[slot]
+                out[c, n_taps - 1 - places[slot]] += earlier[slot]
+
+
+@njit(cache=True, nogil=True)
+def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, filters):
+    """One pass of projected block coordinate descent over all filters (n_filters, channels, n_taps), in place."""
+    n_filters, n_channels, n_taps = filters.shape
+    gradient = np.empty((n_channels, n_taps), filters.dtype)
+    for k in range(n_filters):
+        if lipschitz[k] <= 0:
+            continue
+        toeplitz_product(toeplitz, filters, k, gradient)
+        energy = 0.0
+        for c in range(n_channels):
+            total, count = 0.0, 0
+            for m in range(n_taps):
+                value = filters[k, c, m] - (gradient[c, m] - linear[k, c, m]) / lipschitz[k]
+                filters[k, c, m] = value if support[k, m] else 0.0
+                total += filters[k, c, m]
+                count += support[k, m]
+            for m in range(n_taps):
+                if zero_mean and support[k, m]:
+                    filters[k, c, m] -= total / count
+                if nonnegative and filters[k, c, m] < 0:
+                    filters[k, c, m] = 0.0
+                energy += filters[k, c, m] ** 2
+        if energy > 1:
+            scale = 1 / np.sqrt(energy)
             for c in range(n_channels):
-                start = (m * n_channels + c) * step
-                for position in range(positions):
-                    at = block + base_of(flipped, position)
-                    forward[c * positions + position] += dot_runs(
-                        flipped.run_lanes, blocks, at, flipped.runs, start, flipped.run_offsets
-                    )
-        else:
-            block = (first[m] + k - m) * block_size
-            for c in range(n_channels):
-                start = (m * n_channels + c) * step
-                for position in range(positions):
-                    at = block + base_of(plain, position)
-                    backward[c * positions + position] += dot_runs(
-                        plain.run_lanes, blocks, at, plain.runs, start, plain.run_offsets
-                    )
+                for m in range(n_taps):
+                    filters[k, c, m] *= scale

@@ -156,27 +156,112 @@ def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out
     signature = types.void(lanes, signal, base, filters, start, offsets, out, out_start, out_stride)
 
     def codegen(context, builder, sig, args):
-        vector = _vector_type(context, sig.args[1], sig.args[0])
-        block = ir.Constant(ir.IntType(64), FILTERS_A_BLOCK)
-        signal_at = _pointer(context, builder, sig.args[1], args[1])
-        filter_at = _pointer(context, builder, sig.args[3], args[3])
-        offset_array = context.make_array(sig.args[5])(context, builder, args[5])
+        sums = _block_sums(context, builder, sig, args)
         out_at = _pointer(context, builder, sig.args[6], args[6])
-        sums = [cgutils.alloca_once(builder, vector) for _ in range(FILTERS_A_BLOCK)]
-        for one in sums:
-            builder.store(ir.Constant(vector, [0.0] * vector.count), one)
+        for k, total in enumerate(sums):
+            place = builder.add(args[7], builder.mul(args[8], ir.Constant(ir.IntType(64), k)))
+            address = builder.bitcast(builder.gep(out_at, [place]), total.type.as_pointer())
+            builder.store(total, address, align=_bytes(total.type.element))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place):
+    """Keep, for `lanes` neighbouring positions, the largest correlation · factor of a block of filters so far.
+
+    Filter k of the block has the number first + k and the factor `factors[first + k]`; `signed` false compares sizes.
+    `best[place:][:lanes]` and `winner[place:][:lanes]` (int32) hold the ratios and the filters' numbers.
+    """
+    signature = types.void(lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place)
+
+    def codegen(context, builder, sig, args):
+        sums = _block_sums(context, builder, sig, args)
+        vector = sums[0].type
+        whole = ir.VectorType(ir.IntType(32), vector.count)
+        factor_at = _pointer(context, builder, sig.args[6], args[6])
+        best_at = _pointer(context, builder, sig.args[9], args[9])
+        winner_at = builder.bitcast(_pointer(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
+        best, best_address = _vector_at(builder, best_at, args[11], vector)
+        winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
+        winner = builder.load(winner_address, align=4)
+        zero = ir.Constant(vector, [0.0] * vector.count)
+        for k, total in enumerate(sums):
+            number = builder.add(args[7], ir.Constant(ir.IntType(64), k))
+            factor = _broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
+            ratio = builder.fmul(total, factor)
+            size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
+            ratio = builder.select(args[8], ratio, size)
+            better = builder.fcmp_ordered(">", ratio, best)
+            best = builder.select(better, ratio, best)
+            numbers = _broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
+            winner = builder.select(better, numbers, winner)
+        builder.store(best, best_address, align=_bytes(vector.element))
+        builder.store(winner, winner_address, align=4)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _block_sums(context, builder, sig, args):
+    """The correlations of a block of filters, a vector of neighbouring positions each."""
+    vector = _vector_type(context, sig.args[1], sig.args[0])
+    block = ir.Constant(ir.IntType(64), FILTERS_A_BLOCK)
+    signal_at = _pointer(context, builder, sig.args[1], args[1])
+    filter_at = _pointer(context, builder, sig.args[3], args[3])
+    offset_array = context.make_array(sig.args[5])(context, builder, args[5])
+    sums = [cgutils.alloca_once(builder, vector) for _ in range(FILTERS_A_BLOCK)]
+    for one in sums:
+        builder.store(ir.Constant(vector, [0.0] * vector.count), one)
+    with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
+        offset = builder.load(builder.gep(offset_array.data, [loop.index]))
+        sample, _ = _vector_at(builder, signal_at, builder.add(args[2], offset), vector)
+        row = builder.add(args[4], builder.mul(loop.index, block))
+        for k, one in enumerate(sums):
+            tap = builder.load(builder.gep(filter_at, [builder.add(row, ir.Constant(row.type, k))]))
+            value = _broadcast(builder, tap, vector)
+            builder.store(_multiply_add(builder, sample, value, builder.load(one)), one)
+    return [builder.load(one) for one in sums]
+
+
+ROWS_AT_ONCE = 4
+
+
+@intrinsic
+def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, offsets, out, out_start):
+    """Add the correlation of one filter with `ROWS_AT_ONCE` rows of `lanes` positions to rows of `out`.
+
+    Row a of the positions begins at base + a·row_stride, its sums at out_start + a·lanes. The counterpart of
+    `correlate_block` for a single filter: each sample is broadcast once for all rows.
+    """
+    signature = types.void(lanes, signal, base, row_stride, filters, start, offsets, out, out_start)
+
+    def codegen(context, builder, sig, args):
+        vector = _vector_type(context, sig.args[1], sig.args[0])
+        width = ir.Constant(ir.IntType(64), vector.count)
+        signal_at = _pointer(context, builder, sig.args[1], args[1])
+        filter_at = _pointer(context, builder, sig.args[4], args[4])
+        offset_array = context.make_array(sig.args[6])(context, builder, args[6])
+        out_at = _pointer(context, builder, sig.args[7], args[7])
+        sums, addresses, bases = [], [], []
+        for a in range(ROWS_AT_ONCE):
+            row = ir.Constant(ir.IntType(64), a)
+            value, address = _vector_at(builder, out_at, builder.add(args[8], builder.mul(row, width)), vector)
+            slot = cgutils.alloca_once(builder, vector)
+            builder.store(value, slot)
+            sums.append(slot)
+            addresses.append(address)
+            bases.append(builder.add(args[2], builder.mul(row, args[3])))
         with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
             offset = builder.load(builder.gep(offset_array.data, [loop.index]))
-            sample, _ = _vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-            row = builder.add(args[4], builder.mul(loop.index, block))
-            for k, one in enumerate(sums):
-                tap = builder.load(builder.gep(filter_at, [builder.add(row, ir.Constant(row.type, k))]))
-                value = _broadcast(builder, tap, vector)
-                builder.store(_multiply_add(builder, sample, value, builder.load(one)), one)
-        for k, one in enumerate(sums):
-            place = builder.add(args[7], builder.mul(args[8], ir.Constant(ir.IntType(64), k)))
-            address = builder.bitcast(builder.gep(out_at, [place]), vector.as_pointer())
-            builder.store(builder.load(one), address, align=_bytes(vector.element))
+            tap = builder.load(builder.gep(filter_at, [builder.add(args[5], loop.index)]))
+            value = _broadcast(builder, tap, vector)
+            for slot, row_base in zip(sums, bases, strict=True):
+                sample, _ = _vector_at(builder, signal_at, builder.add(row_base, offset), vector)
+                builder.store(_multiply_add(builder, sample, value, builder.load(slot)), slot)
+        for slot, address in zip(sums, addresses, strict=True):
+            builder.store(builder.load(slot), address, align=_bytes(vector.element))
         return context.get_dummy_value()
 
     return signature, codegen

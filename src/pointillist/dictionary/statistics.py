@@ -18,7 +18,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, statistics
-from pointillist.backends.layout import SPARE_SAMPLES, make_layout
+from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 
@@ -41,8 +41,12 @@ class Statistics(Protocol):
         """Add signal i (channels, *space), coded with `problem.filters`, leaving `residual` = w (x − Dz)."""
         ...
 
-    def product(self, filters: NDArray) -> BlockProduct:
-        """A view of C d that follows `filters` (n_filters, channels, *size) as its blocks change."""
+    def product(self, filters: NDArray, k: int) -> NDArray:
+        """(C d)_k for filters (n_filters, channels, *size), float64."""
+        ...
+
+    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        """One pass of projected block coordinate descent over all filters, float64 in and out."""
         ...
 
     def linear(self) -> NDArray:
@@ -68,16 +72,6 @@ class Statistics(Protocol):
     def restore(self, arrays: dict[str, NDArray]) -> None: ...
 
 
-class BlockProduct(Protocol):
-    """(C d)_k for one filter at a time."""
-
-    def block(self, k: int) -> NDArray: ...
-
-    def changed(self, k: int) -> None:
-        """Filter k of the array given to `Statistics.product` has new values."""
-        ...
-
-
 class ToeplitzStatistics:
     """B and C in block-Toeplitz form, half of the pairs (C_kl(δ) = C_lk(−δ)), in float64.
 
@@ -95,7 +89,8 @@ class ToeplitzStatistics:
         self.total = 0.0
         n_pairs = n_filters * (n_filters + 1) // 2
         self._linear = np.zeros((n_filters, channels, *self.size))
-        self._blocks = np.zeros(n_pairs * prod(self.span) + SPARE_SAMPLES)
+        self._spare = statistics.toeplitz_spare(self.size)
+        self._blocks = np.zeros(n_pairs * prod(self.span) + self._spare)
         self._energy = 0.0  # Σ weight · ½‖x̃‖²
 
     @cached_property
@@ -107,7 +102,7 @@ class ToeplitzStatistics:
     @property
     def pairs(self) -> NDArray:
         """C as (n_pairs, *span), k ≤ l; entry δ + size − 1 belongs to shift δ."""
-        return self._blocks[:-SPARE_SAMPLES].reshape(-1, *self.span)
+        return self._blocks[: -self._spare].reshape(-1, *self.span)
 
     def add(
         self,
@@ -146,8 +141,9 @@ class ToeplitzStatistics:
         coordinates = np.array(list(product(*leading)), np.int64).reshape(n_rows, -1)
         offsets = [range(1 - s, s) for s in self.size[:-1]]
         zero = (0,) * len(offsets)
-        half = np.array([o for o in product(*offsets) if o >= zero], np.int64).reshape(-1, len(offsets))
-        out = self._blocks[:-SPARE_SAMPLES].reshape(-1, prod(self.span))
+        ahead = [o for o in product(*offsets) if o >= zero]
+        half = np.array(ahead, np.int64).reshape(len(ahead), len(offsets))
+        out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
         statistics.add_pairs(
             filters[order],
             columns,
@@ -161,8 +157,33 @@ class ToeplitzStatistics:
             out,
         )
 
-    def product(self, filters: NDArray) -> BlockProduct:
-        return _ToeplitzProduct(self, filters)
+    def product(self, filters: NDArray, k: int) -> NDArray:
+        out = np.empty((self.channels, prod(self.size)))
+        statistics.toeplitz_product(self._toeplitz, self._flat(filters), k, out)
+        return out.reshape(self.channels, *self.size)
+
+    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        flat = self._flat(filters)
+        support = np.ones((self.n_filters, prod(self.size)), bool)
+        if constraints.support is not None:
+            support = constraints.support.reshape(support.shape)
+        statistics.sweep_filters(
+            self._toeplitz,
+            self._flat(self._linear),
+            self.lipschitz(),
+            support,
+            constraints.zero_mean,
+            constraints.nonnegative,
+            flat,
+        )
+        return flat.reshape(filters.shape)
+
+    @property
+    def _toeplitz(self) -> statistics.Toeplitz:
+        return statistics.make_toeplitz(self._blocks, self.size)
+
+    def _flat(self, filters: NDArray) -> NDArray:
+        return np.array(filters, np.float64).reshape(self.n_filters, self.channels, -1)
 
     def linear(self) -> NDArray:
         return self._linear
@@ -179,8 +200,7 @@ class ToeplitzStatistics:
 
     def objective(self, filters: NDArray) -> float:
         """The surrogate Σ ½‖x̃ − Zd‖² for these filters."""
-        follow = self.product(filters)
-        quadratic = sum(float(np.vdot(filters[k], follow.block(k))) for k in range(self.n_filters))
+        quadratic = sum(float(np.vdot(filters[k], self.product(filters, k))) for k in range(self.n_filters))
         return self._energy + 0.5 * quadratic - float(np.vdot(filters, self._linear))
 
     def permute(self, order: NDArray) -> None:
@@ -208,35 +228,6 @@ class ToeplitzStatistics:
         self._linear[...] = arrays["linear"]
         self.pairs[...] = arrays["pairs"]
         self.total, self._energy = (float(value) for value in arrays["sums"])
-
-
-class _ToeplitzProduct:
-    """(C d)_k through correlations of C's blocks with the filters, plain (l < k) and mirrored (l ≥ k)."""
-
-    def __init__(self, sums: ToeplitzStatistics, filters: NDArray) -> None:
-        self._sums, self._filters = sums, filters
-        flat = filters.astype(np.float64).reshape(-1, 1, *sums.size)
-        self._mirror = (slice(None),) * 2 + tuple(slice(None, None, -1) for _ in sums.size)
-        self._plain = make_layout(flat, sums.size, sums.span)
-        self._flipped = make_layout(np.ascontiguousarray(flat[self._mirror]), sums.size, sums.span)
-
-    def block(self, k: int) -> NDArray:
-        sums = self._sums
-        shape = (sums.channels, *sums.size)
-        forward, backward = np.zeros(prod(shape)), np.zeros(prod(shape))
-        statistics.toeplitz_product(
-            self._plain, self._flipped, sums._blocks, prod(sums.span), k, sums.first, backward, forward
-        )
-        mirrored = backward.reshape(shape)[self._mirror[1:]]
-        return forward.reshape(shape) + mirrored
-
-    def changed(self, k: int) -> None:
-        sums = self._sums
-        fresh = self._filters[k].astype(np.float64).reshape(-1, 1, *sums.size)
-        span = slice(k * sums.channels, (k + 1) * sums.channels)
-        for layout, one in ((self._plain, fresh), (self._flipped, np.ascontiguousarray(fresh[self._mirror]))):
-            step = len(layout.run_offsets) * len(layout.run_lanes)
-            layout.runs.reshape(-1, step)[span] = make_layout(one, sums.size, sums.span).runs.reshape(-1, step)
 
 
 class DenseStatistics:
@@ -271,8 +262,14 @@ class DenseStatistics:
             self._energy += 0.5 * weight * float(np.sum(w * x**2))
         self.total += weight
 
-    def product(self, filters: NDArray) -> BlockProduct:
-        return _DenseProduct(self._quadratic, filters)
+    def product(self, filters: NDArray, k: int) -> NDArray:
+        taps = prod(self.size)
+        d = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
+        rows = self._quadratic[:, k * taps : (k + 1) * taps]
+        return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
+
+    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        return sweep_by_blocks(self, filters, constraints)
 
     def linear(self) -> NDArray:
         return np.moveaxis(self._linear.reshape(self.channels, self.n_filters, *self.size), 0, 1)
@@ -312,19 +309,14 @@ class DenseStatistics:
         self.total, self._energy = (float(value) for value in arrays["sums"])
 
 
-class _DenseProduct:
-    def __init__(self, quadratic: NDArray, filters: NDArray) -> None:
-        self._quadratic, self._filters = quadratic, filters
-
-    def block(self, k: int) -> NDArray:
-        n_filters, channels, *size = self._filters.shape
-        taps = prod(size)
-        rows = slice(k * taps, (k + 1) * taps)
-        d = np.moveaxis(self._filters.astype(np.float64), 1, 0).reshape(channels, -1)
-        return np.einsum("cmj,cj->cm", self._quadratic[:, rows], d).reshape(channels, *size)
-
-    def changed(self, k: int) -> None:
-        """Nothing is cached here."""
+def sweep_by_blocks(sums: Statistics, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+    """One pass of projected block coordinate descent, as the paper writes it; any statistics will do."""
+    current = filters.astype(np.float64)
+    linear, lipschitz = sums.linear(), sums.lipschitz()
+    for k in np.flatnonzero(lipschitz > 0).tolist():
+        gradient = sums.product(current, k) - linear[k]
+        current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
+    return current
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

@@ -30,13 +30,8 @@ def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstr
     (n_filters, channels, *size) array, of the precision that was given
     """
     current = filters.astype(np.float64)
-    product, linear, lipschitz = sums.product(current), sums.linear(), sums.lipschitz()
-    used = np.flatnonzero(lipschitz > 0).tolist()
     for _ in range(n_sweeps):
-        for k in used:
-            gradient = product.block(k) - linear[k]
-            current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
-            product.changed(k)
+        current = sums.sweep(current, constraints)
     return current.astype(filters.dtype)
 
 

@@ -1,4 +1,4 @@
-"""What batch and online learners share: parameters, the three lines of a step (encode, add, update), and the estimator's face."""
+"""What batch and online learners share: the three lines of a step (encode, add, update) and the estimator's face."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,10 +65,11 @@ class Batch:
 class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     """Base of the learners; see `BatchCSC` and `OnlineCSC` for the parameters."""
 
-    _learning_settings: dict[str, dict[str, Any]] = {
+    _learning_settings: ClassVar[dict[str, dict[str, Any]]] = {
         # The paper's: ten ADMM iterations, whatever the gap.
         "admm": {"max_iter": 10, "tol": 0.0},
         "fft": {"max_iter": 10, "tol": 0.0},
+        "cd": {"tol": 5e-2},
     }
 
     n_filters: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -85,7 +86,7 @@ class BatchCSC(ConvolutionalLearner):
         penalty: float | ArrayLike = 1.0,
         *,
         sampling: float = 0.1,
-        solver: str | Solver = "admm",
+        solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,
         max_iter: int = 12,
@@ -161,4 +162,4 @@ class BatchCSC(ConvolutionalLearner):
         recent = [info["objective"] for info in state.history[-3:]]
         if self.min_change <= 0 or len(recent) < 3:
             return False
-        return all(abs(b - a) < self.min_change * abs(a) for a, b in zip(recent, recent[1:], strict=False))
+        return all(abs(b - a) < self.min_change * abs(a) for a, b in pairwise(recent))

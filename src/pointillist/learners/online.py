@@ -29,7 +29,9 @@ class OnlineCSC(ConvolutionalLearner):
         γ ≥ 1: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over all signals; larger
         values forget the early, bad codes faster. The result does not depend on how signals are split into batches
         given the same codes.
-    n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters, zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, callbacks, n_jobs, random_state
+    n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters
+        As in `BatchCSC`.
+    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, callbacks, n_jobs, random_state
         As in `BatchCSC`.
 
     Attributes
@@ -55,7 +57,7 @@ class OnlineCSC(ConvolutionalLearner):
         penalty: float | ArrayLike = 1.0,
         *,
         sampling: float = 0.1,
-        solver: str | Solver = "admm",
+        solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,
         batch_size: int = 1,

@@ -127,17 +127,19 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     loss = 0.5 * float(np.vdot(residual, difference))
     objective = loss + float(np.vdot(problem.penalty_at(indices), np.abs(values)))
     correlations = problem.exact_operator.correlate(residual, problem.sample)
-    scale = dual_scale(problem, correlations)
     energy = float(np.vdot(residual, x))
+    return Certificate(objective, relative_gap(objective, loss, energy, worst_ratio(problem, correlations)), residual)
+
+
+def relative_gap(objective: float, loss: float, energy: float, ratio: float) -> float:
+    """The duality gap over the objective.
+
+    `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: dividing r by it
+    where it exceeds one makes a dual feasible point.
+    """
+    scale = 1.0 if ratio <= 1 else 1.0 / ratio
     dual = scale * energy - scale**2 * loss
-    gap = max(objective - dual, 0.0)
-    return Certificate(objective, gap / objective if objective > 0 else 0.0, residual)
-
-
-def dual_scale(problem: Problem, correlations: NDArray) -> float:
-    """The largest s ≤ 1 that makes s · (correlations) dual feasible."""
-    ratio = worst_ratio(problem, correlations)
-    return 1.0 if ratio <= 1 else 1.0 / ratio
+    return max(objective - dual, 0.0) / objective if objective > 0 else 0.0
 
 
 def worst_ratio(problem: Problem, correlations: NDArray) -> float:

@@ -96,7 +96,8 @@ def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
     array = np.asarray(filters)
     if array.dtype.kind not in "fiu" or array.ndim < 2 + channels:
         raise ValueError(
-            f"filters must be a real array {_axes(0, channels, 'n_filters')[:-1]}, *size), got {array.dtype} of shape {array.shape}"
+            f"filters must be a real array {_axes(0, channels, 'n_filters')[:-1]}, *size), got {array.dtype} of shape "
+            f"{array.shape}"
         )
     if array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError("filters must be finite and not empty")

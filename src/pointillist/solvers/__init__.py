@@ -5,11 +5,12 @@ from typing import Any
 
 from pointillist.solvers.admm import SampledADMM
 from pointillist.solvers.base import Result, Solver, Status
+from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.frequency import FrequencyADMM
 
-SOLVERS: dict[str, Any] = {"admm": SampledADMM, "fft": FrequencyADMM}
+SOLVERS: dict[str, Any] = {"cd": CoordinateDescent, "admm": SampledADMM, "fft": FrequencyADMM}
 
-__all__ = ["SOLVERS", "FrequencyADMM", "Result", "SampledADMM", "Solver", "Status", "make_solver"]
+__all__ = ["SOLVERS", "CoordinateDescent", "FrequencyADMM", "Result", "SampledADMM", "Solver", "Status", "make_solver"]
 
 
 def make_solver(solver: "str | Solver", **settings: Any) -> Solver:

@@ -34,7 +34,10 @@ class Status(enum.Enum):
 
 _ADVICE = {
     Status.CONVERGED: "the relative duality gap is within the tolerance",
-    Status.ITERATION_LIMIT: "the codes are usable but not within the tolerance; raise the solver's max_iter or tol",
+    Status.ITERATION_LIMIT: (
+        "the codes are usable but not within the tolerance; raise the solver's max_iter or tol "
+        "(float32 reaches 1e-5 or so; pass float64 for less)"
+    ),
     Status.DIVERGED: "the codes are not usable; check the scale of signals, filters and penalty",
 }
 

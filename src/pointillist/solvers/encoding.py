@@ -25,7 +25,7 @@ def encode(
     weights: Signals | None = None,
     sampling: float = 1.0,
     boundary: str = "same",
-    solver: str | Solver = "admm",
+    solver: str | Solver = "cd",
     tol: float | None = 1e-3,
     channels: bool = False,
     nonnegative: bool = False,
@@ -48,7 +48,8 @@ def encode(
     boundary : {"same", "valid", "full", "circular"}
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     solver : str or solver object
-        "admm", "fft", or for instance ``SampledADMM(max_iter=50)``.
+        "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or for instance
+        ``SampledADMM(max_iter=50)``.
     tol : float
         Relative duality gap to reach (for named solvers; objects carry their own).
     channels : bool

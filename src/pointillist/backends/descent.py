@@ -1,0 +1,193 @@
+"""Coordinate descent on the residual, and the search for the codes worth descending on."""
+
+import numpy as np
+from numba import njit
+
+from pointillist.backends.convolution import base_of
+from pointillist.backends.vectors import (
+    FILTERS_A_BLOCK,
+    add_runs,
+    add_runs_weighted,
+    best_of_block,
+    correlate_block,
+    dot_runs,
+)
+
+_FILTERS_A_BLOCK = FILTERS_A_BLOCK
+
+
+@njit(cache=True, nogil=True)
+def locate(layout, codes, bases, starts):
+    """Where each code's box begins in the padded signal, and its filter in the runs."""
+    n_positions = len(layout.row_bases) * layout.row_length
+    step = len(layout.run_offsets) * len(layout.run_lanes)
+    for i in range(len(codes)):
+        k = codes[i] // n_positions
+        bases[i] = base_of(layout, codes[i] - k * n_positions)
+        starts[i] = k * step
+
+
+@njit(cache=True, nogil=True)
+def sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen):
+    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
+
+    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only. Returns the largest
+    √curvature · |change|, a distance in signal space.
+    """
+    largest = 0.0
+    for n in range(len(chosen)):
+        i = chosen[n]
+        curvature = curvatures[i]
+        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets)
+        old = values[i]
+        target = old * curvature + slope
+        penalty = penalties[i]
+        if target > penalty:
+            new = (target - penalty) / curvature
+        elif target < -penalty and not nonnegative:
+            new = (target + penalty) / curvature
+        else:
+            new = target * 0
+        if new == old:
+            continue
+        change = old - new
+        values[i] = new
+        if clean[i]:
+            add_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change)
+        else:
+            add_runs_weighted(
+                layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change, weights
+            )
+        moved = change * change * curvature
+        if moved > largest:
+            largest = moved
+    return np.sqrt(largest)
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen, target, extra
+):
+    """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
+
+    The extra sweeps end when the largest move falls below half of `target`. Returns the largest move of the first.
+    """
+    moved = sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen)
+    if moved < target:
+        return moved
+    alive = chosen[values[chosen] != 0]
+    for _ in range(extra):
+        again = sweep(
+            layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, alive
+        )
+        if again < 0.5 * target:
+            break
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def pick(best, best_filter, grid, cell, floor):
+    """The best code of every cell (of `cell` positions a side) whose ratio is above `floor`, as flat codes."""
+    n_positions = len(best)
+    last = len(grid) - 1
+    n_cells = 1
+    for axis in range(len(grid)):
+        n_cells *= -(-grid[axis] // cell)
+    winners = np.full(n_cells, -1, np.int64)
+    for position in range(n_positions):
+        if not best[position] > floor:
+            continue
+        place, stride, rest = 0, 1, position
+        for axis in range(last, -1, -1):
+            place += (rest % grid[axis]) // cell * stride
+            stride *= -(-grid[axis] // cell)
+            rest //= grid[axis]
+        if winners[place] < 0 or best[position] > best[winners[place]]:
+            winners[place] = position
+    chosen = winners[winners >= 0]
+    codes = np.empty(len(chosen), np.int64)
+    for i in range(len(chosen)):
+        codes[i] = np.int64(best_filter[chosen[i]]) * n_positions + chosen[i]
+    return codes
+
+
+@njit(cache=True, nogil=True)
+def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
+    """For every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
+
+    `per_penalty` is 1/λ, (n_filters padded to blocks, 1 or n_positions), zero for the padding; `best` and `best_filter`
+    (n_positions,) start from zero.
+    """
+    width = len(layout.block_lanes)
+    length = layout.row_length
+    if length < width or per_penalty.shape[1] > 1:
+        _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter)
+        return
+    factors = per_penalty[:, 0].copy()
+    n_taps = len(layout.taps)
+    for row in range(first_row, last_row):
+        for j in range(0, length, width):
+            at = min(j, length - width)
+            base = layout.row_bases[row] + at
+            for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
+                best_of_block(
+                    layout.block_lanes,
+                    residual,
+                    base,
+                    layout.blocks,
+                    block * n_taps * _FILTERS_A_BLOCK,
+                    layout.taps,
+                    factors,
+                    block * _FILTERS_A_BLOCK,
+                    nonnegative,
+                    best,
+                    best_filter,
+                    row * length + at,
+                )
+
+
+@njit(cache=True, nogil=True)
+def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
+    """`scan` for narrow grids and penalties that depend on the position."""
+    width = len(layout.block_lanes)
+    length = layout.row_length
+    n_taps = len(layout.taps)
+    shared = per_penalty.shape[1] == 1
+    found = np.empty(_FILTERS_A_BLOCK * width, residual.dtype)
+    for row in range(first_row, last_row):
+        for at in range(0, length, width):
+            count = min(width, length - at)
+            position = row * length + at
+            base = layout.row_bases[row] + at
+            for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
+                start = block * n_taps * _FILTERS_A_BLOCK
+                correlate_block(layout.block_lanes, residual, base, layout.blocks, start, layout.taps, found, 0, width)
+                for k in range(_FILTERS_A_BLOCK):
+                    filter_ = block * _FILTERS_A_BLOCK + k
+                    for lane in range(count):
+                        factor = per_penalty[filter_, 0 if shared else position + lane]
+                        ratio = found[k * width + lane] * factor
+                        if not nonnegative:
+                            ratio = abs(ratio)
+                        if ratio > best[position + lane]:
+                            best[position + lane] = ratio
+                            best_filter[position + lane] = filter_
+
+
+@njit(cache=True, nogil=True)
+def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
+    """Like `scan`, over the sampled codes only, one dot product each."""
+    n_positions = len(layout.row_bases) * layout.row_length
+    step = len(layout.run_offsets) * len(layout.run_lanes)
+    shared = per_penalty.shape[1] == 1
+    for i in range(len(codes)):
+        k = codes[i] // n_positions
+        position = codes[i] - k * n_positions
+        base = base_of(layout, position)
+        slope = dot_runs(layout.run_lanes, residual, base, layout.runs, k * step, layout.run_offsets)
+        ratio = slope * per_penalty[k, 0 if shared else position]
+        if not nonnegative:
+            ratio = abs(ratio)
+        if ratio > best[position]:
+            best[position] = ratio
+            best_filter[position] = k

@@ -1,0 +1,134 @@
+"""Filters side by side in one picture, whatever their number of dimensions.
+
+Each filter has its own grey scale, symmetric around zero: mid-grey is zero, and no filter outshines another.
+"""
+
+import os
+from math import ceil, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.report.style import BLUE, GRID, new_figure, render, save_image
+
+_PAPER = 255
+_LEAST_SIDE = 600
+
+
+def mosaic(
+    filters: ArrayLike, *, channels: bool = False, columns: int | None = None, scale: int = 1
+) -> NDArray[np.uint8]:
+    """Draw all filters in rows and columns.
+
+    Parameters
+    ----------
+    filters : (n_filters, [channels,] *size) array
+        Of one, two or three dimensions. Those of one dimension become small line plots, those of three the three slices
+        through their middle.
+    channels : bool
+        Whether the axis after the first holds channels. Three are drawn as colour, other numbers by their mean.
+    columns : int, optional
+        Filters in a row; by default as many as make the picture nearly square.
+    scale : int
+        Pixels for each sample.
+
+    Returns
+    -------
+    uint8 array (H, W), or (H, W, 3) for colour and line plots
+    """
+    bank = _checked(filters, channels)
+    if scale < 1:
+        raise ValueError(f"scale must be at least 1, got {scale}")
+    if columns is not None and columns < 1:
+        raise ValueError(f"columns must be at least 1, got {columns}")
+    if bank.ndim == 3:
+        return _lines(bank.mean(axis=1), columns)
+    tiles = np.stack([_tile(one, scale) for one in bank])
+    return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), max(1, round(scale / 3)))
+
+
+def save_mosaic(
+    path: str | os.PathLike[str],
+    filters: ArrayLike,
+    *,
+    channels: bool = False,
+    columns: int | None = None,
+    scale: int | None = None,
+) -> None:
+    """Write `mosaic` to an image file, by default enlarged until its shorter side has about 600 pixels.
+
+    Parameters
+    ----------
+    path : str or path
+    filters, channels, columns, scale
+        As for `mosaic`.
+    """
+    if scale is None:
+        smallest = mosaic(filters, channels=channels, columns=columns)
+        scale = max(1, ceil(_LEAST_SIDE / min(smallest.shape[:2])))
+    save_image(mosaic(filters, channels=channels, columns=columns, scale=scale), path)
+
+
+def near_square(count: int, height: int, width: int) -> int:
+    """Columns for a picture that is nearly square and has few empty places."""
+
+    def badness(columns: int) -> float:
+        rows = ceil(count / columns)
+        empty = rows * columns / count - 1
+        return abs(log(rows * height / (columns * width))) + empty
+
+    return min(range(1, count + 1), key=badness)
+
+
+def _checked(filters: ArrayLike, channels: bool) -> NDArray:
+    """Filters as (n_filters, channels, *size) in float64."""
+    array = np.asarray(filters, np.float64)
+    bank = array if channels else array[:, None] if array.ndim else array
+    if not 3 <= bank.ndim <= 5 or bank.size == 0:
+        axes = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
+        raise ValueError(f"filters must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
+    if not np.all(np.isfinite(bank)):
+        raise ValueError("filters hold NaN or infinity")
+    return bank
+
+
+def _tile(one: NDArray, scale: int) -> NDArray[np.uint8]:  # (channels, *size) -> (h, w, 1 or 3)
+    picture = _slices(one) if one.ndim == 4 else one
+    colours = picture if len(picture) == 3 else picture.mean(axis=0, keepdims=True)
+    peak = np.max(np.abs(colours))
+    grey = np.round(127.5 + 127.5 * (colours / peak if peak > 0 else colours)).astype(np.uint8)
+    return np.moveaxis(grey, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+def _slices(volume: NDArray) -> NDArray:
+    """The three slices through the middle of (channels, d, h, w), side by side."""
+    cuts = [volume.take(volume.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
+    height = max(cut.shape[1] for cut in cuts)
+    padded = [np.pad(cut, [(0, 0), (0, height - cut.shape[1]), (0, 0)]) for cut in cuts]
+    return np.concatenate(padded, axis=2)
+
+
+def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int) -> NDArray[np.uint8]:
+    count, height, width, colours = tiles.shape
+    columns = min(columns, count)
+    rows = ceil(count / columns)
+    page = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, colours), _PAPER, dtype=np.uint8)
+    for i, tile in enumerate(tiles):
+        top, left = gap + i // columns * (height + gap), gap + i % columns * (width + gap)
+        page[top : top + height, left : left + width] = tile
+    return page if colours == 3 else page[..., 0]
+
+
+def _lines(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # filters: (n_filters, length)
+    columns = min(columns or near_square(len(filters), 3, 4), len(filters))
+    rows = ceil(len(filters) / columns)
+    figure = new_figure(max(6.0, 1.2 * columns), max(4.0 * rows / columns, 0.9 * rows))
+    places = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in places:
+        axes.axis("off")
+    for axes, one in zip(places, filters, strict=False):
+        reach = 1.1 * (np.max(np.abs(one)) or 1.0)
+        axes.axhline(0, color=GRID, linewidth=1, zorder=0)
+        axes.plot(one, color=BLUE, linewidth=1.4, solid_joinstyle="round")
+        axes.set_ylim(-reach, reach)
+    return render(figure)

@@ -1,0 +1,308 @@
+"""The default solver: a working set of codes and coordinate descent on the residual, with a certificate as stopping rule.
+
+The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
+(sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
+current support until little moves. No Gram matrix, no Fourier transform: one dot product and, if a code moves, one addition
+of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from pointillist.backends import convolution, descent
+from pointillist.model.codes import SparseCodes
+from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
+from pointillist.solvers.base import Result, Solution, collect, parallel
+
+log = logging.getLogger(__name__)
+
+Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinateDescent:
+    """Settings of the working-set coordinate descent.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap to reach. The true excess is usually a hundred times smaller.
+    max_iter : int
+        Rounds (scan, then descent) at most.
+    cells : tuple of int
+        Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
+        cells first spread the codes out instead of crowding them around the strongest edges.
+    inner : float
+        Descent in a round stops when no code moves more than this part of the largest violation.
+    max_sweeps : int
+        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
+    tile : int
+        Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = 200
+    cells: tuple[int, ...] = (3, 2, 1)
+    inner: float = 0.3
+    max_sweeps: int = 20
+    extra: int = 5
+    tile: int = 128
+
+    def __post_init__(self) -> None:
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if self.max_iter < 1 or self.max_sweeps < 1:
+            raise ValueError(f"max_iter and max_sweeps must be at least 1, got {self.max_iter} and {self.max_sweeps}")
+        if not self.cells or any(cell < 1 for cell in self.cells):
+            raise ValueError(f"cells must be positive integers, got {self.cells}")
+        if not 0 < self.inner < 1:
+            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+
+    def prepare(self, problem: Problem) -> DescentState:
+        """Lay out what all signals of the problem share."""
+        if problem.geometry.boundary == "circular":
+            raise ValueError('solver="cd" does not wrap around; use solver="admm" or "fft" for boundary="circular"')
+        return DescentState(problem)
+
+    def solve(
+        self,
+        state: DescentState,
+        signals: Sequence[NDArray],
+        *,
+        n_jobs: int = 1,
+        start: SparseCodes | None = None,
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space), from zero or from `start`.
+
+        Several signals are solved side by side; a single large one is shared out in tiles.
+        """
+
+        def one(i: int, mapper: Mapper) -> Solution:
+            begin = None if start is None else (start.indices[i], start.values[i])
+            return _Descent(self, state, i, signals[i], begin, mapper).run()
+
+        if len(signals) >= n_jobs or n_jobs == 1:
+            solutions = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
+        else:
+            with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_jobs) as pool:
+                solutions = [one(i, pool.map) for i in range(len(signals))]
+        return collect(state.problem, solutions, self.tol)
+
+
+@dataclass(frozen=True, eq=False)
+class DescentState:
+    """A problem with what its scans share."""
+
+    problem: Problem
+
+    @cached_property
+    def per_penalty(self) -> NDArray:
+        """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for the padding."""
+        problem = self.problem
+        layout = problem.operator.layout
+        out = np.zeros((len(layout.blocks) // len(layout.taps), problem.penalty.shape[1]), problem.filters.dtype)
+        out[: problem.n_filters] = 1 / problem.penalty
+        return out
+
+    @cached_property
+    def smallest_penalty(self) -> float:
+        return float(np.min(self.problem.penalty))
+
+    @cached_property
+    def largest_norm(self) -> float:
+        flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
+        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
+
+    @cached_property
+    def row_chunks(self) -> list[tuple[int, int]]:
+        """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
+        rows = len(self.problem.operator.layout.row_bases)
+        step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
+        return [(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+    def scan(self, residual: NDArray, mapper: Mapper) -> tuple[NDArray, NDArray]:
+        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
+        problem, layout = self.problem, self.problem.operator.layout
+        best = np.zeros(problem.geometry.n_positions, residual.dtype)
+        winner = np.zeros(problem.geometry.n_positions, np.int32)
+        if self.dense_scan:
+
+            def work(rows: tuple[int, int]) -> None:
+                descent.scan(layout, residual, *rows, self.per_penalty, problem.nonnegative, best, winner)
+
+            list(mapper(work, self.row_chunks))
+            if problem.sample is None:
+                return best, winner
+        descent.scan_sample(layout, residual, problem.sample, self.per_penalty, problem.nonnegative, best, winner)
+        return best, winner
+
+    @cached_property
+    def dense_scan(self) -> bool:
+        return self.problem.sample is None
+
+
+_CHUNK_POSITIONS = 16384
+
+
+class _Descent:
+    """One signal being solved."""
+
+    def __init__(
+        self,
+        settings: CoordinateDescent,
+        state: DescentState,
+        i: int,
+        signal: NDArray,
+        begin: tuple[NDArray, NDArray] | None,
+        mapper: Mapper,
+    ) -> None:
+        self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
+        self.problem, self.geometry = state.problem, state.problem.geometry
+        self.layout = self.problem.operator.layout
+        self.signal = signal.astype(np.float64)
+        weights = self.problem.weights_of(i)
+        self.weights = None if weights is None else weights.astype(np.float64)
+        seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
+        self.padded_weights = self.geometry.spread(seen)
+        self.clean = _clean_positions(self.geometry, self.padded_weights)
+        self.codes = np.empty(0, np.int64)
+        self.values = np.empty(0, signal.dtype)
+        if begin is not None:
+            self.codes, self.values = self._admissible(*begin, signal.dtype)
+
+    def _admissible(self, codes: NDArray, values: NDArray, dtype: np.dtype) -> tuple[NDArray, NDArray]:
+        """Of the codes to start from, those that the sample and the sign allow."""
+        kept = values != 0
+        if self.problem.sample is not None:
+            kept &= np.isin(codes, self.problem.sample)
+        if self.problem.nonnegative:
+            kept &= values > 0
+        return codes[kept], values[kept].astype(dtype)
+
+    def run(self) -> Solution:
+        settings = self.settings
+        stalled, lowest = 0, np.inf
+        rounds = 0
+        while True:
+            found, residual, best, winner, ratio = self._look()
+            stalled = 0 if found.objective < lowest * (1 - 1e-10) else stalled + 1
+            lowest = min(lowest, found.objective)
+            done = found.gap <= settings.tol or not np.isfinite(found.objective)
+            if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
+                order = np.argsort(self.codes)
+                codes, values = self.codes[order], self.values[order]
+                if not done:  # perhaps only the bound on rounding stood in the way: evaluate in float64 throughout
+                    found = certificate(self.problem, self.i, self.signal, codes, values)
+                return Solution(codes, values, found, rounds)
+            cell = settings.cells[min(rounds, len(settings.cells) - 1)]
+            rounds += 1
+            self._enlarge(best, winner, cell)
+            self._descend(residual, ratio)
+
+    def _look(self) -> tuple[Certificate, NDArray, NDArray, NDArray, float]:
+        """The residual afresh from the codes, the scan, and what they certify."""
+        fit = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
+        difference = self.signal - fit
+        exact = difference if self.weights is None else self.weights * difference
+        loss = 0.5 * float(np.vdot(exact, difference))
+        price = self.problem.penalty_at(self.codes)
+        objective = loss + float(np.vdot(price, np.abs(self.values)))
+        residual = self.geometry.spread(exact.astype(self.values.dtype))
+        best, winner = self.state.scan(residual, self.mapper)
+        ratio = float(np.max(best))
+        gap = relative_gap(objective, loss, float(np.vdot(exact, self.signal)), ratio + self._rounding(residual))
+        return Certificate(objective, gap, exact), residual, best, winner, ratio
+
+    def _rounding(self, residual: NDArray) -> float:
+        """A bound of what rounding can have taken from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
+        largest = np.sqrt(np.max(_box_sums(self.geometry, residual.astype(np.float64) ** 2)))
+        terms = len(self.layout.taps) + 2
+        unit = float(np.finfo(residual.dtype).eps) / 2
+        return terms * unit * self.state.largest_norm * float(largest) / self.state.smallest_penalty
+
+    def _enlarge(self, best: NDArray, winner: NDArray, cell: int) -> None:
+        """Take the best violator of every cell into the working set, in the order of their positions."""
+        floor = 1 + 4 * np.finfo(best.dtype).eps
+        fresh = descent.pick(best, winner, np.array(self.geometry.grid), cell, floor)
+        fresh = fresh[~np.isin(fresh, self.codes)]
+        codes = np.concatenate([self.codes, fresh])
+        values = np.concatenate([self.values, np.zeros(len(fresh), self.values.dtype)])
+        positions = codes % self.geometry.n_positions
+        order = np.argsort(positions * self.problem.n_filters + codes // self.geometry.n_positions)
+        self.codes, self.values = codes[order], values[order]
+
+    def _descend(self, residual: NDArray, ratio: float) -> None:
+        """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
+        settings, layout, dtype = self.settings, self.layout, self.values.dtype
+        bases, starts = np.empty_like(self.codes), np.empty_like(self.codes)
+        descent.locate(layout, self.codes, bases, starts)
+        curvatures = np.empty(len(self.codes), dtype)
+        convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
+        penalties = self.problem.penalty_at(self.codes).astype(dtype)
+        positions = self.codes % self.geometry.n_positions
+        clean = self.clean[positions]
+        target = settings.inner * min(max(ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
+        target = max(target, 4 * float(np.finfo(dtype).eps) * self.state.smallest_penalty)
+
+        def work(chosen: NDArray) -> float:
+            return descent.descend(
+                layout, bases, starts, curvatures, penalties, clean, self.padded_weights,
+                self.problem.nonnegative, self.values, residual, chosen, target, settings.extra,
+            )  # fmt: skip
+
+        colours = _tiles(self.geometry, positions, settings.tile)
+        for _ in range(settings.max_sweeps):
+            moved = [largest for tiles in colours for largest in self.mapper(work, tiles)]
+            if max(moved, default=0.0) < target:
+                break
+        kept = self.values != 0
+        self.codes, self.values = self.codes[kept], self.values[kept]
+
+
+_STALLED_ROUNDS = 5
+
+
+def _tiles(geometry: Any, positions: NDArray, side: int) -> list[list[NDArray]]:
+    """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
+    side = max(side, 2 * (max(geometry.filter) + 16))
+    counts = [max(1, -(-g // side)) for g in geometry.grid]
+    if prod(counts) == 1:
+        return [[np.arange(len(positions))]]
+    coordinates = [axis // side for axis in np.unravel_index(positions, geometry.grid)]
+    number = np.ravel_multi_index(coordinates, counts)
+    order = np.argsort(number, kind="stable")
+    bounds = np.searchsorted(number[order], np.arange(prod(counts) + 1))
+    colours: list[list[NDArray]] = []
+    for colour in product(*[range(min(2, count)) for count in counts]):
+        members = product(*[range(first, count, 2) for first, count in zip(colour, counts, strict=True)])
+        places = [int(np.ravel_multi_index(member, counts)) for member in members]
+        colours.append([order[bounds[n] : bounds[n + 1]] for n in places if bounds[n] < bounds[n + 1]])
+    return colours
+
+
+def _box_sums(geometry: Any, flat: NDArray) -> NDArray:
+    """Sums of a padded signal over the box of every grid position, over all channels."""
+    sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded).sum(axis=0)
+    for axis, length in enumerate(geometry.filter):
+        running = np.cumsum(sums, axis=axis)
+        running = np.concatenate([np.zeros_like(running.take([0], axis)), running], axis=axis)
+        size = running.shape[axis]
+        sums = running.take(range(length, size), axis) - running.take(range(size - length), axis)
+    return sums
+
+
+def _clean_positions(geometry: Any, padded_weights: NDArray) -> NDArray:
+    """Positions whose whole box has weight one."""
+    return _box_sums(geometry, (padded_weights != 1).astype(np.int64)).ravel() == 0

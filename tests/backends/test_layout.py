@@ -1,0 +1,47 @@
+"""Tests of the flat layout that the kernels walk."""
+
+import numpy as np
+import pytest
+
+from pointillist.backends.layout import SPARE_SAMPLES, make_layout, run_width
+
+
+@pytest.mark.parametrize(
+    ("length", "width"), [(1, 4), (4, 4), (5, 8), (8, 8), (9, 16), (11, 16), (16, 16), (17, 16), (33, 16), (40, 16)]
+)
+def test_fewest_runs_then_least_padding(length, width):
+    assert run_width(length) == width
+
+
+@pytest.mark.parametrize("size", [(5,), (19,), (3, 11), (2, 3, 18)])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((3, channels, *size))
+    grid = tuple(4 + i for i in range(len(size)))
+    padded = tuple(g + s - 1 for g, s in zip(grid, size, strict=True))
+    layout = make_layout(filters, grid, padded)
+    width = len(layout.run_lanes)
+    n_runs = len(layout.run_offsets)
+    for position, corner in enumerate(np.ndindex(*grid)):
+        row, column = divmod(position, layout.row_length)
+        base = layout.row_bases[row] + column
+        assert base == np.ravel_multi_index(corner, padded)
+    for k in range(3):
+        expected = np.zeros((channels, *padded))
+        expected[(slice(None), *(slice(s) for s in size))] = filters[k]
+        flat = np.zeros(expected.size + SPARE_SAMPLES)
+        for i in range(n_runs):
+            place = layout.run_offsets[i]
+            flat[place : place + width] += layout.runs[(k * n_runs + i) * width :][:width]
+        np.testing.assert_array_equal(flat[: expected.size], expected.ravel())
+        np.testing.assert_array_equal(expected.ravel()[layout.taps], filters[k].ravel())
+    np.testing.assert_array_equal(layout.squares, layout.runs**2)
+
+
+def test_spare_samples_cover_the_widest_overhang():
+    widest_run = max(run_width(length) for length in range(1, 200))
+    widest_block = max(
+        len(make_layout(np.ones((1, 1, 3), dtype), (4,), (6,)).block_lanes) for dtype in (np.float32, np.float64)
+    )
+    assert max(widest_run, widest_block) <= SPARE_SAMPLES

@@ -1,0 +1,21 @@
+"""Tests of the figures of merit."""
+
+import numpy as np
+import pytest
+
+from pointillist.model.metrics import psnr
+
+
+def test_psnr_uses_the_range_of_the_reference():
+    truth = np.array([-1.0, 3.0, 0.0, 1.0])
+    guess = truth + np.array([0.4, -0.4, 0.4, -0.4])
+    assert psnr(truth, guess) == pytest.approx(20.0)
+    assert psnr(truth.astype(np.float32), truth) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess", "message"), [([1, 2], [1, 2, 3], "one shape"), ([1, 1], [1, 2], "reference is constant")]
+)
+def test_psnr_refuses(truth, guess, message):
+    with pytest.raises(ValueError, match=message):
+        psnr(truth, guess)

@@ -1,0 +1,93 @@
+"""Tests of what users may pass as signals, weights and filters."""
+
+import numpy as np
+import pytest
+
+from pointillist.model.signals import as_filters, as_signals, as_weights, check_finite
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [(np.float64, np.float64), (np.float32, np.float32), (np.float16, np.float32), (np.uint8, np.float32), (bool, np.float32)],
+)
+def test_precision(given, kept):
+    arrays = as_signals(np.ones((2, 5)).astype(given), 1, channels=False)
+    assert [a.shape for a in arrays] == [(1, 5), (1, 5)]
+    assert {a.dtype for a in arrays} == {np.dtype(kept)}
+
+
+def test_lists_of_any_size_and_channels():
+    signals = as_signals([np.ones((3, 4, 5)), np.ones((3, 6, 7))], 2, channels=True)
+    assert [a.shape for a in signals] == [(3, 4, 5), (3, 6, 7)]
+    assert as_signals([[1, 2, 3]], 1, channels=False)[0].shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("signals", "message"),
+    [
+        (np.ones((4, 5)), r"signals must have 3 axes \(n_signals, height, width\).*signals\[None\]"),
+        (np.ones((1, 2, 3, 4, 5)), "signals must have 3 axes"),
+        ([], "signals is empty"),
+        (np.ones((0, 4, 4)), "signals is empty"),
+        ([np.ones((4, 4)), np.ones(4)], r"signals\[1\] must have 2 axes"),
+        ([np.ones((4, 0))], r"signals\[0\] is empty"),
+        ([np.ones((4, 4)) * 1j], r"signals\[0\] must hold real numbers"),
+        ([[["a", "b"], ["c", "d"]]], r"signals\[0\] must hold real numbers"),
+    ],
+)
+def test_bad_signals_are_named(signals, message):
+    with pytest.raises(ValueError, match=message):
+        as_signals(signals, 2, channels=False)
+
+
+def test_unseen_samples_may_be_anything_and_become_zero():
+    signals = [np.array([[1, np.nan, 2, np.inf]])]
+    weights = [np.array([[1.0, 0, 0.5, 0]])]
+    np.testing.assert_array_equal(check_finite(signals, weights)[0], [[1, 0, 2, 0]])
+    assert np.isnan(signals[0][0, 1])
+    with pytest.raises(ValueError, match=r"signals\[0\] holds 2 NaN or infinite samples; give weights"):
+        check_finite(signals, None)
+    with pytest.raises(ValueError, match="holds 1 NaN"):
+        check_finite(signals, [np.array([[1.0, 0, 0.5, 1]])])
+
+
+def test_weights_are_shared_or_one_for_each():
+    signals = as_signals(np.ones((3, 2, 4, 5)), 2, channels=True)
+    rng = np.random.default_rng(0)
+    shared, full, own = rng.random((4, 5)), rng.random((2, 4, 5)), rng.random((3, 2, 4, 5))
+    assert as_weights(None, signals, channels=True) is None
+    for given, expected in (
+        (shared, np.broadcast_to(shared, own.shape)),
+        (full, np.broadcast_to(full, own.shape)),
+        (own, own),
+        (list(own), own),
+        ([shared] * 3, np.broadcast_to(shared, own.shape)),
+    ):
+        np.testing.assert_array_equal(np.stack(as_weights(given, signals, channels=True)), expected)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones((2, 5)), "one array for each of the 3 signals, got 2"),
+        ([np.ones(5), np.ones(4), np.ones(5)], r"weights\[1\] has shape \(4,\)"),
+        (-np.ones(5), r"weights\[0\] must be finite and not negative"),
+        (np.full(5, np.nan), r"weights\[0\] must be finite"),
+        ([np.ones(5), np.ones(5), np.zeros(5)], r"weights\[2\] is zero everywhere"),
+    ],
+)
+def test_bad_weights_are_named(weights, message):
+    with pytest.raises(ValueError, match=message):
+        as_weights(weights, as_signals(np.ones((3, 5)), 1, channels=False), channels=False)
+
+
+def test_filters():
+    assert as_filters(np.ones((2, 5), np.float32), channels=False).shape == (2, 1, 5)
+    assert as_filters(np.ones((2, 3, 5)), channels=True).dtype == np.float64
+    assert as_filters(np.ones((2, 5), int), channels=False).dtype == np.float32
+
+
+@pytest.mark.parametrize("bad", [np.ones(5), np.ones((2, 0)), np.full((2, 3), np.nan), np.ones((2, 3)) * 1j])
+def test_bad_filters_are_named(bad):
+    with pytest.raises(ValueError, match="filters must be"):
+        as_filters(bad, channels=False)
