@@ -8,11 +8,12 @@ import pytest
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.problem import lambda_max
-from pointillist.solvers import SOLVERS, FrequencyADMM, SampledADMM, make_solver
+from pointillist.solvers import SOLVERS, CoordinateDescent, FrequencyADMM, SampledADMM, make_solver
 from pointillist.solvers.base import Status
 
 EXACT = {"max_iter": 20_000, "tol": 1e-7, "rho": 1.0, "check_every": 50}
 COMBINATIONS = [
+    *((CoordinateDescent(tol=1e-7, max_iter=5000), boundary) for boundary in ("valid", "same", "full")),
     *((SampledADMM(quadratic="cholesky", **EXACT), boundary) for boundary in ("valid", "same", "full")),
     *((SampledADMM(quadratic="cg", **EXACT), boundary) for boundary in BOUNDARIES),
     (FrequencyADMM(**EXACT), "circular"),

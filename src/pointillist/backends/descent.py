@@ -176,14 +176,23 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
 
 @njit(cache=True, nogil=True)
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
-    """Like `scan`, over the sampled codes only, one dot product each."""
-    n_positions = len(layout.row_bases) * layout.row_length
+    """Like `scan`, over the sampled codes only (ascending), one dot product each."""
+    length = layout.row_length
+    n_positions = len(layout.row_bases) * length
     step = len(layout.run_offsets) * len(layout.run_lanes)
     shared = per_penalty.shape[1] == 1
+    k, row = 0, 0
+    first_of_filter, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
     for i in range(len(codes)):
-        k = codes[i] // n_positions
-        position = codes[i] - k * n_positions
-        base = base_of(layout, position)
+        while codes[i] >= first_of_filter + n_positions:
+            k += 1
+            first_of_filter += n_positions
+            row, first_of_row = 0, 0
+        position = codes[i] - first_of_filter
+        while position >= first_of_row + length:
+            row += 1
+            first_of_row += length
+        base = layout.row_bases[row] + position - first_of_row
         slope = dot_runs(layout.run_lanes, residual, base, layout.runs, k * step, layout.run_offsets)
         ratio = slope * per_penalty[k, 0 if shared else position]
         if not nonnegative:

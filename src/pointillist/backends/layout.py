@@ -6,6 +6,7 @@ padded signal. Two filter stores exist side by side: `runs` for one filter at a 
 transposed store that `correlate_block` wants.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -48,7 +49,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     taps = (leading[:, None] + np.arange(size[-1])).reshape(-1)
     return Layout(
         run_lanes=(0,) * width,
-        block_lanes=(0,) * _block_width(filters.dtype),
+        block_lanes=(0,) * register_width(filters.dtype),
         runs=runs,
         squares=runs**2,
         run_offsets=run_offsets,
@@ -65,10 +66,11 @@ def run_width(length: int) -> int:
     return min(_WIDTHS, key=lambda width: (-(-length // width), width))
 
 
-def _block_width(dtype: np.dtype) -> int:
+@cache
+def register_width(dtype: np.dtype) -> int:
+    """Samples of `dtype` in one vector register of this machine (32 bytes, or 64 with AVX-512)."""
     wide = llvm.get_host_cpu_features().get("avx512f", False)
-    registers = 64 if wide else 32
-    return registers // np.dtype(dtype).itemsize
+    return (64 if wide else 32) // dtype.itemsize
 
 
 def _strides(shape: tuple[int, ...]) -> np.ndarray:

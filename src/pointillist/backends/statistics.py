@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from pointillist.backends.layout import register_width
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 _ROWS_AT_ONCE = ROWS_AT_ONCE
@@ -94,8 +95,9 @@ def make_toeplitz(blocks, size):
     lattice = np.zeros(1, np.int64)
     for s, stride in zip(size, strides, strict=True):
         lattice = (lattice[:, None] + stride * np.arange(s)).reshape(-1)
-    chunks = -(-size[-1] // _WIDEST)
-    width = -(-size[-1] // (4 * chunks)) * 4
+    widest = 2 * register_width(np.dtype(np.float64))
+    width = min(widest, next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
+    chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
         lanes=(0,) * width,
@@ -108,9 +110,6 @@ def make_toeplitz(blocks, size):
         offsets=lattice,
         mirrored=lattice[::-1].copy(),
     )
-
-
-_WIDEST = 16
 
 
 def _groups(lattice, size, row_step, width, chunks):

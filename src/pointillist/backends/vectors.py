@@ -225,7 +225,7 @@ def _block_sums(context, builder, sig, args):
     return [builder.load(one) for one in sums]
 
 
-ROWS_AT_ONCE = 4
+ROWS_AT_ONCE = 6
 
 
 @intrinsic

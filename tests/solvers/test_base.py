@@ -1,0 +1,79 @@
+"""Tests of results, statuses and threads."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from pointillist.model.codes import SparseCodes
+from pointillist.solvers.base import Result, Status, effective_jobs, judge, parallel
+
+
+def part(numbers, statuses):
+    return Result(
+        SparseCodes.from_dense([np.full((1, 3), n, float) for n in numbers]),
+        np.array(numbers, float),
+        np.array(numbers) / 100,
+        tuple(statuses),
+        np.array(numbers),
+        [np.full((1, 3), n) for n in numbers],
+    )
+
+
+def test_merge_puts_every_signal_in_its_place():
+    ok, limit = Status.CONVERGED, Status.ITERATION_LIMIT
+    merged = Result.merge([part([5, 1, 3], [ok, ok, limit]), part([2, 4], [ok, ok])], [[4, 0, 2], [1, 3]])
+    np.testing.assert_array_equal(merged.objective, [1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(merged.gap, np.arange(1, 6) / 100)
+    np.testing.assert_array_equal(merged.iterations, [1, 2, 3, 4, 5])
+    assert merged.statuses == (ok, ok, limit, ok, ok)
+    assert merged.status is limit
+    assert [one.values[0][0] for one in merged.codes] == [1, 2, 3, 4, 5]
+    assert [residual[0, 0] for residual in merged.residuals] == [1, 2, 3, 4, 5]
+
+
+def test_the_worst_status_wins():
+    assert part([1, 2], [Status.CONVERGED] * 2).status is Status.CONVERGED
+    assert part([1, 2], [Status.ITERATION_LIMIT, Status.DIVERGED]).status is Status.DIVERGED
+    assert len({status.advice for status in Status}) == 3
+
+
+def test_judge():
+    assert judge(0.1, 1.0, 0.1) is Status.CONVERGED
+    assert judge(0.2, 1.0, 0.1) is Status.ITERATION_LIMIT
+    assert judge(0.0, float("nan"), 0.1) is Status.DIVERGED
+    assert judge(0.0, float("inf"), 0.1) is Status.DIVERGED
+    assert judge(float("nan"), 1.0, 0.1) is not Status.CONVERGED
+
+
+def test_parallel_keeps_the_order_and_uses_threads():
+    barrier = threading.Barrier(2, timeout=20)
+
+    def work(n):
+        barrier.wait()
+        return n * n, threading.get_ident()
+
+    answers = parallel(work, range(4), 2)
+    assert [square for square, _ in answers] == [0, 1, 4, 9]
+    assert len({thread for _, thread in answers}) == 2
+    assert parallel(lambda n: n + 1, iter([1, 2]), 1) == [2, 3]
+    assert parallel(lambda n: n, [], 3) == []
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_workers_have_one_blas_thread_whatever_their_number(n_jobs):
+    """Sums of many terms depend on the BLAS threads: answers for any n_jobs agree only if each worker has the same."""
+
+    def threads(_):
+        return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+
+    assert parallel(threads, range(2), n_jobs) == [1, 1]
+
+
+def test_numbers_of_threads():
+    assert effective_jobs(3) == 3
+    assert effective_jobs(None) == effective_jobs(-1) >= 1
+    for bad in (0, -2, 1.5, "all"):
+        with pytest.raises(ValueError, match="n_jobs"):
+            effective_jobs(bad)

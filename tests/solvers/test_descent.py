@@ -1,0 +1,103 @@
+"""Tests of coordinate descent's pieces: tiles, starts and its bound on rounding. Its optima are in test_solvers.py."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.problem import certificate
+from pointillist.solvers.base import Status
+from pointillist.solvers.descent import CoordinateDescent, _box_sums, _tiles
+
+
+@pytest.mark.parametrize(
+    ("signal", "size"),
+    [((400,), (5,)), ((60, 300), (3, 11)), ((30, 130), (4, 5)), ((90, 170), (5, 11)), ((3, 70, 120), (2, 3, 3))],
+)
+def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
+    """Padded lanes count: they are read and written back, so that two threads there lose updates."""
+    geometry = Geometry(signal, size, 1, "same")
+    layout = ConvolutionOperator(np.ones((1, 1, *size), np.float32), geometry).layout
+    positions = np.arange(geometry.n_positions)
+    row, column = np.divmod(positions, layout.row_length)
+    bases = layout.row_bases[row] + column
+    reach = (layout.run_offsets[:, None] + np.arange(len(layout.run_lanes))).ravel()
+    colours = _tiles(geometry, positions, 32)
+    assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
+    for tiles in colours:
+        owner = np.full(geometry.padded_length, -1)
+        for number, tile in enumerate(tiles):
+            touched = np.unique(bases[tile][:, None] + reach)
+            assert np.all(owner[touched] == -1), "two tiles of one colour touch the same samples"
+            owner[touched] = number
+
+
+def test_box_sums(reference):
+    geometry = Geometry((6, 7), (3, 2), 2, "same")
+    flat = geometry.spread(np.random.default_rng(0).random((2, 6, 7)))
+    ones = np.ones((1, 2, 3, 2))
+    expected = ConvolutionOperator(ones, geometry).correlate_padded(flat)[0]
+    np.testing.assert_allclose(_box_sums(geometry, flat), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+def test_the_reported_gap_is_no_smaller_than_the_exact_one(dtype, boundary, reference):
+    for seed in range(5):
+        problem, x = reference.problem(
+            np.random.default_rng(seed), (20, 21), (4, 5), boundary=boundary, dtype=dtype, n_filters=5
+        )
+        for max_iter in (1, 3, 50):
+            solver = CoordinateDescent(tol=1e-3, max_iter=max_iter)
+            result = solver.solve(solver.prepare(problem), [x])
+            exact = certificate(problem, 0, x, result.codes.indices[0], result.codes.values[0])
+            assert result.objective[0] == pytest.approx(exact.objective, rel=1e-9)
+            assert result.gap[0] >= exact.gap * (1 - 1e-9)
+
+
+def test_a_good_start_saves_rounds(reference):
+    problem, x = reference.problem(np.random.default_rng(1), (30, 30), (4, 4), n_filters=6)
+    solver = CoordinateDescent(tol=1e-6, max_iter=2000)
+    cold = solver.solve(solver.prepare(problem), [x])
+    warm = solver.solve(solver.prepare(problem), [x], start=cold.codes)
+    assert warm.status is Status.CONVERGED
+    assert warm.iterations[0] < cold.iterations[0]
+
+
+def test_a_start_outside_the_sample_or_of_the_wrong_sign_is_dropped(reference):
+    rng = np.random.default_rng(2)
+    problem, x = reference.problem(rng, (30,), (4,), nonnegative=True, sample=np.arange(0, 90, 3))
+    whole = dataclasses.replace(problem, sample=None, nonnegative=False)
+    solver = CoordinateDescent(tol=1e-7, max_iter=2000)
+    start = solver.solve(solver.prepare(whole), [x]).codes
+    warm = solver.solve(solver.prepare(problem), [x], start=start)
+    cold = solver.solve(solver.prepare(problem), [x])
+    assert np.all(np.isin(warm.codes.indices[0], problem.sample))
+    assert np.all(warm.codes.values[0] > 0)
+    assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-6)
+
+
+def test_several_tiles_reach_the_untiled_objective(reference):
+    problem, x = reference.problem(np.random.default_rng(3), (20, 150), (3, 3), n_filters=3)
+    tiled, whole = (CoordinateDescent(tol=1e-6, max_iter=2000, tile=tile) for tile in (8, 1000))
+    results = [
+        solver.solve(solver.prepare(problem), [x], n_jobs=n) for solver, n in ((tiled, 1), (tiled, 2), (whole, 1))
+    ]
+    np.testing.assert_array_equal(results[0].codes.to_dense(), results[1].codes.to_dense())
+    np.testing.assert_allclose([r.objective[0] for r in results], results[2].objective[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"max_iter": 0}, {"tol": -1.0}, {"max_sweeps": 0}, {"cells": ()}, {"cells": (0,)}, {"inner": 1.0}]
+)
+def test_settings_are_checked(setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        CoordinateDescent(**setting)
+
+
+def test_circular_boundaries_are_refused(reference):
+    problem, _ = reference.problem(np.random.default_rng(4), (12,), (3,), boundary="circular")
+    with pytest.raises(ValueError, match=r'solver="cd" does not wrap around; use solver="admm" or "fft"'):
+        CoordinateDescent().prepare(problem)

@@ -1,0 +1,250 @@
+"""Tests of `encode`, `decode` and `max_penalty` as users call them."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import pointillist as pt
+from pointillist.model.sampling import draw_sample
+from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
+
+COMBINATIONS = [
+    *(("cd", boundary) for boundary in ("valid", "same", "full")),
+    *((SampledADMM(rho=1.0, tol=1e-4, max_iter=5000), boundary) for boundary in ("same", "circular")),
+    (FrequencyADMM(rho=1.0, tol=1e-4, max_iter=5000), "circular"),
+]
+SOLVERS = [
+    (CoordinateDescent(max_iter=1, tol=1e-9), "same"),
+    (SampledADMM(max_iter=2, tol=1e-9), "same"),
+    (FrequencyADMM(max_iter=2, tol=1e-9), "circular"),
+]
+
+
+def name(value):
+    return value if isinstance(value, str) else type(value).__name__
+
+
+@pytest.fixture
+def filters(reference):
+    return reference.filters(np.random.default_rng(0), 4, 1, (3, 4))[:, 0]
+
+
+@pytest.fixture
+def signals():
+    rng = np.random.default_rng(1)
+    return [rng.standard_normal(shape) for shape in ((9, 10), (7, 12), (9, 10), (8, 8), (7, 12))]
+
+
+@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
+def test_signals_of_mixed_sizes_keep_their_order(filters, signals, solver, boundary):
+    together = pt.encode(signals, filters, 0.5, solver=solver, boundary=boundary, tol=1e-4)
+    assert len(together.codes) == len(signals)
+    made = pt.decode(together.codes, filters, boundary=boundary)
+    for i, signal in enumerate(signals):
+        alone = pt.encode(signal[None], filters, 0.5, solver=solver, boundary=boundary, tol=1e-4)
+        assert together.objective[i] == pytest.approx(alone.objective[0], rel=1e-4)
+        assert together.residuals[i].shape == (1, *signal.shape)
+        assert made[i].shape == signal.shape
+        np.testing.assert_allclose(signal - made[i], together.residuals[i][0], atol=1e-9)
+
+
+@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
+def test_decode_of_one_shape_is_an_array(filters, signals, solver, boundary):
+    stack = np.stack([signals[0], signals[2]])
+    result = pt.encode(stack, filters, 0.5, solver=solver, boundary=boundary)
+    made = pt.decode(result.codes, filters, boundary=boundary)
+    assert made.shape == stack.shape
+    loss = 0.5 * np.sum((stack - made) ** 2, axis=(1, 2))
+    price = 0.5 * np.abs(result.codes.to_scipy()).sum(axis=1)
+    np.testing.assert_allclose(result.objective, loss + price, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_change_no_bit(filters, signals, solver, boundary, dtype):
+    given = [signal.astype(dtype) for signal in signals]
+    one, two = (
+        pt.encode(given, filters.astype(dtype), 0.5, solver=solver, boundary=boundary, n_jobs=n) for n in (1, 2)
+    )
+    for a, b in zip(one.codes, two.codes, strict=True):
+        np.testing.assert_array_equal(a.indices[0], b.indices[0])
+        np.testing.assert_array_equal(a.values[0], b.values[0])
+    np.testing.assert_array_equal(one.objective, two.objective)
+    np.testing.assert_array_equal(one.gap, two.gap)
+
+
+@pytest.mark.parametrize(("solver", "boundary"), [("cd", "same"), ("admm", "same"), ("fft", "circular")])
+def test_threads_change_no_bit_of_large_signals(filters, solver, boundary):
+    """Beyond 10,000 samples BLAS splits even a dot product among its threads."""
+    signals = np.random.default_rng(2).standard_normal((2, 110, 110))
+    one, two = (
+        pt.encode(signals, filters, 1.5, solver=solver, boundary=boundary, n_jobs=n, tol=0.05) for n in (1, 2)
+    )
+    np.testing.assert_array_equal(one.codes.to_dense(), two.codes.to_dense())
+    np.testing.assert_array_equal(one.objective, two.objective)
+    np.testing.assert_array_equal(one.gap, two.gap)
+
+
+@pytest.mark.parametrize(
+    ("signal", "bank", "kept"),
+    [
+        (np.float64, np.float64, np.float64),
+        (np.float64, np.float32, np.float64),
+        (np.float32, np.float64, np.float64),
+        (np.float32, np.float32, np.float32),
+        (np.uint8, np.float32, np.float32),
+    ],
+)
+def test_the_wider_precision_is_kept(filters, signals, signal, bank, kept):
+    given = (10 * np.abs(signals[0])).astype(signal)[None]
+    result = pt.encode(given, filters.astype(bank), 2.0)
+    assert result.codes.dtype == kept
+    assert result.residuals[0].dtype == kept
+    assert result.objective.dtype == np.float64
+    made = pt.decode(result.codes, filters.astype(bank))
+    assert made.dtype == kept
+    np.testing.assert_allclose(given - made, result.residuals[0], atol=1e-12 if kept == np.float64 else 1e-4)
+
+
+@pytest.mark.parametrize(("solver", "boundary"), SOLVERS, ids=name)
+def test_stopping_early_warns_with_advice(filters, signals, solver, boundary):
+    with pytest.warns(ConvergenceWarning, match=r"5 of 5 signals stopped at: iteration limit.*raise"):
+        result = pt.encode(signals, filters, 0.3, solver=solver, boundary=boundary)
+    assert result.status is pt.Status.ITERATION_LIMIT
+    assert np.all(result.gap > 1e-9)
+
+
+def test_converging_does_not_warn(filters, signals):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = pt.encode(signals, filters, 0.5, tol=1e-3)
+    assert result.status is pt.Status.CONVERGED
+    assert np.all(result.gap <= 1e-3)
+
+
+@pytest.mark.parametrize("solver", ["cd", SampledADMM(rho=1.0, max_iter=5000)], ids=name)
+def test_sampled_codes_stay_in_the_sample(filters, signals, solver):
+    settings = {"solver": solver, "sampling": 0.3}
+    one, again, other = (pt.encode(signals, filters, 0.5, random_state=s, **settings) for s in (3, 3, 4))
+    for index, values, same, grid in zip(
+        one.codes.indices, one.codes.values, again.codes.values, one.codes.grids, strict=True
+    ):
+        assert np.all(np.isin(index, draw_sample(4, grid, 0.3, 3, 0)))
+        np.testing.assert_array_equal(values, same)
+    assert any(not np.array_equal(a, b) for a, b in zip(one.codes.indices, other.codes.indices, strict=True))
+    assert np.all(one.objective >= pt.encode(signals, filters, 0.5).objective * (1 - 1e-3))
+
+
+@pytest.mark.parametrize("solver", ["cd", SampledADMM(rho=1.0, max_iter=5000)], ids=name)
+def test_unseen_samples_do_not_matter(filters, signals, solver):
+    rng = np.random.default_rng(5)
+    weights = [(rng.random(signal.shape) < 0.7).astype(float) for signal in signals]
+    holes = [np.where(w > 0, signal, np.nan) for w, signal in zip(weights, signals, strict=True)]
+    clean = pt.encode(signals, filters, 0.5, weights=weights, solver=solver)
+    punched = pt.encode(holes, filters, 0.5, weights=weights, solver=solver)
+    np.testing.assert_array_equal(clean.objective, punched.objective)
+    for w, residual in zip(weights, punched.residuals, strict=True):
+        assert np.all(residual[0][w == 0] == 0)
+
+
+@pytest.mark.parametrize("solver", ["cd", SampledADMM(rho=1.0, max_iter=5000)], ids=name)
+def test_shared_weights_equal_repeated_ones(filters, signals, solver):
+    stack = np.stack([signals[0], signals[2]])
+    weights = np.random.default_rng(6).random((9, 10))
+    shared = pt.encode(stack, filters, 0.3, weights=weights, solver=solver)
+    repeated = pt.encode(stack, filters, 0.3, weights=[weights, weights.copy()], solver=solver)
+    np.testing.assert_array_equal(shared.codes.to_dense(), repeated.codes.to_dense())
+
+
+def test_channels_share_their_codes(reference):
+    rng = np.random.default_rng(7)
+    bank = reference.filters(rng, 3, 2, (3, 3))
+    truth = np.zeros((1, 3, 9, 9))
+    truth[0, 1, 4, 4], truth[0, 2, 6, 2] = 5.0, -4.0
+    x = reference.synthesise(truth[0], bank, "same")[None]
+    result = pt.encode(x, bank, 0.01, channels=True)
+    np.testing.assert_allclose(result.codes.to_dense(), truth, atol=0.1)
+    assert pt.decode(result.codes, bank, channels=True).shape == (1, 2, 9, 9)
+
+
+@pytest.mark.parametrize("n_channels", [1, 2, 4])
+def test_signals_with_other_channels_than_the_filters_are_refused(n_channels, reference):
+    bank = reference.filters(np.random.default_rng(8), 2, 3, (3,))
+    x = np.random.default_rng(9).standard_normal((2, n_channels, 12))
+    for call in (lambda: pt.encode(x, bank, channels=True), lambda: pt.max_penalty(x, bank, channels=True)):
+        with pytest.raises(ValueError, match="channels"):
+            call()
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_max_penalty_is_the_first_that_gives_zero(filters, signals, boundary, nonnegative):
+    largest = pt.max_penalty(signals, filters, boundary=boundary, nonnegative=nonnegative)
+    solver = SampledADMM(rho=1.0, tol=1e-6, max_iter=5000)
+    for signal, penalty in zip(signals, largest, strict=True):
+        zero, some = (
+            pt.encode(signal[None], filters, p, boundary=boundary, nonnegative=nonnegative, solver=solver)
+            for p in (penalty * 1.001, penalty * 0.97)
+        )
+        assert zero.codes.nnz == 0
+        assert zero.objective[0] == pytest.approx(0.5 * np.sum(signal**2))
+        assert some.codes.nnz > 0
+
+
+def test_max_penalty_sees_weights(filters, signals):
+    weights = [np.full(signal.shape, 2.0) for signal in signals]
+    plain = pt.max_penalty(signals, filters)
+    np.testing.assert_allclose(pt.max_penalty(signals, filters, weights=weights), 2 * plain)
+
+
+IMAGE = np.random.default_rng(10).standard_normal((2, 9, 10))
+HOLE = IMAGE.copy()
+HOLE[1, 2, 3] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"signals": HOLE}, r"signals\[1\] holds 1 NaN or infinite samples; give weights"),
+        ({"signals": []}, "signals is empty"),
+        ({"signals": IMAGE[0]}, "signals must have 3 axes"),
+        ({"signals": IMAGE[None]}, "signals must have 3 axes"),
+        ({"signals": [IMAGE[0, 0]]}, r"signals\[0\] must have 2 axes"),
+        ({"signals": IMAGE[:, :2]}, "filter.*larger than the signal"),
+        ({"filters": np.ones((4,))}, "filters must be"),
+        ({"filters": np.full((4, 3, 3), np.nan)}, "filters must be finite"),
+        ({"penalty": 0}, "penalty must be finite and positive"),
+        ({"penalty": -1.0}, "penalty must be finite and positive"),
+        ({"penalty": np.ones(3)}, "penalty of shape"),
+        ({"sampling": 0}, "sampling must lie in"),
+        ({"sampling": 1.1}, "sampling must lie in"),
+        ({"weights": np.ones((3, 9, 10))}, "weights must hold one array for each of the 2 signals"),
+        ({"weights": [np.ones((9, 9))] * 2}, r"weights\[0\] has shape"),
+        ({"weights": -np.ones((9, 10))}, r"weights\[0\] must be finite and not negative"),
+        ({"weights": np.zeros((9, 10))}, r"weights\[0\] is zero everywhere"),
+        ({"solver": "simplex"}, "solver must be one of"),
+        ({"solver": 3}, "solver must be one of"),
+        ({"boundary": "mirror"}, "boundary must be one of"),
+        ({"n_jobs": 0}, "n_jobs must be"),
+        ({"random_state": -1}, "random_state"),
+        ({"tol": -1}, "tol"),
+        ({"solver": "fft"}, 'boundary="circular"'),
+        ({"solver": "fft", "boundary": "circular", "sampling": 0.5}, "neither sampling nor weights"),
+        ({"solver": "fft", "boundary": "circular", "weights": np.ones((9, 10))}, "neither sampling nor weights"),
+        ({"solver": "cd", "boundary": "circular"}, "circular"),
+    ],
+)
+def test_bad_arguments_are_named(filters, change, message):
+    arguments = {"signals": IMAGE, "filters": filters, "penalty": 0.5, **change}
+    with pytest.raises(ValueError, match=message):
+        pt.encode(**arguments)
+
+
+def test_decode_refuses_codes_of_other_filters(filters):
+    codes = pt.encode(IMAGE, filters, 1.0).codes
+    with pytest.raises(ValueError, match="codes are for 4 filters, got 3"):
+        pt.decode(codes, filters[:3])
+    with pytest.raises(ValueError, match="boundary"):
+        pt.decode(codes, filters, boundary="mirror")
