@@ -14,7 +14,7 @@ from pointillist.solvers.descent import CoordinateDescent, _box_sums, _tiles
 
 @pytest.mark.parametrize(
     ("signal", "size"),
-    [((400,), (5,)), ((60, 300), (3, 11)), ((30, 130), (4, 5)), ((90, 170), (5, 11)), ((3, 70, 120), (2, 3, 3))],
+    [((200,), (5,)), ((20, 250), (3, 11)), ((20, 190), (3, 11)), ((95, 95), (4, 5)), ((3, 45, 100), (2, 3, 3))],
 )
 def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
     """Padded lanes count: they are read and written back, so that two threads there lose updates."""

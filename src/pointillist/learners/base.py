@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics, make_statistics
+from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
@@ -44,6 +45,7 @@ class LearnerState:
     n_seen: int = 0
     seconds: float = 0.0
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
+    codes: SparseCodes | None = None  # of the last step
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -69,7 +71,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         # The paper's: ten ADMM iterations, whatever the gap.
         "admm": {"max_iter": 10, "tol": 0.0},
         "fft": {"max_iter": 10, "tol": 0.0},
-        "cd": {"tol": 5e-2},
+        "cd": {"tol": 0.1},
     }
 
     n_filters: Any
@@ -143,8 +145,6 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if self.boundary not in BOUNDARIES:
             raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
         check_sampling(self.sampling)
-        if not isinstance(self.n_filters, (int, np.integer)) or self.n_filters < 1:
-            raise ValueError(f"n_filters must be a positive integer, got {self.n_filters!r}")
         if self.n_sweeps < 1:
             raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
         if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
@@ -157,7 +157,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         seen = as_weights(weights, signals, channels=self.channels)
         signals = check_finite(signals, seen, "X")
         for i, signal in enumerate(signals):
-            if np.ptp(signal) == 0:
+            if np.ptp(signal if seen is None else signal[seen[i] > 0]) == 0:
                 raise ValueError(f"X[{i}] is constant: there is nothing to learn from it; leave it out")
         return Batch(signals, seen)
 
@@ -169,23 +169,17 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             raise ValueError("X is empty: give at least one signal")
         return np.ndim(X[0]) - int(self.channels)
 
-    def _size(self, ndim: int) -> tuple[int, ...]:
-        size = self.filter_size
-        sizes = (size,) * ndim if isinstance(size, (int, np.integer)) else tuple(size)
-        if len(sizes) != ndim or any(not isinstance(s, (int, np.integer)) or s < 1 for s in sizes):
-            raise ValueError(f"filter_size must be a positive integer or {ndim} of them, got {size!r}")
-        return tuple(int(s) for s in sizes)
-
     def _start(self, batch: Batch) -> LearnerState:
         """A fresh state, with the first filters."""
         self._check_parameters()
         channels, ndim = batch.signals[0].shape[0], batch.signals[0].ndim - 1
-        size = self._size(ndim)
+        shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
+        size = shapes.box
         for signal in batch.signals:
             Geometry(signal.shape[1:], size, channels, self.boundary)
-        constraints = FilterConstraints(self.zero_mean, self.nonnegative_filters)
+        constraints = FilterConstraints(self.zero_mean, self.nonnegative_filters, shapes.support())
         seed = seed_from(self.random_state)
-        shape = (int(self.n_filters), channels, *size)
+        shape = (len(shapes.sizes), channels, *size)
         dtype = np.result_type(np.float32, *batch.signals)
         filters = initial_filters(self.init, shape, constraints, batch.signals, generator(seed, 0), dtype)
         sums = make_statistics(self.statistics, shape[0], channels, size)
@@ -197,7 +191,9 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             settings = {**settings, "tol": self.learning_tol}
         return make_solver(self.solver, **settings)
 
-    def _learn(self, state: LearnerState, batch: Batch, image_weights: NDArray) -> dict[str, Any]:
+    def _learn(
+        self, state: LearnerState, batch: Batch, image_weights: NDArray, start: SparseCodes | None = None
+    ) -> dict[str, Any]:
         """One step: encode the batch with the current filters, add its statistics, update the filters."""
         begin = time.perf_counter()
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
@@ -215,6 +211,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             n_jobs=effective_jobs(self.n_jobs),
             seed=state.seed,
             step=state.step,
+            start=start,
         )
         self._add(state, batch, result, image_weights)
         state.n_seen += len(batch)
@@ -224,6 +221,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if len(unused):
             rng = generator(state.seed, state.step, 1)
             state.filters = replace_filters(state.filters, unused, result.residuals, state.constraints, rng)
+        state.codes = result.codes
         state.seconds += time.perf_counter() - begin
         return {
             "iteration": state.step,
@@ -305,6 +303,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         state.filters = np.ascontiguousarray(state.filters[order])
         state.usage = state.usage[order]
         state.statistics.permute(order)
+        if state.constraints.support is not None:
+            state.constraints = replace(state.constraints, support=state.constraints.support[order])
         self._publish(state)
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -20,10 +20,11 @@ class BatchCSC(ConvolutionalLearner):
 
     Parameters
     ----------
-    n_filters : int
-        Number of filters, K.
-    filter_size : int or tuple of int
-        Filter shape; an integer serves every axis.
+    n_filters : int or list of int
+        Number of filters, K; a list counts the filters of each size.
+    filter_size : int, tuple of int or list of these
+        Filter shape; an integer serves every axis. A list makes filters of several sizes, ``[5, 11, 21]`` with
+        ``n_filters=[20, 60, 20]``, each zero outside its own support, all centres on one sample.
     penalty : float or array
         λ, the price of a code.
     sampling : float in (0, 1]
@@ -81,8 +82,8 @@ class BatchCSC(ConvolutionalLearner):
 
     def __init__(
         self,
-        n_filters: int = 100,
-        filter_size: int | tuple[int, ...] = 11,
+        n_filters: int | list[int] = 100,
+        filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
         sampling: float = 0.1,
@@ -147,7 +148,7 @@ class BatchCSC(ConvolutionalLearner):
         state = self._start(batch)
         for _ in range(self.max_iter):
             self._empty(state)
-            info = self._learn(state, batch, np.ones(len(batch)))
+            info = self._learn(state, batch, np.ones(len(batch)), state.codes)
             if self._record(state, info, held_out) or self._settled(state):
                 break
         self._sort_by_use(state)

@@ -52,8 +52,8 @@ class OnlineCSC(ConvolutionalLearner):
 
     def __init__(
         self,
-        n_filters: int = 100,
-        filter_size: int | tuple[int, ...] = 11,
+        n_filters: int | list[int] = 100,
+        filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
         sampling: float = 0.1,

@@ -50,6 +50,8 @@ class CoordinateDescent:
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
+    keep_start : bool
+        Add the codes that a solve starts from to the sample, instead of dropping those outside it.
     """
 
     tol: float = 1e-3
@@ -59,6 +61,7 @@ class CoordinateDescent:
     max_sweeps: int = 20
     extra: int = 5
     tile: int = 128
+    keep_start: bool = False
 
     def __post_init__(self) -> None:
         if not self.tol >= 0:
@@ -137,20 +140,20 @@ class DescentState:
         problem, layout = self.problem, self.problem.operator.layout
         best = np.zeros(problem.geometry.n_positions, residual.dtype)
         winner = np.zeros(problem.geometry.n_positions, np.int32)
-        if self.dense_scan:
+        if problem.sample is not None:
+            self.scan_codes(residual, problem.sample, best, winner)
+            return best, winner
 
-            def work(rows: tuple[int, int]) -> None:
-                descent.scan(layout, residual, *rows, self.per_penalty, problem.nonnegative, best, winner)
+        def work(rows: tuple[int, int]) -> None:
+            descent.scan(layout, residual, *rows, self.per_penalty, problem.nonnegative, best, winner)
 
-            list(mapper(work, self.row_chunks))
-            if problem.sample is None:
-                return best, winner
-        descent.scan_sample(layout, residual, problem.sample, self.per_penalty, problem.nonnegative, best, winner)
+        list(mapper(work, self.row_chunks))
         return best, winner
 
-    @cached_property
-    def dense_scan(self) -> bool:
-        return self.problem.sample is None
+    def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
+        """The same for some codes, ascending, into what was found before."""
+        layout = self.problem.operator.layout
+        descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
 
 
 _CHUNK_POSITIONS = 16384
@@ -179,17 +182,20 @@ class _Descent:
         self.clean = _clean_positions(self.geometry, self.padded_weights)
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
+        self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
         if begin is not None:
-            self.codes, self.values = self._admissible(*begin, signal.dtype)
+            self._begin(*begin)
 
-    def _admissible(self, codes: NDArray, values: NDArray, dtype: np.dtype) -> tuple[NDArray, NDArray]:
-        """Of the codes to start from, those that the sample and the sign allow."""
-        kept = values != 0
+    def _begin(self, codes: NDArray, values: NDArray) -> None:
+        """Start from those codes that the sample and the sign allow."""
+        kept = values > 0 if self.problem.nonnegative else values != 0
         if self.problem.sample is not None:
-            kept &= np.isin(codes, self.problem.sample)
-        if self.problem.nonnegative:
-            kept &= values > 0
-        return codes[kept], values[kept].astype(dtype)
+            sampled = np.isin(codes, self.problem.sample)
+            if self.settings.keep_start:
+                self.beside = codes[kept & ~sampled]
+            else:
+                kept &= sampled
+        self.codes, self.values = codes[kept], values[kept].astype(self.values.dtype)
 
     def run(self) -> Solution:
         settings = self.settings
@@ -221,6 +227,8 @@ class _Descent:
         objective = loss + float(np.vdot(price, np.abs(self.values)))
         residual = self.geometry.spread(exact.astype(self.values.dtype))
         best, winner = self.state.scan(residual, self.mapper)
+        if len(self.beside):
+            self.state.scan_codes(residual, self.beside, best, winner)
         ratio = float(np.max(best))
         gap = relative_gap(objective, loss, float(np.vdot(exact, self.signal)), ratio + self._rounding(residual))
         return Certificate(objective, gap, exact), residual, best, winner, ratio

@@ -1,0 +1,236 @@
+"""The small statistics against the dense ones, and both against sums written out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.statistics import (
+    DenseStatistics,
+    ToeplitzStatistics,
+    code_matrix,
+    make_statistics,
+    sweep_by_blocks,
+)
+from pointillist.learners import OnlineCSC
+from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.problem import certificate
+
+SHAPES = {
+    "1-D": ((40,), (6,)),
+    "long 1-D": ((80,), (37,)),
+    "2-D": ((10, 12), (3, 4)),
+    "flat 2-D": ((8, 9), (1, 5)),
+    "tall 2-D": ((14, 9), (7, 2)),
+    "3-D": ((6, 7, 8), (2, 3, 2)),
+}
+
+
+def coded(reference, seed, shape, *, boundary="valid", channels=1, weights=None, n_filters=3, dtype=np.float64):
+    """A problem, a signal and codes that are not optimal for it, with the residual they leave."""
+    rng = np.random.default_rng(seed)
+    signal, size = SHAPES[shape]
+    problem, x = reference.problem(
+        rng, signal, size, boundary=boundary, channels=channels, weights=weights, n_filters=n_filters, dtype=dtype
+    )
+    n_codes = n_filters * problem.geometry.n_positions
+    indices = np.flatnonzero(rng.random(n_codes) < 0.15)
+    values = rng.standard_normal(len(indices)).astype(dtype)
+    residual = certificate(problem, 0, x, indices, values).residual.astype(dtype)
+    return problem, x, indices, values, residual
+
+
+def both(problem, *answers, weight=1.0):
+    shape = (problem.n_filters, problem.geometry.channels, problem.geometry.filter)
+    dense, small = DenseStatistics(*shape), ToeplitzStatistics(*shape)
+    for sums in (dense, small):
+        sums.add(problem, 0, *answers, weight)
+    return dense, small
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("channels", [1, 2])
+def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, reference):
+    problem, *answers = coded(reference, 0, shape, channels=channels)
+    dense, small = both(problem, *answers, weight=1.3)
+    other = reference.filters(np.random.default_rng(1), 3, channels, problem.geometry.filter)
+    scale = np.max(np.abs(dense.linear()))
+    np.testing.assert_allclose(small.linear(), dense.linear(), atol=1e-12 * scale)
+    for k in range(3):
+        expected = dense.product(other, k)
+        np.testing.assert_allclose(small.product(other, k), expected, atol=1e-12 * np.max(np.abs(expected)))
+    np.testing.assert_allclose(small.energies(), dense.energies(), rtol=1e-12)
+    for filters in (other, problem.filters):
+        assert small.objective(filters) == pytest.approx(dense.objective(filters), rel=1e-10)
+    assert small.total == dense.total == 1.3
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("weights", [None, "mask", "uneven"])
+@pytest.mark.parametrize("shape", ["1-D", "2-D"])
+def test_the_dense_surrogate_is_the_weighted_loss(boundary, weights, shape, reference):
+    problem, x, indices, values, residual = coded(
+        reference, 2, shape, boundary=boundary, weights=weights, channels=2
+    )
+    sums = DenseStatistics(3, 2, problem.geometry.filter)
+    sums.add(problem, 0, x, indices, values, residual, 0.7)
+    codes = np.zeros((3, problem.geometry.n_positions))
+    codes.ravel()[indices] = values
+    codes = codes.reshape(3, *problem.geometry.grid)
+    w = 1.0 if problem.weights is None else problem.weights
+    for filters in (problem.filters, reference.filters(np.random.default_rng(3), 3, 2, problem.geometry.filter)):
+        loss = 0.5 * np.sum(w * (x - reference.synthesise(codes, filters, boundary)) ** 2)
+        assert sums.objective(filters) == pytest.approx(0.7 * loss, rel=1e-10)
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+@pytest.mark.parametrize("weights", [None, "mask", "uneven"])
+@pytest.mark.parametrize("shape", ["1-D", "2-D", "3-D"])
+def test_the_imputed_surrogate_majorises_and_touches(boundary, weights, shape, reference):
+    """Up to a constant: S(d) − S(d₀) ≥ L(d) − L(d₀) for any d, with the slope of L at d₀."""
+    problem, *answers = coded(reference, 4, shape, boundary=boundary, weights=weights, channels=2)
+    if weights == "uneven":
+        assert np.max(problem.weights) > 1
+    dense, small = both(problem, *answers)
+    rng = np.random.default_rng(5)
+    here = problem.filters
+    for size in (1e-4, 1e-2, 1.0, 10.0):
+        step = size * rng.standard_normal(here.shape)
+        rise = dense.objective(here + step) - dense.objective(here)
+        surrogate = small.objective(here + step) - small.objective(here)
+        assert surrogate >= rise - 1e-9 * abs(dense.objective(here))
+    for k in range(3):
+        slope = dense.product(here, k) - dense.linear()[k]
+        np.testing.assert_allclose(small.product(here, k) - small.linear()[k], slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lipschitz_bounds_the_largest_eigenvalue(shape, reference):
+    problem, *answers = coded(reference, 6, shape)
+    dense, small = both(problem, *answers)
+    exact, bound = dense.lipschitz(), small.lipschitz()
+    taps = int(np.prod(problem.geometry.filter))
+    for k in range(3):
+        block = dense._quadratic[0, k * taps : (k + 1) * taps, k * taps : (k + 1) * taps]
+        assert exact[k] == pytest.approx(np.max(np.linalg.eigvalsh(block)))
+    assert np.all(bound >= exact * (1 - 1e-12))
+    assert np.all(bound <= exact * 2 ** len(problem.geometry.filter) * 2)
+
+
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+@pytest.mark.parametrize("shape", ["1-D", "2-D", "3-D"])
+def test_permuting_statistics_and_filters_changes_nothing(kind, shape, reference):
+    problem, *answers = coded(reference, 7, shape, n_filters=5, channels=2)
+    sums, fresh = (make_statistics(kind, 5, 2, problem.geometry.filter) for _ in range(2))
+    sums.add(problem, 0, *answers, 1.0)
+    other = reference.filters(np.random.default_rng(8), 5, 2, problem.geometry.filter)
+    objective, energies, lipschitz = sums.objective(other), sums.energies(), sums.lipschitz()
+    products = np.stack([sums.product(other, k) for k in range(5)])
+    linear = sums.linear().copy()
+    order = np.array([3, 0, 4, 2, 1])
+    sums.permute(order)
+    assert sums.objective(other[order]) == pytest.approx(objective, rel=1e-12)
+    np.testing.assert_array_equal(sums.energies(), energies[order])
+    np.testing.assert_allclose(sums.lipschitz(), lipschitz[order], rtol=1e-12)
+    np.testing.assert_array_equal(sums.linear(), linear[order])
+    moved = np.stack([sums.product(other[order], k) for k in range(5)])
+    np.testing.assert_allclose(moved, products[order], atol=1e-10)
+    # Codes that follow the same order add the same again.
+    x, indices, values, residual = answers
+    positions = problem.geometry.n_positions
+    place = np.argsort(order)
+    indices = place[indices // positions] * positions + indices % positions
+    renamed = dataclasses.replace(problem, filters=problem.filters[order])
+    fresh.add(renamed, 0, x, np.sort(indices), values[np.argsort(indices)], residual, 1.0)
+    for name, array in fresh.arrays().items():
+        np.testing.assert_allclose(array, sums.arrays()[name], atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+def test_arrays_restore_the_sums(kind, reference):
+    problem, *answers = coded(reference, 9, "2-D", channels=2)
+    sums, copy = (make_statistics(kind, 3, 2, problem.geometry.filter) for _ in range(2))
+    sums.add(problem, 0, *answers, 1.0)
+    copy.restore({name: array.copy() for name, array in sums.arrays().items()})
+    for one in (sums, copy):
+        one.add(problem, 0, *answers, 0.5)
+    assert copy.total == sums.total == 1.5
+    for name, array in sums.arrays().items():
+        np.testing.assert_array_equal(copy.arrays()[name], array)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 1.5, 2.0, 4.0])
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+def test_the_split_into_batches_does_not_matter(forgetting, kind, reference):
+    problem = coded(reference, 10, "2-D", boundary="same")[0]
+    rng = np.random.default_rng(11)
+    images = []
+    for _ in range(21):
+        x = rng.standard_normal((1, *problem.geometry.signal))
+        indices = np.flatnonzero(rng.random(3 * problem.geometry.n_positions) < 0.05)
+        values = rng.standard_normal(len(indices))
+        images.append((x, indices, values, certificate(problem, 0, x, indices, values).residual))
+    learner = OnlineCSC(forgetting=forgetting)
+    found = {}
+    for batch in (1, 3, 7):
+        sums = make_statistics(kind, 3, 1, problem.geometry.filter)
+        for first in range(0, 21, batch):
+            weights = learner._image_weights(first, batch)
+            for image, weight in zip(images[first : first + batch], weights, strict=True):
+                sums.add(problem, 0, *image, float(weight))
+        found[batch] = sums.arrays()
+    assert found[1]["sums"][0] == pytest.approx(21**forgetting)
+    for batch in (3, 7):
+        for name, array in found[1].items():
+            np.testing.assert_allclose(found[batch][name], array, rtol=1e-10, atol=1e-8)
+
+
+def test_weights_of_images_are_increments_of_a_power():
+    assert OnlineCSC(forgetting=1.0)._image_weights(5, 3).tolist() == [1, 1, 1]
+    np.testing.assert_allclose(OnlineCSC(forgetting=2.0)._image_weights(2, 3), [5, 7, 9])
+    with pytest.raises(ValueError, match="forgetting must be at least 1"):
+        OnlineCSC(forgetting=0.5)._image_weights(0, 1)
+
+
+@pytest.mark.parametrize("shape", ["1-D", "2-D"])
+def test_single_precision_codes_give_nearly_the_same_sums(shape, reference):
+    exact = both(*coded(reference, 12, shape))[1]
+    single = both(*coded(reference, 12, shape, dtype=np.float32))[1]
+    for name, array in exact.arrays().items():
+        assert single.arrays()[name].dtype == np.float64
+        np.testing.assert_allclose(single.arrays()[name], array, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", [{}, {"zero_mean": True}, {"nonnegative": True}])
+def test_the_fast_sweep_is_the_papers(shape, kind, reference):
+    problem, *answers = coded(reference, 13, shape, channels=2, boundary="same")
+    small = both(problem, *answers)[1]
+    constraints = FilterConstraints(**kind)
+    start = np.stack([constraints.project(one, k) for k, one in enumerate(problem.filters)])
+    fast, slow = small.sweep(start, constraints), sweep_by_blocks(small, start, constraints)
+    np.testing.assert_allclose(fast, slow, atol=1e-12)
+    assert not np.array_equal(fast, start)
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_code_matrix_synthesises(boundary, reference):
+    rng = np.random.default_rng(14)
+    geometry = Geometry((6, 7), (3, 2), 1, boundary)
+    codes = rng.standard_normal((2, *geometry.grid))
+    filters = rng.standard_normal((2, 1, 3, 2))
+    matrix = code_matrix(geometry, 2, np.arange(codes.size), codes.ravel())
+    expected = reference.synthesise(codes, filters, boundary)
+    np.testing.assert_allclose(matrix @ filters.ravel(), expected.ravel(), atol=1e-12)
+
+
+def test_the_small_form_refuses_to_wrap_around(reference):
+    problem, *answers = coded(reference, 15, "2-D", boundary="circular")
+    with pytest.raises(ValueError, match=r'boundary="circular"; use statistics="dense"'):
+        ToeplitzStatistics(3, 1, (3, 4)).add(problem, 0, *answers, 1.0)
+
+
+def test_unknown_statistics_are_named():
+    with pytest.raises(ValueError, match='statistics must be "toeplitz" or "dense"'):
+        make_statistics("sparse", 3, 1, (3,))
