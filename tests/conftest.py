@@ -62,9 +62,9 @@ def _lasso(matrix, signal, penalty, weights=None, nonnegative=False):
     x = np.asarray(signal, np.float64).ravel()
     w = np.ones(x.size) if weights is None else np.asarray(weights, np.float64).ravel()
     scaled = np.sqrt(w)[:, None] * matrix / penalty
-    solver = Lasso(
-        alpha=1 / x.size, fit_intercept=False, tol=1e-12, max_iter=200_000, positive=nonnegative
-    ).fit(scaled, np.sqrt(w) * x)
+    solver = Lasso(alpha=1 / x.size, fit_intercept=False, tol=1e-12, max_iter=200_000, positive=nonnegative).fit(
+        scaled, np.sqrt(w) * x
+    )
     codes = solver.coef_ / penalty
     objective = 0.5 * np.sum(w * (x - matrix @ codes) ** 2) + np.sum(penalty * np.abs(codes))
     return SimpleNamespace(codes=codes, objective=float(objective))

@@ -70,9 +70,7 @@ def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, refe
 @pytest.mark.parametrize("weights", [None, "mask", "uneven"])
 @pytest.mark.parametrize("shape", ["1-D", "2-D"])
 def test_the_dense_surrogate_is_the_weighted_loss(boundary, weights, shape, reference):
-    problem, x, indices, values, residual = coded(
-        reference, 2, shape, boundary=boundary, weights=weights, channels=2
-    )
+    problem, x, indices, values, residual = coded(reference, 2, shape, boundary=boundary, weights=weights, channels=2)
     sums = DenseStatistics(3, 2, problem.geometry.filter)
     sums.add(problem, 0, x, indices, values, residual, 0.7)
     codes = np.zeros((3, problem.geometry.n_positions))

@@ -137,9 +137,7 @@ def test_patches_are_windows_of_the_signals():
         for i in range(signal.shape[1] - 2)
         for j in range(signal.shape[2] - 3)
     ]
-    found = {
-        next(n for n, window in enumerate(windows) if np.array_equal(patch, window)) for patch in patches
-    }
+    found = {next(n for n, window in enumerate(windows) if np.array_equal(patch, window)) for patch in patches}
     assert max(found) >= 8 > min(found)
 
 

@@ -79,9 +79,7 @@ def test_lambda_max_separates_zero_from_non_zero(case, reference):
     correlations = correlations if problem.nonnegative else np.abs(correlations)
     assert factor == pytest.approx(max(np.max(correlations / prices), 0), rel=1e-9)
     none = np.empty(0, np.int64)
-    scaled = {
-        s: Problem(**{**vars_of(problem), "penalty": problem.penalty * factor * s}) for s in (1 + 1e-9, 0.99)
-    }
+    scaled = {s: Problem(**{**vars_of(problem), "penalty": problem.penalty * factor * s}) for s in (1 + 1e-9, 0.99)}
     assert certificate(scaled[1 + 1e-9], 0, x, none, np.empty(0)).gap < 1e-9
     below = reference.lasso(matrix, x, prices * factor * 0.99, problem.weights, problem.nonnegative)
     assert np.count_nonzero(below.codes) > 0
@@ -90,8 +88,7 @@ def test_lambda_max_separates_zero_from_non_zero(case, reference):
 
 def vars_of(problem):
     return {
-        name: getattr(problem, name)
-        for name in ("filters", "geometry", "penalty", "weights", "sample", "nonnegative")
+        name: getattr(problem, name) for name in ("filters", "geometry", "penalty", "weights", "sample", "nonnegative")
     }
 
 

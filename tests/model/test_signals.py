@@ -8,7 +8,13 @@ from pointillist.model.signals import as_filters, as_signals, as_weights, check_
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [(np.float64, np.float64), (np.float32, np.float32), (np.float16, np.float32), (np.uint8, np.float32), (bool, np.float32)],
+    [
+        (np.float64, np.float64),
+        (np.float32, np.float32),
+        (np.float16, np.float32),
+        (np.uint8, np.float32),
+        (bool, np.float32),
+    ],
 )
 def test_precision(given, kept):
     arrays = as_signals(np.ones((2, 5)).astype(given), 1, channels=False)

@@ -6,14 +6,18 @@ from numba import njit
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import (
     FILTERS_A_BLOCK,
+    POSITIONS_AT_ONCE,
     add_runs,
     add_runs_weighted,
     best_of_block,
     correlate_block,
+    correlate_positions,
     dot_runs,
 )
 
 _FILTERS_A_BLOCK = FILTERS_A_BLOCK
+_POSITIONS_AT_ONCE = POSITIONS_AT_ONCE
+_BLOCK_LANES = (0,) * FILTERS_A_BLOCK
 
 
 @njit(cache=True, nogil=True)
@@ -172,6 +176,35 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
                         if ratio > best[position + lane]:
                             best[position + lane] = ratio
                             best_filter[position + lane] = filter_
+
+
+@njit(cache=True, nogil=True)
+def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
+    """`scan` for scattered positions: what was found there before is forgotten, other positions stay as they are."""
+    n_taps = len(layout.taps)
+    n_blocks = len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)
+    shared = per_penalty.shape[1] == 1
+    found = np.empty(_POSITIONS_AT_ONCE * _FILTERS_A_BLOCK, residual.dtype)
+    bases = np.empty(_POSITIONS_AT_ONCE, np.int64)
+    for first in range(0, len(positions), _POSITIONS_AT_ONCE):
+        count = min(_POSITIONS_AT_ONCE, len(positions) - first)
+        for n in range(_POSITIONS_AT_ONCE):
+            bases[n] = base_of(layout, positions[first + min(n, count - 1)])
+        for n in range(count):
+            best[positions[first + n]] = 0
+        for block in range(n_blocks):
+            start = block * n_taps * _FILTERS_A_BLOCK
+            correlate_positions(_BLOCK_LANES, residual, bases, 0, layout.blocks, start, layout.taps, found)
+            for n in range(count):
+                position = positions[first + n]
+                for k in range(_FILTERS_A_BLOCK):
+                    filter_ = block * _FILTERS_A_BLOCK + k
+                    ratio = found[n * _FILTERS_A_BLOCK + k] * per_penalty[filter_, 0 if shared else position]
+                    if not nonnegative:
+                        ratio = abs(ratio)
+                    if ratio > best[position]:
+                        best[position] = ratio
+                        best_filter[position] = filter_
 
 
 @njit(cache=True, nogil=True)

@@ -225,6 +225,47 @@ def _block_sums(context, builder, sig, args):
     return [builder.load(one) for one in sums]
 
 
+POSITIONS_AT_ONCE = 4
+
+
+@intrinsic
+def correlate_positions(typingctx, lanes, signal, bases, first, filters, start, offsets, out):
+    """Correlations of a block of filters at `POSITIONS_AT_ONCE` scattered positions, `bases[first:]`.
+
+    The lanes, as many as `FILTERS_A_BLOCK`, run over the filters of the block here; position n's results go to
+    `out[n · FILTERS_A_BLOCK :]`.
+    """
+    signature = types.void(lanes, signal, bases, first, filters, start, offsets, out)
+
+    def codegen(context, builder, sig, args):
+        vector = _vector_type(context, sig.args[1], sig.args[0])
+        block = ir.Constant(ir.IntType(64), FILTERS_A_BLOCK)
+        signal_at = _pointer(context, builder, sig.args[1], args[1])
+        base_at = _pointer(context, builder, sig.args[2], args[2])
+        filter_at = _pointer(context, builder, sig.args[4], args[4])
+        offset_array = context.make_array(sig.args[6])(context, builder, args[6])
+        out_at = _pointer(context, builder, sig.args[7], args[7])
+        sums, bases = [], []
+        for n in range(POSITIONS_AT_ONCE):
+            slot = cgutils.alloca_once(builder, vector)
+            builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
+            sums.append(slot)
+            bases.append(builder.load(builder.gep(base_at, [builder.add(args[3], ir.Constant(ir.IntType(64), n))])))
+        with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
+            offset = builder.load(builder.gep(offset_array.data, [loop.index]))
+            taps, _ = _vector_at(builder, filter_at, builder.add(args[5], builder.mul(loop.index, block)), vector)
+            for slot, base in zip(sums, bases, strict=True):
+                sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
+                value = _broadcast(builder, sample, vector)
+                builder.store(_multiply_add(builder, value, taps, builder.load(slot)), slot)
+        for n, slot in enumerate(sums):
+            place = builder.gep(out_at, [ir.Constant(ir.IntType(64), n * FILTERS_A_BLOCK)])
+            builder.store(builder.load(slot), builder.bitcast(place, vector.as_pointer()), align=_bytes(vector.element))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
 ROWS_AT_ONCE = 6
 
 

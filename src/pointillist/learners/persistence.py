@@ -32,10 +32,11 @@ log = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 
-_CLASSES: dict[str, type[ConvolutionalLearner]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
+_CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
 _PARAMETER = "parameter."
 _STATISTICS = "statistics."
 _USAGE = "usage"
+_SUPPORT = "support"
 _CODES_FORMAT = "pointillist-codes"
 _CODES_VERSION = 1
 
@@ -78,8 +79,7 @@ def save(
         raise ValueError("estimator has learned nothing yet: call fit first")
     parameters, arrays = _pack_parameters(estimator)
     arrays[_USAGE] = np.asarray(estimator.usage_, np.float64)
-    if resume:
-        arrays |= _pack_statistics(estimator)
+    arrays |= _pack_state(estimator, resume)
     metadata = {
         "class": name,
         "parameters": parameters,
@@ -118,14 +118,14 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     if facts.get("class") not in _CLASSES:
         raise ModelFileError(f"{path} is no model of a learner: its class is {facts.get('class')!r}")
     try:
-        parameters = _unpack_parameters(facts["parameters"], stored.arrays)
+        parameters = {name: _unmark(value, stored.arrays) for name, value in facts["parameters"].items()}
         estimator = _CLASSES[facts["class"]](**parameters)
         history = [_with_nan(info) for info in facts["history"]]
         filters = stored.filters if estimator.channels else stored.filters[:, None]
         state = LearnerState(
             filters,
             make_statistics(estimator.statistics, len(filters), filters.shape[1], filters.shape[2:]),
-            FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters),
+            FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
             int(facts["seed"]),
             step=int(facts["n_iter"]),
             n_seen=int(facts["n_seen"]),
@@ -145,14 +145,21 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
         estimator._state = state
     estimator.preprocessing_ = preprocessing
     estimator.extra_ = extra
-    return estimator  # type: ignore[return-value]
+    return estimator
 
 
-def _pack_statistics(estimator: ConvolutionalLearner) -> dict[str, NDArray]:
+def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:
+    """What `partial_fit` needs besides the filters."""
     state = getattr(estimator, "_state", None)
     if state is None:
-        raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
-    return {_STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
+        if resume:
+            raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
+        return {}
+    sums = state.statistics.arrays() if resume else {}
+    arrays = {_STATISTICS + name: np.asarray(array) for name, array in sums.items()}
+    if state.constraints.support is not None:
+        arrays[_SUPPORT] = state.constraints.support
+    return arrays
 
 
 def _pack_parameters(estimator: ConvolutionalLearner) -> tuple[dict[str, Any], dict[str, NDArray]]:
@@ -169,17 +176,25 @@ def _pack_parameters(estimator: ConvolutionalLearner) -> tuple[dict[str, Any], d
         if name in ("init", "penalty") and not isinstance(value, str) and np.ndim(value) > 0:
             arrays[_PARAMETER + name] = np.asarray(value, np.float64)
             value = {"array": _PARAMETER + name}
-        plain[name] = value
+        plain[name] = _mark_tuples(value)
     return plain, arrays
 
 
-def _unpack_parameters(plain: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
-    for name, value in plain.items():
-        if isinstance(value, Mapping):
-            value = _make_solver(value) if name == "solver" else arrays[value["array"]]
-        parameters[name] = tuple(value) if isinstance(value, list) else value
-    return parameters
+def _mark_tuples(value: Any) -> Any:
+    """JSON knows lists only, but the filter sizes (5, 11) and [5, 11] mean different things."""
+    if isinstance(value, tuple):
+        return {"tuple": [_mark_tuples(item) for item in value]}
+    return [_mark_tuples(item) for item in value] if isinstance(value, list) else value
+
+
+def _unmark(value: Any, arrays: Mapping[str, NDArray]) -> Any:
+    if isinstance(value, list):
+        return [_unmark(item, arrays) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "tuple" in value:
+        return tuple(_unmark(item, arrays) for item in value["tuple"])
+    return arrays[value["array"]] if "array" in value else _make_solver(value)
 
 
 def _describe_solver(solver: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from pointillist.report.style import BLUE, FAINT, INK, ORANGE, new_figure, save_figure, tidy, title
+from pointillist.report.style import BLUE, INK, ORANGE, new_figure, save_figure, tidy, title
 
 _CLOCKS = (("seconds", "seconds of learning"), ("iteration", "iteration"))
 _HELD_OUT = "validation_objective"
@@ -41,26 +41,29 @@ def plot_convergence(history: Sequence[Mapping[str, Any]], path: str | os.PathLi
     grid = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
     for line, (records, name, heading, colour) in zip(grid, rows, strict=True):
         values = np.array([info[name] for info in records], np.float64)
+        # Held-out signals are the same every time, so what moves there is not scatter.
+        scatters = name != _HELD_OUT and _scatters(values)
         for axes, (clock, label) in zip(line, _CLOCKS, strict=True):
-            _curve(axes, np.array([info[clock] for info in records], np.float64), values, colour)
+            _curve(axes, np.array([info[clock] for info in records], np.float64), values, colour, scatters)
             axes.set_xlabel(label, fontsize=9, color=INK)
         line[0].set_ylabel("objective", fontsize=9, color=INK)
         line[1].xaxis.set_major_locator(MaxNLocator(integer=True))
-        title(line[0], heading, _detail(values))
+        title(line[0], heading, _detail(values, scatters))
     save_figure(figure, path)
 
 
-def _curve(axes: Axes, clock: NDArray, values: NDArray, colour: str) -> None:
+def _curve(axes: Axes, clock: NDArray, values: NDArray, colour: str, scatters: bool) -> None:
     tidy(axes)
-    if _scatters(values):
+    if scatters:
         axes.plot(clock, values, "o", color=colour, markersize=3.5, alpha=0.3, markeredgewidth=0)
-        axes.plot(clock, _running_mean(values), color=colour, linewidth=1.8, label="running mean")
-        axes.legend(frameon=False, fontsize=8.5, labelcolor=FAINT, loc="upper right")
+        axes.plot(clock, _running_mean(values), color=colour, linewidth=1.8)
     else:
         marker = "o" if len(values) <= 60 else ""
         axes.plot(clock, values, marker=marker, color=colour, markersize=4, linewidth=1.8, clip_on=False)
     axes.margins(x=0.02)
-    axes.set_ylim(bottom=max(0.0, _floor(values)))
+    axes.set_xlim(left=0)
+    if np.min(values) < 0.5 * np.max(values):
+        axes.set_ylim(bottom=0)
 
 
 def _scatters(values: NDArray) -> bool:
@@ -79,15 +82,9 @@ def _running_mean(values: NDArray) -> NDArray:
     return (sums[ends] - sums[starts]) / (ends - starts)
 
 
-def _floor(values: NDArray) -> float:
-    """A lower end of the axis that keeps the curve readable without exaggerating its fall."""
-    low, high = float(np.min(values)), float(np.max(values))
-    return low - 0.25 * (high - low) if high > low else 0.5 * low
-
-
-def _detail(values: NDArray) -> str:
-    if _scatters(values):
+def _detail(values: NDArray, scatters: bool) -> str:
+    if scatters:
         smooth = _running_mean(values)
-        return f"each mini-batch is a point; running mean {smooth[0]:,.0f} → {smooth[-1]:,.0f}"
+        return f"each mini-batch a dot, the line their running mean: {smooth[0]:,.0f} → {smooth[-1]:,.0f}"
     change = 100 * (values[-1] / values[0] - 1) if values[0] else 0.0
-    return f"{values[0]:,.0f} → {values[-1]:,.0f} ({change:+.0f} %)"
+    return f"{values[0]:,.0f} → {values[-1]:,.0f} ({change:+.1f} %)"

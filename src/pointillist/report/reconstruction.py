@@ -15,7 +15,7 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.metrics import psnr
 from pointillist.report.style import BLUE, ORANGE, bare, new_figure, save_figure, title
 
-_PANEL_WIDTH = 3.6
+_PANEL_WIDTH = 3.45
 
 
 def plot_reconstruction(
@@ -57,7 +57,7 @@ def plot_reconstruction(
 
 def _panels(shape: tuple[int, ...]) -> tuple[list[Axes], Figure]:
     height = _PANEL_WIDTH * shape[0] / shape[1]
-    figure = new_figure(4 * _PANEL_WIDTH + 0.4, min(max(height, 1.5), 8.0) + 0.6)
+    figure = new_figure(4 * _PANEL_WIDTH + 1.0, min(max(height, 1.5), 8.0) + 0.8)
     return list(figure.subplots(1, 4)), figure
 
 

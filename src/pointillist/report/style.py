@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -27,7 +28,8 @@ _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure of that size in inches, laid out so that nothing overlaps."""
-    figure = Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout="constrained")
+    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12, wspace=0.02, hspace=0.04)
+    figure = Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)
     return figure
 

@@ -135,20 +135,30 @@ class DescentState:
         step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
-    def scan(self, residual: NDArray, mapper: Mapper) -> tuple[NDArray, NDArray]:
+    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem, layout = self.problem, self.problem.operator.layout
-        best = np.zeros(problem.geometry.n_positions, residual.dtype)
-        winner = np.zeros(problem.geometry.n_positions, np.int32)
+        best[:] = 0
         if problem.sample is not None:
             self.scan_codes(residual, problem.sample, best, winner)
-            return best, winner
+            return
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, self.per_penalty, problem.nonnegative, best, winner)
 
         list(mapper(work, self.row_chunks))
-        return best, winner
+
+    def scan_positions(
+        self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
+    ) -> None:
+        """The same at some positions only."""
+
+        def work(some: NDArray) -> None:
+            layout, signed = self.problem.operator.layout, self.problem.nonnegative
+            descent.scan_positions(layout, residual, some, self.per_penalty, signed, best, winner)
+
+        pieces = range(0, len(positions), _CHUNK_POSITIONS // 4)
+        list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
 
     def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
         """The same for some codes, ascending, into what was found before."""
@@ -183,6 +193,10 @@ class _Descent:
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
+        self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
+        self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
+        self.slack = np.zeros(self.geometry.n_positions)  # how much the ratio can have risen since
+        self.scanned: NDArray | None = None  # residual of the last scan
         if begin is not None:
             self._begin(*begin)
 
@@ -202,7 +216,7 @@ class _Descent:
         stalled, lowest = 0, np.inf
         rounds = 0
         while True:
-            found, residual, best, winner, ratio = self._look()
+            found, residual, ratio = self._look()
             stalled = 0 if found.objective < lowest * (1 - 1e-10) else stalled + 1
             lowest = min(lowest, found.objective)
             done = found.gap <= settings.tol or not np.isfinite(found.objective)
@@ -214,10 +228,10 @@ class _Descent:
                 return Solution(codes, values, found, rounds)
             cell = settings.cells[min(rounds, len(settings.cells) - 1)]
             rounds += 1
-            self._enlarge(best, winner, cell)
+            self._enlarge(cell)
             self._descend(residual, ratio)
 
-    def _look(self) -> tuple[Certificate, NDArray, NDArray, NDArray, float]:
+    def _look(self) -> tuple[Certificate, NDArray, float]:
         """The residual afresh from the codes, the scan, and what they certify."""
         fit = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         difference = self.signal - fit
@@ -226,24 +240,46 @@ class _Descent:
         price = self.problem.penalty_at(self.codes)
         objective = loss + float(np.vdot(price, np.abs(self.values)))
         residual = self.geometry.spread(exact.astype(self.values.dtype))
-        best, winner = self.state.scan(residual, self.mapper)
+        rounding = self._rounding(residual)
+        ratio = self._scan(residual, rounding)
+        gap = relative_gap(objective, loss, float(np.vdot(exact, self.signal)), ratio + rounding)
+        return Certificate(objective, gap, exact), residual, ratio
+
+    def _scan(self, residual: NDArray, rounding: float) -> float:
+        """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
+
+        A correlation changes by at most ‖d‖ times the change of the residual in its box. Where the ratio of the last scan
+        plus all changes since stays below one, no code can violate, so nothing there needs to be known: a safe rule.
+        """
+        state = self.state
+        if self.scanned is not None and self.problem.sample is None:
+            change = _box_sums(self.geometry, (residual.astype(np.float64) - self.scanned) ** 2).ravel()
+            self.slack += np.sqrt(np.maximum(change, 0)) * (state.largest_norm / state.smallest_penalty)
+            stale = np.flatnonzero(self.best + self.slack > 1 - 2 * rounding)
+        else:
+            stale = np.arange(len(self.best))
+        self.scanned = residual.astype(np.float64)
+        if len(stale) > _SCREENED * len(self.best):
+            state.scan(residual, self.best, self.winner, self.mapper)
+            self.slack[:] = 0
+        else:
+            state.scan_positions(residual, stale, self.best, self.winner, self.mapper)
+            self.slack[stale] = 0
         if len(self.beside):
-            self.state.scan_codes(residual, self.beside, best, winner)
-        ratio = float(np.max(best))
-        gap = relative_gap(objective, loss, float(np.vdot(exact, self.signal)), ratio + self._rounding(residual))
-        return Certificate(objective, gap, exact), residual, best, winner, ratio
+            state.scan_codes(residual, self.beside, self.best, self.winner)
+        return float(np.max(self.best))
 
     def _rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can have taken from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
+        """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
         largest = np.sqrt(np.max(_box_sums(self.geometry, residual.astype(np.float64) ** 2)))
         terms = len(self.layout.taps) + 2
         unit = float(np.finfo(residual.dtype).eps) / 2
         return terms * unit * self.state.largest_norm * float(largest) / self.state.smallest_penalty
 
-    def _enlarge(self, best: NDArray, winner: NDArray, cell: int) -> None:
+    def _enlarge(self, cell: int) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
-        floor = 1 + 4 * np.finfo(best.dtype).eps
-        fresh = descent.pick(best, winner, np.array(self.geometry.grid), cell, floor)
+        floor = 1 + 4 * np.finfo(self.best.dtype).eps
+        fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
         fresh = fresh[~np.isin(fresh, self.codes)]
         codes = np.concatenate([self.codes, fresh])
         values = np.concatenate([self.values, np.zeros(len(fresh), self.values.dtype)])
@@ -280,6 +316,8 @@ class _Descent:
 
 
 _STALLED_ROUNDS = 5
+_SCREENED = 0.6
+"""Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
 
 
 def _tiles(geometry: Any, positions: NDArray, side: int) -> list[list[NDArray]]:

@@ -1,0 +1,15 @@
+"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info`` and ``demo``.
+
+Only here does the package print. Commands import what they need when they run, so that help appears at once.
+"""
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 interrupted."""
+    from pointillist.cli.running import run
+
+    raise SystemExit(run(arguments))

@@ -1,0 +1,270 @@
+"""The commands and their options, as typer sees them; what they do lies in the modules that they import when called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="pointillist",
+    help="Learn small filters from images, and write any image as a few sparse points of them.",
+    epilog="Start with: pointillist demo --output demo-output",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Mode(StrEnum):
+    online = "online"
+    batch = "batch"
+
+
+class Boundary(StrEnum):
+    same = "same"
+    valid = "valid"
+    full = "full"
+
+
+class Init(StrEnum):
+    random = "random"
+    patches = "patches"
+
+
+class Normalise(StrEnum):
+    contrast = "contrast"
+    none = "none"
+
+
+class OnError(StrEnum):
+    skip = "skip"
+    stop = "raise"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
+    return value
+
+
+def _tolerance(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(f"{value} must lie between 0 and 1; 0.001 is the default")
+    return value
+
+
+def _fraction(value: float) -> float:
+    if not 0 < value <= 1:
+        raise typer.BadParameter(f"{value} is not in (0, 1]; 0.1 solves for a tenth of the codes in every step")
+    return value
+
+
+def _forgetting(value: float | None) -> float | None:
+    if value is not None and not 1 <= value < float("inf"):
+        raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
+    return value
+
+
+def _jobs(value: int | None) -> int | None:
+    if value is not None and value != -1 and value < 1:
+        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
+    return value
+
+
+def _size(text: str) -> Any:
+    """``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
+    try:
+        sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or any(axis < 1 for size in sizes for axis in size):
+        raise typer.BadParameter(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
+    plain = [size[0] if len(size) == 1 else size for size in sizes]
+    return plain[0] if len(plain) == 1 else plain
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"pointillist {version('pointillist')}")
+        raise typer.Exit
+
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
+]
+Solver = Annotated[
+    str | None, typer.Option("--solver", help="How codes are solved for: cd, admm.", show_default="the fastest")
+]
+Failing = Annotated[
+    OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]
+Mosaic = Annotated[Path | None, typer.Option("--mosaic", help="Also draw the filters.", metavar="FILE.png")]
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from; works anywhere.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def learn(
+    paths: Paths,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
+    ] = Path("filters.safetensors"),
+    filters: Annotated[int, typer.Option("--filters", min=1, help="Number of filters.")] = 100,
+    size: Annotated[
+        Any, typer.Option("--size", parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
+    ] = "11",
+    penalty: Annotated[float, typer.Option(callback=_positive, help="Price of a code: more is sparser.")] = 1.0,
+    sampling: Annotated[float, typer.Option(callback=_fraction, help="Fraction of codes solved for in a step.")] = 0.1,
+    mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="online: passes over the signals.", show_default="enough for 60 steps")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="batch: iterations over all signals.", show_default="12")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="online: signals in a step.", show_default="1")] = None,
+    forgetting: Annotated[
+        float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="1")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    solver: Solver = None,
+    boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = Boundary.same,
+    init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
+    normalise: Annotated[
+        Normalise, typer.Option(help="Preparation of the signals, recorded in the model.")
+    ] = Normalise.contrast,
+    ndim: Annotated[int, typer.Option(min=1, max=3, help="Axes of a signal; 1 and 3 need .npy files.")] = 2,
+    validation: Annotated[
+        list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
+    ] = None,
+    jobs: Jobs = None,
+    mosaic: Mosaic = None,
+    on_error: Failing = OnError.stop,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Learn filters from signals and write a model file.
+
+    Ctrl-C finishes the current step and saves what was learned until then; a second one aborts.
+    """
+    from pointillist.cli.learn import Request, run
+
+    run(
+        Request(
+            paths=paths,
+            output=output,
+            mode=mode.value,
+            parameters={
+                "n_filters": filters,
+                "filter_size": size,
+                "penalty": penalty,
+                "sampling": sampling,
+                "boundary": boundary.value,
+                "init": init.value,
+                "random_state": seed,
+                "n_jobs": jobs,
+            },
+            optional={
+                "solver": solver,
+                "n_epochs": epochs,
+                "max_iter": iterations,
+                "batch_size": batch,
+                "forgetting": forgetting,
+            },
+            normalise=normalise.value,
+            ndim=ndim,
+            validation=validation or [],
+            mosaic=mosaic,
+            on_error=on_error.value,
+        ),
+        quiet=quiet,
+        verbose=verbose,
+    )
+
+
+@app.command()
+def encode(
+    model: Model,
+    paths: Paths,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
+    ] = Path("codes.safetensors"),
+    penalty: Annotated[
+        float | None, typer.Option(callback=_positive, help="Price of a code.", show_default="the model's")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(callback=_tolerance, help="Relative gap to reach.", show_default="the model's")
+    ] = None,
+    reconstruction: Annotated[
+        Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
+    ] = None,
+    solver: Solver = None,
+    jobs: Jobs = None,
+    on_error: Failing = OnError.stop,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write signals as sparse codes of a model's filters, prepared as the model's training signals were."""
+    from pointillist.cli.encode import Request, run
+
+    settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs}
+    request = Request(model, paths, output, settings, reconstruction, on_error.value)
+    run(request, quiet=quiet, verbose=verbose)
+
+
+@app.command()
+def show(
+    model: Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The image to write.", show_default="MODEL.png", metavar="FILE.png"),
+    ] = None,
+) -> None:
+    """Draw the filters of a model side by side."""
+    from pointillist.cli.inspect import show_filters
+
+    show_filters(model, output)
+
+
+@app.command()
+def info(
+    model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+) -> None:
+    """Say how a model was learned."""
+    from pointillist.cli.inspect import describe
+
+    describe(model, as_json=as_json)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path(
+        "demo-output"
+    ),
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Learn filters from the photographs that come with the package, and draw what came out."""
+    from pointillist.cli.demo import run
+
+    run(output, seed=seed, jobs=jobs, quiet=quiet)

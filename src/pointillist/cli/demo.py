@@ -1,0 +1,109 @@
+"""``pointillist demo``: filters from the shipped photographs, judged on one that was held out, with pictures."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.cli.console import err, out, show_log
+from pointillist.cli.inputs import sizes
+from pointillist.cli.learn import fit
+from pointillist.data import contrast_normalise, photographs
+from pointillist.learners import OnlineCSC
+from pointillist.learners.persistence import save
+from pointillist.model.metrics import psnr
+from pointillist.report import plot_convergence, plot_reconstruction, save_mosaic
+from pointillist.solvers.base import Result
+from pointillist.storage import check_writable
+
+N_FILTERS = 64
+FILTER_SIZE = 11
+PENALTY = 1.0
+SAMPLING = 0.1
+N_EPOCHS = 3
+BATCH_SIZE = 1
+FORGETTING = 2.0
+HELD_OUT = "camera"
+TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
+VALIDATIONS = 34
+VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while learning, all of it judged at the end
+
+_FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png")
+
+
+def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
+    """Learn, judge, draw and summarise."""
+    show_log(quiet=quiet)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"--output {folder} is a file: give a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    model_file, filters, convergence, reconstruction = (folder / name for name in _FILES)
+    for path in (model_file, filters, convergence, reconstruction):
+        check_writable(path)
+
+    begin = time.perf_counter()
+    train, test = _signals()
+    model = OnlineCSC(
+        n_filters=N_FILTERS,
+        filter_size=FILTER_SIZE,
+        penalty=PENALTY,
+        sampling=SAMPLING,
+        n_epochs=N_EPOCHS,
+        batch_size=BATCH_SIZE,
+        forgetting=FORGETTING,
+        n_jobs=jobs,
+        random_state=seed,
+    )
+    if not quiet:
+        err().print(
+            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
+        )
+    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS)
+    result = model.encode([test])
+    data = {"signals": len(train), "paths": ["the shipped photographs"]}
+    save(
+        model,
+        model_file,
+        preprocessing={"normalise": "contrast"},
+        extra={"data": data, "stopped_early": stopped},
+    )
+    save_mosaic(filters, model.filters_)
+    plot_convergence(model.history_, convergence)
+    plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    if not quiet:
+        _summarise(folder, model, test, result, time.perf_counter() - begin)
+
+
+def _signals() -> tuple[list[NDArray], NDArray]:
+    """Pieces of the training photographs, and the held-out one."""
+    train = [tile for image in photographs("train").values() for tile in _tiles(contrast_normalise(image))]
+    return train, contrast_normalise(photographs("test")[HELD_OUT])
+
+
+def _middle(image: NDArray) -> NDArray:
+    corner = [max(0, (side - VALIDATION_SIDE) // 2) for side in image.shape]
+    return image[tuple(slice(c, c + VALIDATION_SIDE) for c in corner)]
+
+
+def _tiles(image: NDArray) -> list[NDArray]:
+    rows, columns = (max(1, round(side / TILE)) for side in image.shape)
+    strips = np.array_split(image, rows, axis=0)
+    return [tile for strip in strips for tile in np.array_split(strip, columns, axis=1)]
+
+
+def _summarise(folder: Path, model: OnlineCSC, test: NDArray, result: Result, seconds: float) -> None:
+    quality = psnr(test, test - result.residuals[0][0])
+    share = 100 * result.codes.nnz / test.size
+    model_file = folder / _FILES[0]
+    lines = [
+        f"learned {len(model.filters_)} filters in {model.history_[-1]['seconds']:.1f} s "
+        f"({seconds:.1f} s with judging and drawing)",
+        f"held-out photograph {HELD_OUT}: PSNR {quality:.1f} dB from {result.codes.nnz:,} non-zeros, "
+        f"{share:.1f} % of its pixels",
+        f"its codes are certified to be within {100 * result.gap[0]:.2g} % of the optimum ({result.status.value})",
+        f"wrote {', '.join(_FILES)} to {folder}",
+        f"look at {folder / _FILES[1]}, then try your own: pointillist encode {model_file} PHOTO.jpg",
+        "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --mosaic filters.png",
+    ]
+    out().print("\n".join(lines), markup=False, soft_wrap=True)

@@ -1,0 +1,187 @@
+"""``pointillist encode``: a model and files in, sparse codes and their certificates out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from sklearn.exceptions import ConvergenceWarning
+
+from pointillist.cli.console import count, out, show_log, warn
+from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
+from pointillist.cli.progress import counting_progress
+from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners.persistence import load, save_codes
+from pointillist.model.codes import SparseCodes
+from pointillist.model.metrics import psnr
+from pointillist.report.style import save_image
+from pointillist.solvers.base import Result, Status, effective_jobs
+from pointillist.storage import check_writable
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; `settings` holds None where the model's own parameter serves."""
+
+    model: Path
+    paths: list[Path]
+    output: Path
+    settings: dict[str, Any]
+    reconstruction: Path | None
+    on_error: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One signal's line in the table."""
+
+    name: str
+    shape: tuple[int, ...]
+    objective: float
+    gap: float
+    nonzeros: int
+    psnr: float | None
+    status: Status
+
+
+def run(request: Request, *, quiet: bool, verbose: bool) -> None:
+    """Encode, save and tabulate."""
+    show_log(quiet=quiet, verbose=verbose)
+    model = load(request.model)
+    _check(request, model)
+    model.set_params(**{name: value for name, value in request.settings.items() if value is not None})
+    size = model.filters_.shape[1:]
+    normalise = normalisation(model.preprocessing_)
+    inputs = read_inputs(
+        request.paths, ndim=len(size), normalise=normalise, on_error=request.on_error, least=size, varied=False
+    )
+    pictures = None if request.reconstruction is None else _Pictures(request.reconstruction, normalise)
+    codes, rows = _encode(model, inputs, pictures, quiet=quiet)
+    save_codes(request.output, codes, _metadata(request, model, rows))
+    if not quiet:
+        _summarise(request, rows, pictures)
+
+
+def _check(request: Request, model: BatchCSC | OnlineCSC) -> None:
+    check_writable(request.output)
+    if model.channels:
+        raise ValueError(f"{request.model} was learned from signals with channels: use pointillist.encode in Python")
+    if request.reconstruction is None:
+        return
+    if model.filters_.ndim != 3:
+        raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
+    if request.reconstruction.exists() and not request.reconstruction.is_dir():
+        raise NotADirectoryError(f"--reconstruction {request.reconstruction} is a file: give a folder")
+
+
+def _encode(
+    model: BatchCSC | OnlineCSC, inputs: Inputs, pictures: _Pictures | None, *, quiet: bool
+) -> tuple[SparseCodes, list[Row]]:
+    """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
+    chunk = 4 * effective_jobs(model.n_jobs)
+    parts: list[SparseCodes] = []
+    rows: list[Row] = []
+    with counting_progress("encoding", len(inputs.signals), quiet=quiet) as progress:
+        for first in range(0, len(inputs.signals), chunk):
+            signals = inputs.signals[first : first + chunk]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
+                result = model.encode(signals)
+            names = inputs.names[first : first + chunk]
+            rows += _rows(names, signals, result)
+            if pictures is not None:
+                pictures.write(names, signals, result)
+            parts.append(result.codes)
+            progress(first + len(signals))
+    return SparseCodes.concatenate(parts), rows
+
+
+def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Row]:
+    return [
+        Row(
+            name,
+            signal.shape,
+            float(result.objective[i]),
+            float(result.gap[i]),
+            result.codes[i].nnz,
+            psnr(signal, signal - result.residuals[i][0]) if np.ptp(signal) > 0 else None,
+            result.statuses[i],
+        )
+        for i, (name, signal) in enumerate(zip(names, signals, strict=True))
+    ]
+
+
+class _Pictures:
+    """Reconstructions as PNG files in a folder, named after the signals."""
+
+    def __init__(self, folder: Path, normalise: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._normalise = folder, normalise
+        self._taken: set[str] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._taken)
+
+    def write(self, names: list[str], signals: list[NDArray], result: Result) -> None:
+        for name, signal, residual in zip(names, signals, result.residuals, strict=True):
+            # Files hold 0 to 1; contrast-normalised signals have no such range, so the signal's own is used.
+            low, high = (0.0, 1.0) if self._normalise == "none" else np.percentile(signal, [0.5, 99.5])
+            unit = (signal - residual[0] - low) / max(high - low, 1e-12)
+            save_image(np.round(255 * np.clip(unit, 0, 1)).astype(np.uint8), self._path(name))
+
+    def _path(self, name: str) -> Path:
+        file, _, entry = name.partition("[")
+        stem = Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
+        unique, number = stem, 2
+        while unique in self._taken:
+            unique, number = f"{stem}-{number}", number + 1
+        self._taken.add(unique)
+        return self._folder / f"{unique}.png"
+
+
+def _metadata(request: Request, model: BatchCSC | OnlineCSC, rows: list[Row]) -> dict[str, Any]:
+    return {
+        "model": str(request.model),
+        "penalty": np.asarray(model.penalty).tolist(),
+        "boundary": model.boundary,
+        "preprocessing": model.preprocessing_,
+        "signals": [
+            {"name": row.name, "shape": list(row.shape), "objective": row.objective, "gap": row.gap}
+            | {"nonzeros": row.nonzeros, "psnr": row.psnr, "status": row.status.value}
+            for row in rows
+        ],
+    }
+
+
+def _summarise(request: Request, rows: list[Row], pictures: _Pictures | None) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("signal", overflow="fold")
+    for heading in ("size", "objective", "relative gap", "non-zeros", "PSNR"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            row.name.replace("[", r"\["),
+            sizes(row.shape),
+            f"{row.objective:,.2f}",
+            f"{row.gap:.1e}",
+            f"{row.nonzeros:,}",
+            "–" if row.psnr is None else f"{row.psnr:.2f} dB",
+            row.status.value,
+        )
+    console = out()
+    console.print(table)
+    console.print(f"wrote the codes of {count(len(rows), 'signal')} to {request.output}", markup=False, soft_wrap=True)
+    if pictures is not None:
+        console.print(
+            f"wrote {count(pictures.count, 'picture')} to {request.reconstruction}", markup=False, soft_wrap=True
+        )
+    short = [row.status for row in rows if row.status is not Status.CONVERGED]
+    if short:
+        warn(f"{len(short)} of {len(rows)} signals did not converge: {short[0].advice}")

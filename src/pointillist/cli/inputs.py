@@ -1,0 +1,90 @@
+"""Signals from files, prepared for learning or coding, with the file's name in every complaint.
+
+Reading and normalising themselves belong to the data layer.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.data import contrast_normalise, read_signals
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Prepared signals with where they came from; `skipped` says why others were left out."""
+
+    names: list[str]
+    signals: list[NDArray]
+    skipped: list[str]
+
+
+def read_inputs(
+    paths: Sequence[Path], *, ndim: int, normalise: str, on_error: str, least: Sequence[int] = (), varied: bool = True
+) -> Inputs:
+    """Read signals and prepare them one by one.
+
+    Parameters
+    ----------
+    paths : files and folders
+    ndim : int
+        Axes of a signal.
+    normalise : {"contrast", "none"}
+    on_error : {"raise", "skip"}
+        What to do about files that cannot be read, and signals that are constant or smaller than the filters.
+    least : sequence of int
+        The filters' size; a signal must not be smaller.
+    varied : bool
+        Whether a constant signal is useless.
+    """
+    loaded = read_signals(paths, ndim=ndim, on_error=cast(Literal["raise", "skip"], on_error))
+    inputs = Inputs([], [], list(loaded.skipped))
+    for name, signal in zip(loaded.names, loaded.signals, strict=True):
+        try:
+            prepared = _prepare(name, signal, normalise, least, varied)
+        except ValueError as error:
+            if on_error == "raise":
+                raise
+            log.warning("skipped: %s", error)
+            inputs.skipped.append(str(error))
+            continue
+        inputs.names.append(name)
+        inputs.signals.append(prepared)
+    if not inputs.signals:
+        raise ValueError(f"none of the {len(inputs.skipped)} signals can be used; the first: {inputs.skipped[0]}")
+    return inputs
+
+
+def _prepare(name: str, signal: NDArray, normalise: str, least: Sequence[int], varied: bool) -> NDArray:
+    if any(samples < size for samples, size in zip(signal.shape, least, strict=False)):
+        raise ValueError(f"{name} is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones")
+    if not np.isfinite(signal).all():
+        raise ValueError(f"{name} holds NaN or infinity: replace those samples first")
+    if (varied or normalise == "contrast") and _is_constant(signal):
+        raise ValueError(f"{name} is constant, there is nothing in it: leave it out, or use --on-error skip")
+    return contrast_normalise(signal, ndim=signal.ndim) if normalise == "contrast" else signal
+
+
+def _is_constant(signal: NDArray) -> bool:
+    # As contrast_normalise sees it: a spread within rounding is no contrast.
+    return bool(np.ptp(signal) <= 8 * np.finfo(signal.dtype).eps * np.abs(signal).max())
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """``11×11`` for (11, 11)."""
+    return "×".join(str(axis) for axis in shape)
+
+
+def normalisation(preprocessing: dict[str, Any]) -> str:
+    """What a model recorded about its signals; a model that says nothing had them as they were."""
+    name = str(preprocessing.get("normalise", "none"))
+    if name not in ("contrast", "none"):
+        raise ValueError(f"the model's signals were prepared by {name!r}, which this version cannot do: upgrade it")
+    return name

@@ -1,0 +1,84 @@
+"""How far a command is: a live bar in a terminal, a line now and then everywhere else, silence when asked for."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pointillist.cli.console import err, number
+
+Report = Callable[[dict[str, Any]], bool]
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+def is_live() -> bool:
+    """Whether someone is watching."""
+    return sys.stdout.isatty() and sys.stderr.isatty()
+
+
+@contextmanager
+def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
+    """Give a learner's callback that shows its record; `total` is the number of steps to come."""
+    if quiet:
+        yield lambda info: False
+    elif is_live():
+        with _bar("learning", total) as advance:
+            yield lambda info: advance(int(info["iteration"]), _numbers(info))
+    else:
+        yield _Lines(total)
+
+
+@contextmanager
+def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """Give a function that shows how many of `total` are done, where someone is watching."""
+    if quiet or not is_live():
+        yield lambda done: None
+    else:
+        with _bar(what, total) as advance:
+            yield lambda done: (advance(done, ""), None)[1]
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}", style="dim"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("left", style="dim"),
+    )
+    with Progress(*columns, console=err(), transient=True) as progress:
+        task = progress.add_task(what, total=total, numbers="")
+
+        def advance(done: int, numbers: str) -> bool:
+            progress.update(task, completed=done, numbers=numbers)
+            return False
+
+        yield advance
+
+
+class _Lines:
+    """A line for the first and the last step, and every few seconds between."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._begin = self._last = time.monotonic()
+
+    def __call__(self, info: dict[str, Any]) -> bool:
+        now, step = time.monotonic(), int(info["iteration"])
+        if step in (1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            left = (now - self._begin) / step * (self._total - step)
+            err().print(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
+        return False
+
+
+def _numbers(info: dict[str, Any]) -> str:
+    text = f"objective {number(info['objective'])}, {info['nnz']:,} non-zeros"
+    held_out = info.get("validation_objective")
+    return text if held_out is None else f"{text}, held-out {number(held_out)}"

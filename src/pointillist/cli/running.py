@@ -1,0 +1,86 @@
+"""From an exception to one line on stderr and an exit code.
+
+Commands raise; nothing else in this package catches errors to print them.
+"""
+
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from pointillist.cli.app import app
+from pointillist.cli.console import fail
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+# typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+_INPUT_ERRORS = (ValueError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+_OPTIONS = {
+    "n_filters": "--filters",
+    "filter_size": "--size",
+    "penalty": "--penalty",
+    "sampling": "--sampling",
+    "solver": "--solver",
+    "boundary": "--boundary",
+    "batch_size": "--batch",
+    "n_epochs": "--epochs",
+    "max_iter": "--iterations",
+    "forgetting": "--forgetting",
+    "init": "--init",
+    "n_jobs": "--jobs",
+    "tol": "--tol",
+}
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
+    debug = "--debug" in given
+    given = [word for word in given if word != "--debug"]
+    try:
+        code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        code = _report(error)
+    if code == INTERRUPTED:
+        fail("interrupted; nothing was saved")
+    return code if isinstance(code, int) else 0
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, _UsageError):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "pointillist"
+        message: str = error.format_message()  # type: ignore[attr-defined]
+        fail(f"{message.rstrip('.')} (see {command} --help)")
+        return BAD_INPUT
+    if isinstance(error, _INPUT_ERRORS):
+        fail(_in_options(_one_line(error)))
+        return BAD_INPUT
+    if isinstance(error, MemoryError):
+        fail(f"out of memory: {_one_line(error) or 'use fewer or smaller signals, or a lower --sampling'}")
+    elif isinstance(error, OSError):
+        fail(_one_line(error))
+    else:
+        fail(f"unexpected {type(error).__name__}: {_one_line(error)} (add --debug to see where)")
+    return FAILED
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _in_options(message: str) -> str:
+    """Name the option where the library names its parameter."""
+    return re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], message)

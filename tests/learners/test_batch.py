@@ -1,0 +1,68 @@
+"""What only the batch learner does."""
+
+import numpy as np
+import pytest
+
+import pointillist as pt
+
+SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0}
+
+
+@pytest.fixture
+def signals():
+    return np.cumsum(np.random.default_rng(0).standard_normal((5, 80)), axis=1) / 3
+
+
+def test_exact_alternation_never_rises(signals):
+    """Codes to a tight tolerance, then a descent on the filters: the objective goes down every time."""
+    model = pt.BatchCSC(max_iter=10, sampling=1.0, learning_tol=1e-6, replace_unused=False, **SMALL)
+    model.fit(signals.astype(np.float64))
+    objectives = np.array([info["objective"] for info in model.history_])
+    assert np.all(np.diff(objectives) <= 1e-5 * objectives[:-1])
+    assert objectives[-1] < objectives[0]
+
+
+def test_the_recorded_objective_is_that_of_the_codes_and_new_filters(signals):
+    model = pt.BatchCSC(max_iter=1, sampling=1.0, learning_tol=1e-7, **SMALL).fit(signals)
+    before = pt.BatchCSC(max_iter=1, sampling=1.0, **SMALL)
+    batch = before._batch(signals, None)
+    start = before._start(batch).filters
+    codes = pt.encode(signals, start[:, 0], 0.3, tol=1e-7)
+    best = pt.encode(signals, model.filters_, 0.3, tol=1e-7).objective.sum()
+    assert best <= model.history_[0]["objective"] * (1 + 1e-6)
+    assert model.history_[0]["objective"] <= codes.objective.sum()
+    assert model.history_[0]["nnz"] == pytest.approx(codes.codes.nnz, rel=0.05)
+
+
+def test_small_changes_stop_it(signals):
+    eager = pt.BatchCSC(max_iter=100, min_change=0.5, sampling=1.0, **SMALL).fit(signals)
+    assert eager.n_iter_ == 3
+    patient = pt.BatchCSC(max_iter=30, min_change=1e-3, sampling=1.0, **SMALL).fit(signals)
+    assert 3 < patient.n_iter_ < 30
+    recent = [info["objective"] for info in patient.history_[-3:]]
+    assert all(abs(b - a) < 1e-3 * a for a, b in zip(recent, recent[1:], strict=False))
+    assert pt.BatchCSC(max_iter=5, **SMALL).fit(signals).n_iter_ == 5
+
+
+def test_usage_is_that_of_the_last_iteration(signals):
+    model = pt.BatchCSC(max_iter=3, sampling=1.0, learning_tol=1e-6, **SMALL).fit(signals)
+    assert model.n_seen_ == 15
+    once = pt.encode(signals, model.filters_, 0.3).codes.usage().sum()
+    assert model.usage_.sum() < 2 * once
+
+
+def test_every_iteration_draws_a_fresh_sample(signals):
+    model = pt.BatchCSC(max_iter=6, sampling=0.3, **SMALL).fit(signals)
+    assert len({info["nnz"] for info in model.history_}) > 1
+
+
+def test_fitting_again_starts_afresh(signals):
+    model = pt.BatchCSC(max_iter=3, **SMALL)
+    first = model.fit(signals).filters_.copy()
+    np.testing.assert_array_equal(model.fit(signals).filters_, first)
+    assert model.n_iter_ == 3
+
+
+def test_bad_max_iter_is_named(signals):
+    with pytest.raises(ValueError, match="max_iter must be at least 1"):
+        pt.BatchCSC(max_iter=0, **SMALL).fit(signals)

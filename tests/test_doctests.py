@@ -1,0 +1,27 @@
+"""The examples in all docstrings run and print what they say."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import pointillist
+
+MODULES = [
+    "pointillist",
+    *(
+        module.name
+        for module in pkgutil.walk_packages(pointillist.__path__, "pointillist.")
+        if not module.name.endswith("__main__")
+    ),
+]
+WITH_EXAMPLES = {"pointillist.model.codes", "pointillist.solvers.encoding", "pointillist.learners.batch"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = doctest.testmod(importlib.import_module(name))
+    assert outcome.failed == 0
+    assert outcome.attempted > 0 or name not in WITH_EXAMPLES
