@@ -52,7 +52,9 @@ def run(context: Context) -> Report:
     rival = _rival(singles, inputs.filters, [best])
     _row(results, f"{_case(singles, inputs.filters)}, one at a time", list(singles), inputs.filters, rival, repeats=3)
     batch = inputs.unseen
-    _row(results, f"{_case(batch, inputs.filters)}, {len(batch)} in one call", [batch], inputs.filters, rival, repeats=3)
+    _row(
+        results, f"{_case(batch, inputs.filters)}, {len(batch)} in one call", [batch], inputs.filters, rival, repeats=3
+    )
 
     few = inputs.unseen[: context.count(2, 1)]
     context.say(f"{len(inputs.overcomplete)} filters")

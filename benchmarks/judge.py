@@ -69,5 +69,3 @@ def follow(
 
     model.set_params(callbacks=(judge,)).fit(train)
     return trajectory
-
-

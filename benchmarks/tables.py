@@ -53,7 +53,7 @@ def show(table: Table, console: Console) -> None:
 def _text(cell: Cell) -> str:
     if cell is None:
         return "–"
-    if isinstance(cell, str) or isinstance(cell, int):
+    if isinstance(cell, str | int):
         return str(cell)
     if abs(cell) >= 1000:
         return f"{cell:,.0f}"

@@ -1,14 +1,21 @@
-"""Pointillist: stochastic convolutional sparse coding for images, signals and volumes."""
+"""Pointillist: stochastic convolutional sparse coding for images, signals and volumes.
 
+Names are imported when they are first used, so that ``import pointillist`` and ``pointillist --help`` stay quick.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
-from pointillist.data import contrast_normalise, load_image, load_images, load_signals, photographs
-from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.codes import SparseCodes
-from pointillist.model.metrics import psnr
-from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
-from pointillist.solvers.base import Result, Status
-from pointillist.solvers.encoding import decode, encode, max_penalty
+if TYPE_CHECKING:
+    from pointillist.data import contrast_normalise, load_image, load_images, load_signals, photographs
+    from pointillist.learners import BatchCSC, OnlineCSC
+    from pointillist.learners.persistence import load, load_codes, save, save_codes
+    from pointillist.model.codes import SparseCodes
+    from pointillist.model.metrics import psnr
+    from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
+    from pointillist.solvers.base import Result, Status
+    from pointillist.solvers.encoding import decode, encode, max_penalty
 
 __version__ = version("pointillist")
 
@@ -30,4 +37,32 @@ __all__ = [
     "load_images",
     "load_signals",
     "photographs",
+    "save",
+    "load",
+    "save_codes",
+    "load_codes",
 ]
+
+_HOMES = {
+    "data": ("contrast_normalise", "load_image", "load_images", "load_signals", "photographs"),
+    "learners": ("BatchCSC", "OnlineCSC"),
+    "learners.persistence": ("load", "load_codes", "save", "save_codes"),
+    "model.codes": ("SparseCodes",),
+    "model.metrics": ("psnr",),
+    "solvers": ("CoordinateDescent", "FrequencyADMM", "SampledADMM"),
+    "solvers.base": ("Result", "Status"),
+    "solvers.encoding": ("decode", "encode", "max_penalty"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

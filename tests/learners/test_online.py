@@ -5,7 +5,7 @@ import pytest
 
 import pointillist as pt
 
-SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0}
+SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_epochs_and_batches_are_counted(signals):
 
 def test_shuffling_visits_every_signal_in_every_epoch():
     plan = pt.OnlineCSC(batch_size=3, n_epochs=3)._plan(7, 0)
-    epochs = [sum(plan[i : i + 3], []) for i in range(0, 9, 3)]
+    epochs = [[n for batch in plan[i : i + 3] for n in batch] for i in range(0, 9, 3)]
     assert all(sorted(epoch) == list(range(7)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
     assert pt.OnlineCSC(batch_size=3, shuffle=False)._plan(7, 0) == [[0, 1, 2], [3, 4, 5], [6]]

@@ -11,7 +11,7 @@ from pointillist.model.problem import lambda_max
 from pointillist.solvers import SOLVERS, CoordinateDescent, FrequencyADMM, SampledADMM, make_solver
 from pointillist.solvers.base import Status
 
-EXACT = {"max_iter": 20_000, "tol": 1e-7, "rho": 1.0, "check_every": 50}
+EXACT = {"max_iter": 20_000, "tol": 1e-6, "rho": 1.0, "check_every": 50}
 COMBINATIONS = [
     *((CoordinateDescent(tol=1e-7, max_iter=5000), boundary) for boundary in ("valid", "same", "full")),
     *((SampledADMM(quadratic="cholesky", **EXACT), boundary) for boundary in ("valid", "same", "full")),
@@ -189,7 +189,7 @@ def test_a_start_does_not_spoil_the_answer(solver, boundary, reference):
     start = SparseCodes.from_dense(rng.standard_normal((1, 3, *problem.geometry.grid)))
     warm = solver.solve(solver.prepare(problem), [x], start=start)
     cold = solver.solve(solver.prepare(problem), [x])
-    assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-6)
+    assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-5)
 
 
 @pytest.mark.parametrize(("solver", "boundary"), COMBINATIONS, ids=name)
@@ -210,7 +210,7 @@ def test_solvers_agree_with_each_other(reference):
         if boundary == "circular"
     ]
     assert len(objectives) >= 2
-    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-7)
+    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", SOLVERS)

@@ -95,7 +95,7 @@ def make_toeplitz(blocks, size):
     lattice = np.zeros(1, np.int64)
     for s, stride in zip(size, strides, strict=True):
         lattice = (lattice[:, None] + stride * np.arange(s)).reshape(-1)
-    widest = 2 * register_width(np.dtype(np.float64))
+    widest = min(16, 2 * register_width(blocks.dtype))
     width = min(widest, next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
     chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)

@@ -60,12 +60,18 @@ class _LogHandler(logging.Handler):
 
 def show_log(*, quiet: bool = False, verbose: bool = False) -> None:
     """Show the package's log on stderr: warnings, or everything when verbose, or nothing when quiet."""
+    hide_log()
+    logger = logging.getLogger("pointillist")
+    logger.addHandler(_LogHandler())
+    logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+
+
+def hide_log() -> None:
+    """Undo `show_log`, for whoever goes on in the same process."""
     logger = logging.getLogger("pointillist")
     for handler in [old for old in logger.handlers if isinstance(old, _LogHandler)]:
         logger.removeHandler(handler)
-    logger.addHandler(_LogHandler())
-    logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
-    logger.propagate = False
+    logger.setLevel(logging.NOTSET)
 
 
 def count(amount: int, noun: str) -> str:

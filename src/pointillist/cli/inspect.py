@@ -52,7 +52,6 @@ def _facts(path: Path, stored: StoredModel) -> dict[str, Any]:
         "seed": recorded.get("seed"),
         "n_iter": recorded.get("n_iter"),
         "n_seen": recorded.get("n_seen"),
-        "first": history[0],
         "last": history[-1],
         "held_out_objective": next(
             (info["validation_objective"] for info in reversed(history) if "validation_objective" in info), None
@@ -76,8 +75,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         lines.append(("learned from", f"{data.get('signals')} signals of {', '.join(data.get('paths', []))}"))
     if last:
         lines.append(("seconds", f"{last['seconds']:.1f}"))
-        lines.append(("objective", f"{_number(facts['first']['objective'])} → {_number(last['objective'])}"))
-        lines.append(("non-zeros", f"{last['nnz']:,} in the last step"))
+        lines.append(("last step", f"objective {_number(last['objective'])}, {last['nnz']:,} non-zeros"))
     if facts["held_out_objective"] is not None:
         lines.append(("held-out objective", _number(facts["held_out_objective"])))
     if facts["extra"].get("stopped_early"):

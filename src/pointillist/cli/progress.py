@@ -31,13 +31,13 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None]]:
+def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], bool]]:
     """Give a function that shows how many of `total` are done, where someone is watching."""
     if quiet or not is_live():
-        yield lambda done: None
+        yield lambda done: False
     else:
         with _bar(what, total) as advance:
-            yield lambda done: (advance(done, ""), None)[1]
+            yield lambda done: advance(done, "")
 
 
 @contextmanager

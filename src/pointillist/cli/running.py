@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import typer
 
 from pointillist.cli.app import app
-from pointillist.cli.console import fail
+from pointillist.cli.console import fail, hide_log
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -51,6 +51,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         code = _report(error)
+    finally:
+        hide_log()
     if code == INTERRUPTED:
         fail("interrupted; nothing was saved")
     return code if isinstance(code, int) else 0

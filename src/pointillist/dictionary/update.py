@@ -29,10 +29,9 @@ def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstr
     -------
     (n_filters, channels, *size) array, of the precision that was given
     """
-    current = filters.astype(np.float64)
     for _ in range(n_sweeps):
-        current = sums.sweep(current, constraints)
-    return current.astype(filters.dtype)
+        filters = sums.sweep(filters, constraints)
+    return filters
 
 
 def unused_filters(sums: Statistics) -> NDArray:

@@ -198,7 +198,8 @@ def _unmark(value: Any, arrays: Mapping[str, NDArray]) -> Any:
 
 
 def _describe_solver(solver: Any) -> dict[str, Any]:
-    settings = asdict(solver) if is_dataclass(solver) and not isinstance(solver, type) else None
+    known = is_dataclass(solver) and not isinstance(solver, type)
+    settings = {name: _mark_tuples(value) for name, value in asdict(solver).items()} if known else None
     return {"class": type(solver).__name__, "settings": settings}
 
 
@@ -210,7 +211,7 @@ def _make_solver(description: Mapping[str, Any]) -> Any:
         default = OnlineCSC().solver
         log.warning("solver %s is not one of the package: the model uses %r instead", kind, default)
         return default
-    return known[kind](**settings)
+    return known[kind](**{name: _unmark(value, {}) for name, value in settings.items()})
 
 
 def _finite(info: Mapping[str, Any]) -> dict[str, Any]:

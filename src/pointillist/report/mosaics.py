@@ -63,10 +63,15 @@ def save_mosaic(
     filters, channels, columns, scale
         As for `mosaic`.
     """
-    if scale is None:
-        smallest = mosaic(filters, channels=channels, columns=columns)
-        scale = max(1, ceil(_LEAST_SIDE / min(smallest.shape[:2])))
-    save_image(mosaic(filters, channels=channels, columns=columns, scale=scale), path)
+    picture = mosaic(filters, channels=channels, columns=columns, scale=scale or 1)
+    plain = np.ndim(filters) - int(channels) == 2  # line plots have their own size
+    if scale is None and not plain:
+        # Separators grow less than the filters, so the first guess is low.
+        scale = 1 + _LEAST_SIDE // (2 * min(picture.shape[:2]))
+        while min(picture.shape[:2]) < _LEAST_SIDE:
+            picture = mosaic(filters, channels=channels, columns=columns, scale=scale)
+            scale += 1
+    save_image(picture, path)
 
 
 def near_square(count: int, height: int, width: int) -> int:

@@ -52,7 +52,7 @@ def plot_reconstruction(
     _points(panels[3], image.shape, codes)
     share = 100 * codes.nnz / image.size
     title(panels[3], "Codes", f"{codes.nnz:,} non-zeros, {share:.1f} % of the number of pixels")
-    save_figure(figure, path)
+    save_figure(figure, path, crop=True)  # the panels' fixed aspect leaves blank strips
 
 
 def _panels(shape: tuple[int, ...]) -> tuple[list[Axes], Figure]:

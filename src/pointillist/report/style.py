@@ -34,13 +34,13 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as .png, .pdf or .svg; an existing file is replaced only once the new one is complete."""
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, crop: bool = False) -> None:
+    """Write a figure as .png, .pdf or .svg, completely or not at all; `crop` trims it to what is drawn."""
     suffix = Path(path).suffix.lower()
     if suffix not in _FIGURE_SUFFIXES:
         raise ValueError(f"cannot write {path}: figures end in {', '.join(_FIGURE_SUFFIXES)}")
     with atomic_path(path) as temporary:
-        figure.savefig(temporary, format=suffix[1:])
+        figure.savefig(temporary, format=suffix[1:], bbox_inches="tight" if crop else None, pad_inches=0.15)
 
 
 def save_image(pixels: NDArray[np.uint8], path: str | os.PathLike[str]) -> None:

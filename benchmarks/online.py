@@ -1,0 +1,67 @@
+"""Online learning: SPORCO's learner makes passes over the images; how long do we take to a dictionary as good?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import pointillist as pt
+from benchmarks import judge, peers
+from benchmarks.context import Context
+from benchmarks.inputs import FILTER_SIZE, PENALTY
+from benchmarks.measure import first_at_most, threads
+from benchmarks.plots import Figure
+from benchmarks.tables import Report, Table
+
+OURS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "γ = 3, p = 0.2, 3 sweeps": {"forgetting": 3.0, "sampling": 0.2, "n_sweeps": 3},
+    "γ = 3, p = 0.5, 3 sweeps, pairs": {"forgetting": 3.0, "sampling": 0.5, "n_sweeps": 3, "batch_size": 2},
+}
+
+
+def run(context: Context) -> Report:
+    inputs = context.inputs
+    start, passes = inputs.start(inputs.n_filters), 2
+    rivals = []
+    for setting in peers.ONLINE[: context.count(len(peers.ONLINE), 1)]:
+        context.say(f"SPORCO {setting.name}")
+        rivals.append(peers.learn_online(setting, inputs.train, start, inputs.held_out, passes=passes))
+    target = min(min(rival.values) for rival in rivals)
+    mine = []
+    for name, options in OURS.items():
+        context.say(f"ours, {name}")
+        model = pt.OnlineCSC(
+            inputs.n_filters,
+            FILTER_SIZE,
+            PENALTY,
+            init=start,
+            random_state=0,
+            n_epochs=context.count(30, 4),
+            **options,
+        )
+        _warm_up(model, inputs.train[:2])
+        step = max(1, 2 // model.batch_size)
+        limit = context.pick(30.0, 2.0)
+        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, limit=limit, target=target))
+
+    table = Table(
+        f"Online learning on {inputs.name}: seconds to a held-out objective, {threads()} threads each",
+        ["SPORCO setting", "passes", "held out", "SPORCO s", *[f"ours s, {m.name}" for m in mine], "ratio, our best"],
+        note="Objective of the held-out images for each dictionary, by one exact coder. Clocks stand still while it "
+        "judges; a dash: not reached in the limit.",
+    )
+    for rival in rivals:
+        for number, (seconds, value) in enumerate(zip(rival.seconds, rival.values, strict=True), 1):
+            times = [first_at_most(m.seconds, m.values, value) for m in mine]
+            fastest = min((t for t in times if t is not None), default=None)
+            table.add(rival.name, number, value, seconds, *times, fastest and seconds / fastest)
+    curves = {t.name: (t.seconds, t.values) for t in rivals} | {f"ours, {t.name}": (t.seconds, t.values) for t in mine}
+    figure = Figure("online", "Online learning", "seconds of learning", "held-out objective", curves)
+    return Report([table], [figure], {"ours": OURS, "sporco": [vars(s) for s in peers.ONLINE], "passes": passes})
+
+
+def _warm_up(model: pt.OnlineCSC, images: np.ndarray) -> None:
+    """Compile what this model needs, on a copy of it."""
+    type(model)(**{**model.get_params(deep=False), "n_epochs": 1}).fit(images)

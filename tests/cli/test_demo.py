@@ -1,0 +1,38 @@
+"""Tests of ``pointillist demo`` with everything made small."""
+
+import pytest
+from PIL import Image
+
+from pointillist.cli import demo
+from pointillist.learners.persistence import load
+
+
+@pytest.fixture
+def small(monkeypatch):
+    photographs = demo.photographs
+
+    def cut(split):
+        return {name: image[100:150, 100:150] for name, image in list(photographs(split).items())[:2]}
+
+    monkeypatch.setattr(demo, "photographs", cut)
+    for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "TILE": 25}.items():
+        monkeypatch.setattr(demo, name, value)
+
+
+@pytest.mark.usefixtures("small")
+def test_writes_pictures_and_a_model(cli, tmp_path):
+    folder = tmp_path / "new" / "demo"
+    answer = cli("demo", "--output", folder, "--jobs", "1")
+    assert answer.code == 0, answer.err
+    for words in ("PSNR", "non-zeros", "certified", "pointillist encode"):
+        assert words in answer.out
+    names = ["convergence.png", "filters.png", "filters.safetensors", "reconstruction.png"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert min(Image.open(folder / "reconstruction.png").size) > 400
+    assert load(folder / "filters.safetensors").filters_.shape == (4, 5, 5)
+
+
+def test_output_must_not_be_a_file(cli, model):
+    answer = cli("demo", "--output", model)
+    assert answer.code == 2
+    assert "give a folder" in answer.err

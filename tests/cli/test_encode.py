@@ -1,0 +1,60 @@
+"""Tests of ``pointillist encode``: the codes it writes are the model's, prepared as the training signals were."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pointillist import contrast_normalise, load_signals
+from pointillist.learners.persistence import load, load_codes, load_codes_metadata
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+
+def test_codes_are_those_of_transform(cli, images, model, tmp_path):
+    answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
+    assert answer.code == 0
+    lines = answer.out.splitlines()
+    assert lines[0].split() == ["signal", "size", "objective", "relative", "gap", "non-zeros", "PSNR", "status"]
+    assert sum("image" in line and "36×40" in line and "converged" in line for line in lines) == 3
+    codes = load_codes(tmp_path / "codes.safetensors")
+    expected = load(model).transform(contrast_normalise(load_signals(images)))
+    np.testing.assert_array_equal(codes.to_dense(), expected.to_dense())
+    facts = load_codes_metadata(tmp_path / "codes.safetensors")
+    assert facts["preprocessing"] == {"normalise": "contrast"}
+    assert [entry["nonzeros"] for entry in facts["signals"]] == [len(index) for index in codes.indices]
+
+
+def test_penalty_tolerance_and_mixed_sizes(cli, images, model, tmp_path):
+    Image.open(images / "image1.png").crop((0, 0, 30, 20)).save(images / "image4.png")
+    options = ["--penalty", "0.5", "--tol", "1e-2", "-q"]
+    answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors", *options)
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    codes = load_codes(tmp_path / "codes.safetensors")
+    assert codes.grids == [(36, 40)] * 3 + [(20, 30)]
+    facts = load_codes_metadata(tmp_path / "codes.safetensors")
+    assert facts["penalty"] == 0.5
+    assert all(entry["gap"] <= 1e-2 for entry in facts["signals"])
+
+
+def test_reconstructions_look_like_the_signals(cli, images, model, tmp_path):
+    np.save(tmp_path / "stack.npy", np.stack(load_signals(images))[:2])
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "image1.png").write_bytes((images / "image1.png").read_bytes())
+    paths = [images / "image1.png", tmp_path / "other" / "image1.png", tmp_path / "stack.npy"]
+    folder = tmp_path / "pictures"
+    answer = cli("encode", model, *paths, "-o", tmp_path / "c", "--reconstruction", folder, "--penalty", "0.05")
+    assert answer.code == 0
+    assert "wrote 4 pictures" in answer.out
+    names = ["image1-2.png", "image1.png", "stack-0.png", "stack-1.png"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    picture = np.asarray(Image.open(folder / "image1.png"), float)
+    signal = contrast_normalise(load_signals(images / "image1.png")[0])
+    assert np.corrcoef(picture.ravel(), signal.ravel())[0, 1] > 0.9
+
+
+def test_says_so_when_codes_are_not_good(cli, images, model, tmp_path):
+    options = ["--solver", "admm", "--tol", "1e-9", "--penalty", "0.01"]
+    answer = cli("encode", model, images / "image1.png", "-o", tmp_path / "c", *options)
+    assert answer.code == 0
+    assert "iteration limit" in answer.out
+    assert "1 of 1 signals did not converge" in answer.err
