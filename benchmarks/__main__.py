@@ -30,13 +30,15 @@ def main() -> None:
     context = Context(inputs, folder, lambda text: console.print(f"  [dim]{text}[/dim]"))
     record: dict[str, Any] = {"facts": measure.facts(), "quick": arguments.quick, "data": inputs.name}
     ours, theirs = (record["facts"]["versions"][name] for name in ("pointillist", "sporco"))
-    console.print(f"pointillist {ours} beside SPORCO {theirs}, {measure.threads()} threads each, on {inputs.name}")
-    compilation = measure.compile_seconds()
-    record["compilation"] = compilation
     console.print(
-        f"first calls of a process: {compilation['cold']:.1f} s where the kernels must be compiled, "
-        f"{compilation['cached']:.1f} s where they are cached; excluded from all that follows"
+        f"pointillist {ours} beside SPORCO {theirs}, at most {measure.threads()} threads each, on {inputs.name}"
     )
+    if not arguments.quick:
+        compilation = record["compilation"] = measure.compile_seconds()
+        console.print(
+            f"first calls of a process: {compilation['cold']:.1f} s where the kernels must be compiled, "
+            f"{compilation['cached']:.1f} s where they are cached; excluded from all that follows"
+        )
     record["experiments"] = {}
     for name in arguments.only:
         console.rule(name)

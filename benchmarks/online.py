@@ -24,6 +24,7 @@ OURS: dict[str, dict[str, Any]] = {
 def run(context: Context) -> Report:
     inputs = context.inputs
     start, passes = inputs.start(inputs.n_filters), 2
+    used = peers.choose_threads(inputs.train[:1], start)
     rivals = []
     for setting in peers.ONLINE[: context.count(len(peers.ONLINE), 1)]:
         context.say(f"SPORCO {setting.name}")
@@ -47,7 +48,7 @@ def run(context: Context) -> Report:
         mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, limit=limit, target=target))
 
     table = Table(
-        f"Online learning on {inputs.name}: seconds to a held-out objective, {threads()} threads each",
+        f"Online learning on {inputs.name}: seconds to a held-out objective, at most {threads()} threads",
         ["SPORCO setting", "passes", "held out", "SPORCO s", *[f"ours s, {m.name}" for m in mine], "ratio, our best"],
         note="Objective of the held-out images for each dictionary, by one exact coder. Clocks stand still while it "
         "judges; a dash: not reached in the limit.",
@@ -59,7 +60,11 @@ def run(context: Context) -> Report:
             table.add(rival.name, number, value, seconds, *times, fastest and seconds / fastest)
     curves = {t.name: (t.seconds, t.values) for t in rivals} | {f"ours, {t.name}": (t.seconds, t.values) for t in mine}
     figure = Figure("online", "Online learning", "seconds of learning", "held-out objective", curves)
-    return Report([table], [figure], {"ours": OURS, "sporco": [vars(s) for s in peers.ONLINE], "passes": passes})
+    return Report(
+        [table],
+        [figure],
+        {"ours": OURS, "sporco": [vars(s) for s in peers.ONLINE], "passes": passes, "sporco threads": used},
+    )
 
 
 def _warm_up(model: pt.OnlineCSC, images: np.ndarray) -> None:

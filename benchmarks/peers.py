@@ -7,10 +7,11 @@ it reaches the optimum in about half of the iterations that the objective of its
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numexpr
 import numpy as np
 import sporco.fft as sporco_fft
 from numpy.typing import NDArray
@@ -20,9 +21,7 @@ from sporco.pgm import cbpdn as pgm_cbpdn
 
 from benchmarks.inputs import PENALTY
 from benchmarks.judge import Trajectory
-from benchmarks.measure import threads
-
-sporco_fft.pyfftw_threads = threads()
+from benchmarks.measure import in_turns, threads
 
 _FIXED = {"AutoRho": {"Enabled": False}, "HighMemSolve": True}
 _QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
@@ -52,6 +51,32 @@ class Coding:
         solver = self.solver(images, filters, iterations)
         solver.solve()
         return solver.getcoef()
+
+
+def use_threads(count: int) -> None:
+    """How many threads SPORCO's transforms and array expressions take."""
+    sporco_fft.pyfftw_threads = count
+    numexpr.set_num_threads(count)
+
+
+def choose_threads(images: NDArray, filters: NDArray, iterations: int = 10) -> int:
+    """All threads or one, whichever codes these images faster: small transforms lose more by waiting than they gain."""
+    if threads() == 1:
+        return 1
+    coding = Coding("trial", options={"rho": 10.0, **_FIXED})
+
+    def work(count: int) -> Callable[[], Any]:
+        def code() -> None:
+            use_threads(count)
+            coding.encode(images, filters, iterations)
+
+        code()
+        return code
+
+    times = in_turns({str(count): work(count) for count in (1, threads())}, 3)
+    best = int(min(times, key=lambda count: min(times[count])))
+    use_threads(best)
+    return best
 
 
 CODINGS = [
@@ -195,13 +220,12 @@ class BatchLearner:
 
     def __init__(self, setting: BatchLearning, train: NDArray, start: NDArray) -> None:
         self.setting = setting
-        update: dict[str, Any] = {"FastSolve": True}
+        update: dict[str, Any] = {"FastSolve": True, "DataType": np.float32}
         update |= {"Backtrack": None, "L": 1000.0} if setting.sigma is None else {"rho": setting.sigma, "AutoRho": _OFF}
         settings = {
-            "DataType": np.float32,
             "AccurateDFid": False,
             "MaxMainIter": 10**6,
-            "CBPDN": {"FastSolve": True, "rho": setting.rho, **_FIXED},
+            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": setting.rho, **_FIXED},
             "CCMOD": update,
         }
         how = {"xmethod": "admm", "dmethod": setting.method}

@@ -78,12 +78,10 @@ def test_threads_change_no_bit(filters, signals, solver, boundary, dtype):
     np.testing.assert_array_equal(one.gap, two.gap)
 
 
-@pytest.mark.parametrize(
-    ("solver", "boundary"), [("cd", "same"), (SampledADMM(rho=1.0, tol=0.1), "same"), ("fft", "circular")], ids=name
-)
+@pytest.mark.parametrize(("solver", "boundary"), [("cd", "same"), ("fft", "circular")])
 def test_threads_change_no_bit_of_large_signals(filters, solver, boundary):
     """Beyond 10,000 samples BLAS splits even a dot product among its threads."""
-    signals = np.random.default_rng(2).standard_normal((2, 110, 110))
+    signals = np.random.default_rng(2).standard_normal((2, 104, 104))
     one, two = (pt.encode(signals, filters, 1.5, solver=solver, boundary=boundary, n_jobs=n, tol=0.05) for n in (1, 2))
     np.testing.assert_array_equal(one.codes.to_dense(), two.codes.to_dense())
     np.testing.assert_array_equal(one.objective, two.objective)
