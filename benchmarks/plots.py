@@ -39,7 +39,8 @@ def save(figure: Figure, folder: Path) -> Path:
     if figure.log_y:
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if len(figure.curves) > 1:
+        axes.legend(fontsize=8)
     path = folder / f"{figure.name}.png"
     picture.savefig(path, dpi=130)
     plt.close(picture)

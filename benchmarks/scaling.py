@@ -68,11 +68,11 @@ def run(context: Context) -> Report:
     table = Table("Larger filters, one image", ["side", "encode s", "learning step s"])
     encoding, learning = [], []
     for length in lengths:
-        filters = _random_filters(inputs.n_filters, length)
+        filters = _patches(inputs.train, inputs.n_filters, length)
         encoding.append(best_of(lambda f=filters: pt.encode(image, f, PENALTY, tol=TOL), 3))
         learning.append(_step(image, filters, sampling=0.1))
         table.add(length, encoding[-1], learning[-1])
-    table.note = "Random filters; samples of a filter grow as the square of its side."
+    table.note = "Patches of the training images as filters; samples of a filter grow as the square of its side."
     report.tables.append(table)
     grow("filter side", "encoding time", [float(s) for s in lengths], encoding, "s")
     grow("filter side", "learning time", [float(s) for s in lengths], learning, "s")
@@ -113,9 +113,12 @@ def _step(image: np.ndarray, filters: np.ndarray, sampling: float) -> float:
     return float(min(times[1:]))
 
 
-def _random_filters(count: int, length: int) -> np.ndarray:
-    filters = np.random.default_rng(0).standard_normal((count, length, length)).astype(np.float32)
-    return filters / np.linalg.norm(filters, axis=(1, 2), keepdims=True)
+def _patches(images: np.ndarray, count: int, length: int) -> np.ndarray:
+    """Filters of any size that look like images: random patches, scaled to norm one."""
+    windows = np.lib.stride_tricks.sliding_window_view(images, (length, length), axis=(1, 2))
+    places = np.random.default_rng(0).integers(0, windows.shape[:3], (count, 3))
+    filters = np.stack([windows[tuple(place)] for place in places])
+    return np.ascontiguousarray(filters / np.linalg.norm(filters, axis=(1, 2), keepdims=True))
 
 
 def encode_large(side: int, quick: bool) -> dict[str, Any]:
@@ -129,6 +132,6 @@ def learn_many(count: int, quick: bool) -> dict[str, Any]:
     """Time of one online pass in this process, images made one batch at a time."""
     inputs = Inputs(quick=quick)
     model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, init=inputs.start(inputs.n_filters), random_state=0)
-    for i in range(0, count, 2):
+    for i in range(0, count + 2, 2):  # the first pair warms up
         model.partial_fit(inputs.train[[i % len(inputs.train), (i + 1) % len(inputs.train)]])
     return {"seconds": model.history_[-1]["seconds"] - model.history_[0]["seconds"]}

@@ -172,3 +172,37 @@ def test_given_filters_are_taken_as_they_are_once_projected():
     for bad, message in ((given[:2], "init has shape"), (given * np.nan, "init holds NaN"), ("zeros", "init must be")):
         with pytest.raises(ValueError, match=message):
             initial_filters(bad, (3, 1, 4), *arguments)
+
+
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+def test_single_precision_descends_up_to_its_rounding(kind, reference):
+    sums = statistics_of(reference, kind, 13, (12, 13), (4, 3))
+    filters = reference.filters(np.random.default_rng(14), 4, 1, (4, 3), np.float32)
+    exact = filters.astype(np.float64)
+    objective = sums.objective(exact)
+    for _ in range(10):
+        filters = update_filters(filters, sums, FilterConstraints())
+        exact = update_filters(exact, sums, FilterConstraints())
+        now = sums.objective(filters.astype(np.float64))
+        assert now <= objective * (1 + 1e-6)
+        objective = now
+    np.testing.assert_allclose(filters, exact, atol=1e-4)
+    assert np.all(np.sum(filters.astype(np.float64) ** 2, axis=(1, 2, 3)) <= 1 + 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+@pytest.mark.parametrize("weight", [1e-36, 1e36])
+def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
+    """Weights i^γ − (i−1)^γ grow without bound over a long stream; a float32 step has to survive that."""
+    rng = np.random.default_rng(15)
+    problem, x = reference.problem(rng, (12, 13), (4, 3), n_filters=4, dtype=np.float32)
+    indices = np.flatnonzero(rng.random(4 * problem.geometry.n_positions) < 0.1)
+    values = 10 * rng.standard_normal(len(indices)).astype(np.float32)
+    residual = certificate(problem, 0, x, indices, values).residual
+    updated = []
+    for scale in (1.0, weight):
+        sums = make_statistics(kind, 4, 1, (4, 3))
+        sums.add(problem, 0, x, indices, values, residual, scale)
+        updated.append(update_filters(problem.filters, sums, FilterConstraints()))
+    assert np.all(np.isfinite(updated[1]))
+    np.testing.assert_allclose(updated[1], updated[0], atol=1e-4)

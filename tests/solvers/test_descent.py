@@ -101,3 +101,21 @@ def test_circular_boundaries_are_refused(reference):
     problem, _ = reference.problem(np.random.default_rng(4), (12,), (3,), boundary="circular")
     with pytest.raises(ValueError, match=r'solver="cd" does not wrap around; use solver="admm" or "fft"'):
         CoordinateDescent().prepare(problem)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2000])
+def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
+    """With keep_start the problem is over the sample and the start together; so has to be the gap."""
+    rng = np.random.default_rng(5)
+    problem, x = reference.problem(rng, (30,), (4,), sample=np.arange(0, 90, 7))
+    whole = dataclasses.replace(problem, sample=None)
+    plain = CoordinateDescent(tol=1e-7, max_iter=2000)
+    start = plain.solve(plain.prepare(whole), [x]).codes
+    solver = CoordinateDescent(tol=1e-12, max_iter=max_iter, keep_start=True)
+    result = solver.solve(solver.prepare(problem), [x], start=start)
+    allowed = np.union1d(problem.sample, start.indices[0])
+    assert np.all(np.isin(result.codes.indices[0], allowed))
+    matrix = reference.matrix(problem.filters, problem.geometry)[:, allowed]
+    best = reference.lasso(matrix, x, problem.penalty[0, 0])
+    assert result.objective[0] * (1 - result.gap[0]) <= best.objective * (1 + 1e-9)
+    assert result.objective[0] >= best.objective * (1 - 1e-9)

@@ -2,8 +2,8 @@
 
 `ToeplitzStatistics` uses that, when no filter is clipped, C depends on the shift of two codes only: K²(2h−1)(2w−1)
 numbers instead of (Khw)². Clipped and masked signals are *imputed* (x̃ = Dz + r on the padded grid), which majorises the
-weighted loss and touches it at the current filters. `DenseStatistics` is exact for any boundary and weights, for small
-problems and as the reference. Both hold sums, never averages: what is added is weighted by the caller.
+weighted loss, up to a constant, and touches it at the current filters. `DenseStatistics` is exact for any boundary and
+weights, for small problems and as the reference. Both hold sums, never averages: what is added is weighted by the caller.
 """
 
 from __future__ import annotations
@@ -165,16 +165,18 @@ class ToeplitzStatistics:
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
         # The sums need float64, a step from them does not: in float32 it takes half the time.
-        dtype = filters.dtype
-        toeplitz = statistics.make_toeplitz(self._blocks.astype(dtype, copy=False), self.size)
+        dtype, lipschitz = filters.dtype, self.lipschitz()
+        scale = 1 / max(float(np.max(lipschitz)), np.finfo(np.float64).tiny)  # keeps the sums within float32's range
+        blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
+        toeplitz = statistics.make_toeplitz(blocks, self.size)
         flat = self._flat(filters, dtype)
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
         statistics.sweep_filters(
             toeplitz,
-            self._flat(self._linear, dtype),
-            self.lipschitz().astype(dtype),
+            self._flat(scale * self._linear, dtype),
+            (scale * lipschitz).astype(dtype),
             support,
             constraints.zero_mean,
             constraints.nonnegative,

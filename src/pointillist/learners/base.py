@@ -21,7 +21,7 @@ from pointillist.dictionary.update import initial_filters, replace_filters, unus
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
-from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.model.problem import Problem, broadcast_penalty, inner
 from pointillist.model.sampling import check_sampling, generator, seed_from
 from pointillist.model.signals import Signals, as_signals, as_weights, check_finite
 from pointillist.solvers import make_solver
@@ -40,6 +40,7 @@ class LearnerState:
     filters: NDArray  # (n_filters, channels, *size)
     statistics: Statistics
     constraints: FilterConstraints
+    penalty: float | NDArray
     seed: int
     step: int = 0
     n_seen: int = 0
@@ -109,13 +110,17 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """
         return self.encode(X, weights).codes
 
+    def fit_transform(self, X: Signals, y: Any = None, *, weights: Signals | None = None, **fit: Any) -> SparseCodes:
+        """`fit`, then `transform` of the same signals with the same weights."""
+        return self.fit(X, y, weights=weights, **fit).transform(X, weights)
+
     def encode(self, X: Signals, weights: Signals | None = None) -> Result:
         """Like `transform`, with objective, duality gap, status and residuals."""
         check_is_fitted(self, "filters_")
         return encode(
             X,
             self.filters_,
-            self.penalty,
+            self.penalty_,
             weights=weights,
             boundary=self.boundary,
             solver=self.solver,
@@ -167,7 +172,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             return len(self.filter_size)
         if not hasattr(X, "__len__") or len(X) == 0:
             raise ValueError("X is empty: give at least one signal")
-        return np.ndim(X[0]) - int(self.channels)
+        ndim = np.ndim(X[0]) - int(self.channels)
+        if ndim < 1:
+            raise ValueError(
+                f"X must have at least {2 + self.channels} axes, for signals and their samples, got {1 + np.ndim(X[0])}; "
+                "add an axis for a single signal: X[None]"
+            )
+        return ndim
 
     def _start(self, batch: Batch) -> LearnerState:
         """A fresh state, with the first filters."""
@@ -183,7 +194,11 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         dtype = np.result_type(np.float32, *batch.signals)
         filters = initial_filters(self.init, shape, constraints, batch.signals, generator(seed, 0), dtype)
         sums = make_statistics(self.statistics, shape[0], channels, size)
-        return LearnerState(filters, sums, constraints, seed, usage=np.zeros(shape[0]))
+        return LearnerState(filters, sums, constraints, self._penalty(), seed, usage=np.zeros(shape[0]))
+
+    def _penalty(self) -> float | NDArray:
+        """The penalty as it is used, a copy: reordering filters reorders their own penalties."""
+        return float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64)
 
     def _solver(self) -> Solver:
         settings = self._learning_settings.get(self.solver, {}) if isinstance(self.solver, str) else {}
@@ -198,11 +213,10 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         begin = time.perf_counter()
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        state.step += 1
         result = encode_signals(
             batch.signals,
             state.filters,
-            self.penalty,
+            state.penalty,
             weights=batch.weights,
             sampling=float(self.sampling),
             boundary=self.boundary,
@@ -210,9 +224,10 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             nonnegative=self.nonnegative,
             n_jobs=effective_jobs(self.n_jobs),
             seed=state.seed,
-            step=state.step,
+            step=state.step + 1,
             start=start,
         )
+        state.step += 1
         self._add(state, batch, result, image_weights)
         state.n_seen += len(batch)
         state.usage = state.usage + result.codes.usage()
@@ -233,17 +248,17 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             "replaced": len(unused),
         }
 
-    def _problem(self, filters: NDArray, batch: Batch, i: int) -> Problem:
+    def _problem(self, filters: NDArray, penalty: float | NDArray, batch: Batch, i: int) -> Problem:
         geometry = Geometry(batch.signals[i].shape[1:], filters.shape[2:], filters.shape[1], self.boundary)
         weights = None if batch.weights is None else batch.weights[i]
-        penalty = broadcast_penalty(self.penalty, len(filters), geometry)
-        return Problem(filters=filters, geometry=geometry, penalty=penalty, weights=weights)
+        price = broadcast_penalty(penalty, len(filters), geometry)
+        return Problem(filters=filters, geometry=geometry, penalty=price, weights=weights)
 
     def _add(self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray) -> None:
         problems: dict[tuple[int, ...], Problem] = {}
         for i, signal in enumerate(batch.signals):
             if batch.weights is not None or signal.shape not in problems:
-                problems[signal.shape] = self._problem(state.filters, batch, i)
+                problems[signal.shape] = self._problem(state.filters, state.penalty, batch, i)
             state.statistics.add(
                 problems[signal.shape],
                 0,
@@ -263,8 +278,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         for i, (signal, fit) in enumerate(zip(batch.signals, fits, strict=True)):
             squares = (signal - fit) ** 2
             loss = 0.5 * float(np.sum(squares if batch.weights is None else batch.weights[i] * squares))
-            price = self._problem(filters, batch, i).penalty_at(codes.indices[i])
-            objectives[i] = loss + float(np.vdot(price, np.abs(codes.values[i])))
+            price = self._problem(filters, state.penalty, batch, i).penalty_at(codes.indices[i])
+            objectives[i] = loss + inner(price, np.abs(codes.values[i]))
         return objectives
 
     def _record(self, state: LearnerState, info: dict[str, Any], validation: Batch | None) -> bool:
@@ -273,7 +288,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             held_out = encode_signals(
                 validation.signals,
                 state.filters,
-                self.penalty,
+                state.penalty,
                 weights=validation.weights,
                 sampling=1.0,
                 boundary=self.boundary,
@@ -296,6 +311,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         self.n_seen_ = state.n_seen
         self.seed_ = state.seed
         self.usage_ = state.usage
+        self.penalty_ = state.penalty
 
     def _sort_by_use(self, state: LearnerState) -> None:
         """Reorder the filters by how much the codes used them, the most used first."""
@@ -303,6 +319,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         state.filters = np.ascontiguousarray(state.filters[order])
         state.usage = state.usage[order]
         state.statistics.permute(order)
+        if np.ndim(state.penalty) in (1, state.filters.ndim - 1) and np.shape(state.penalty)[0] == len(order):
+            state.penalty = np.asarray(state.penalty)[order]
         if state.constraints.support is not None:
             state.constraints = replace(state.constraints, support=state.constraints.support[order])
         self._publish(state)

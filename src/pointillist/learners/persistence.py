@@ -36,6 +36,7 @@ _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "
 _PARAMETER = "parameter."
 _STATISTICS = "statistics."
 _USAGE = "usage"
+_PENALTY = "fitted.penalty"
 _SUPPORT = "support"
 _CODES_FORMAT = "pointillist-codes"
 _CODES_VERSION = 1
@@ -79,6 +80,7 @@ def save(
         raise ValueError("estimator has learned nothing yet: call fit first")
     parameters, arrays = _pack_parameters(estimator)
     arrays[_USAGE] = np.asarray(estimator.usage_, np.float64)
+    arrays[_PENALTY] = np.asarray(estimator.penalty_, np.float64)
     arrays |= _pack_state(estimator, resume)
     metadata = {
         "class": name,
@@ -126,6 +128,7 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
             filters,
             make_statistics(estimator.statistics, len(filters), filters.shape[1], filters.shape[2:]),
             FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
+            _number_or_array(stored.arrays[_PENALTY]),
             int(facts["seed"]),
             step=int(facts["n_iter"]),
             n_seen=int(facts["n_seen"]),
@@ -146,6 +149,10 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     estimator.preprocessing_ = preprocessing
     estimator.extra_ = extra
     return estimator
+
+
+def _number_or_array(value: NDArray) -> float | NDArray:
+    return float(value) if value.ndim == 0 else value
 
 
 def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:

@@ -58,6 +58,7 @@ class SparseCodes:
         arrays = [np.asarray(one) for one in dense]
         if not arrays:
             raise ValueError("dense must hold at least one signal")
+        _check_one_number([len(one) for one in arrays])
         indices = [np.flatnonzero(one) for one in arrays]
         values = [one.ravel()[index] for one, index in zip(arrays, indices, strict=True)]
         return cls(indices, values, [one.shape[1:] for one in arrays], arrays[0].shape[0])
@@ -67,6 +68,7 @@ class SparseCodes:
         """Codes of all signals of all parts, in order."""
         if not parts:
             raise ValueError("parts must hold at least one SparseCodes")
+        _check_one_number([part.n_filters for part in parts])
         return cls(
             [index for part in parts for index in part.indices],
             [value for part in parts for value in part.values],
@@ -142,7 +144,12 @@ class SparseCodes:
         if isinstance(item, slice):
             chosen = list(range(len(self)))[item]
         else:
-            chosen = [int(i) for i in np.atleast_1d(np.asarray(item))]
+            wanted = np.atleast_1d(np.asarray(item))
+            if wanted.dtype == bool:
+                if len(wanted) != len(self):
+                    raise IndexError(f"a mask for {len(self)} signals must have as many entries, got {len(wanted)}")
+                wanted = np.flatnonzero(wanted)
+            chosen = [int(i) for i in wanted]
         for i in chosen:
             if not -len(self) <= i < len(self):
                 raise IndexError(f"signal {i} of {len(self)}")
@@ -158,3 +165,8 @@ class SparseCodes:
 
     def __repr__(self) -> str:
         return f"SparseCodes({len(self)} signals, {self.n_filters} filters, {self.nnz} non-zeros)"
+
+
+def _check_one_number(counts: Sequence[int]) -> None:
+    if len(set(counts)) > 1:
+        raise ValueError(f"codes must all be for the same number of filters, got {sorted(set(counts))}")

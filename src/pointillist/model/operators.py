@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pointillist.backends import convolution
 from pointillist.backends.layout import Layout, make_layout
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
+from pointillist.model.geometry import BOUNDARIES, Geometry
 
 
 class ConvolutionOperator:
@@ -79,6 +79,7 @@ def synthesise(
     codes: SparseCodes, filters: NDArray, shapes: Sequence[tuple[int, ...]], channels: int, boundary: str
 ) -> list[NDArray]:
     """Signals (channels, *space) of sparse codes, one for each of the spatial `shapes`."""
+    filters = filters.astype(np.result_type(filters, codes.dtype), copy=False)
     operators: dict[tuple[int, ...], ConvolutionOperator] = {}
     signals = []
     for index, value, shape in zip(codes.indices, codes.values, shapes, strict=True):
@@ -91,5 +92,7 @@ def synthesise(
 
 def signal_shape(grid: tuple[int, ...], filter_size: tuple[int, ...], boundary: str) -> tuple[int, ...]:
     """The signal's shape that a grid of codes belongs to."""
+    if boundary not in BOUNDARIES:
+        raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {boundary!r}")
     change = {"valid": 1, "same": 0, "full": -1, "circular": 0}[boundary]
     return tuple(g + change * (f - 1) for g, f in zip(grid, filter_size, strict=True))

@@ -116,28 +116,31 @@ class Certificate:
 def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, values: NDArray) -> Certificate:
     """Evaluate the codes of signal i in float64, over the sampled codes where the problem has a sample.
 
-    With r = w (x − D z) the point s · r / √w is dual feasible for s = min(1, min_j λ_j / |D_jᵀ r|); the difference of
-    the two objectives bounds the distance to the optimum.
+    With r = w (x − D z) the point s · r / √w is dual feasible for s ≤ min_j λ_j / |D_jᵀ r|; the difference of the two
+    objectives bounds the distance to the optimum.
     """
     x = signal.astype(np.float64)
     weights = problem.weights_of(i)
     fit = problem.exact_operator.synthesise(indices, values.astype(np.float64))
     difference = x - fit
     residual = difference if weights is None else weights * difference
-    loss = 0.5 * float(np.vdot(residual, difference))
-    objective = loss + float(np.vdot(problem.penalty_at(indices), np.abs(values)))
+    loss = 0.5 * inner(residual, difference)
+    objective = loss + inner(problem.penalty_at(indices), np.abs(values))
     correlations = problem.exact_operator.correlate(residual, problem.sample)
-    energy = float(np.vdot(residual, x))
+    energy = inner(residual, x)
     return Certificate(objective, relative_gap(objective, loss, energy, worst_ratio(problem, correlations)), residual)
 
 
 def relative_gap(objective: float, loss: float, energy: float, ratio: float) -> float:
     """The duality gap over the objective.
 
-    `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: dividing r by it
-    where it exceeds one makes a dual feasible point.
+    `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: r divided by it
+    is dual feasible.
     """
-    scale = 1.0 if ratio <= 1 else 1.0 / ratio
+    # The dual objective s · energy − s² · loss peaks at s = energy / (2 loss); feasibility asks for s ≤ 1 / ratio.
+    scale = max(energy, 0.0) / (2 * loss) if loss > 0 else 1.0
+    if scale * ratio > 1:
+        scale = 1 / ratio
     dual = scale * energy - scale**2 * loss
     return max(objective - dual, 0.0) / objective if objective > 0 else 0.0
 
@@ -166,3 +169,8 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
         correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sample)
         factors.append(max(worst_ratio(problem, correlations), 0.0))
     return np.array(factors)
+
+
+def inner(a: NDArray, b: NDArray) -> float:
+    """Σ a b without BLAS, whose threads would let the bits depend on how many there are."""
+    return float(np.einsum("i,i->", np.ravel(a), np.ravel(b)))

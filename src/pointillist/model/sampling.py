@@ -47,7 +47,7 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], sampling: float, seed: in
     last = -1
     # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
     while last < count:
-        draws = int(expected - len(chosen) + 6 * np.sqrt(max(expected, 1.0)) + 16)
+        draws = int(max(expected - len(chosen), 0) + 6 * np.sqrt(max(expected, 1.0)) + 16)
         more = last + np.cumsum(rng.geometric(sampling, draws))
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])

@@ -74,6 +74,11 @@ def as_weights(weights: Signals | None, signals: list[NDArray], *, channels: boo
     arrays = [np.asarray(w) for w in weights] if not isinstance(weights, np.ndarray) else weights
     space = signals[0].shape[1:]
     if isinstance(arrays, np.ndarray) and arrays.shape in (space, signals[0].shape):
+        if channels and arrays.shape == (len(signals), *space) and len(signals) > 1:
+            raise ValueError(
+                f"weights of shape {arrays.shape} could be one for each signal or one for each channel; give them the shape "
+                f"{(len(signals), *signals[0].shape)}"
+            )
         arrays = [arrays] * len(signals)
     if len(arrays) != len(signals):
         raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(arrays)}")

@@ -59,12 +59,14 @@ class SampledADMM:
             raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
         if self.rho is not None and not self.rho > 0:
             raise ValueError(f"rho must be positive, got {self.rho}")
+        if self.check_every < 1:
+            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
         if self.quadratic not in ("auto", "cholesky", "cg"):
             raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
 
     def prepare(self, problem: Problem) -> "AdmmState":
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        rho = 10 * float(np.mean(problem.penalty_at(problem.sample))) if self.rho is None else self.rho
+        rho = 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
         return AdmmState(problem, rho)
 
     def solve(

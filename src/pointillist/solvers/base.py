@@ -5,13 +5,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate
@@ -164,7 +166,18 @@ def parallel(work: Callable[[Item], Answer], items: Iterable[Item], n_jobs: int)
     Items are the same whatever the number of threads, so the answers are too.
     """
     todo = list(items)
-    if n_jobs == 1 or len(todo) < 2:
-        return [work(item) for item in todo]
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_jobs) as pool:
-        return list(pool.map(work, todo))
+    with one_blas_thread():
+        if n_jobs == 1 or len(todo) < 2:
+            return [work(item) for item in todo]
+        with ThreadPoolExecutor(n_jobs) as pool:
+            return list(pool.map(work, todo))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """BLAS on one thread: no oversubscription, and bits that do not depend on the number of threads."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries: once is enough

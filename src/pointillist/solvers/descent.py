@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from pointillist.backends import convolution, descent
 from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
-from pointillist.solvers.base import Result, Solution, collect, parallel
+from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
+from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ class CoordinateDescent:
         if len(signals) >= n_jobs or n_jobs == 1:
             solutions = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
-            with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_jobs) as pool:
+            with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
                 solutions = [one(i, pool.map) for i in range(len(signals))]
         return collect(state.problem, solutions, self.tol)
 
@@ -197,6 +196,7 @@ class _Descent:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
+        self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         if begin is not None:
             self._begin(*begin)
 
@@ -223,7 +223,9 @@ class _Descent:
             if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
                 order = np.argsort(self.codes)
                 codes, values = self.codes[order], self.values[order]
-                if not done:  # perhaps only the bound on rounding stood in the way: evaluate in float64 throughout
+                if (
+                    not done and len(self.beside) == 0
+                ):  # perhaps only the bound on rounding stood in the way: evaluate in float64 throughout
                     found = certificate(self.problem, self.i, self.signal, codes, values)
                 return Solution(codes, values, found, rounds)
             cell = settings.cells[min(rounds, len(settings.cells) - 1)]
@@ -236,13 +238,13 @@ class _Descent:
         fit = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         difference = self.signal - fit
         exact = difference if self.weights is None else self.weights * difference
-        loss = 0.5 * float(np.vdot(exact, difference))
+        loss = 0.5 * inner(exact, difference)
         price = self.problem.penalty_at(self.codes)
-        objective = loss + float(np.vdot(price, np.abs(self.values)))
+        objective = loss + inner(price, np.abs(self.values))
         residual = self.geometry.spread(exact.astype(self.values.dtype))
         rounding = self._rounding(residual)
         ratio = self._scan(residual, rounding)
-        gap = relative_gap(objective, loss, float(np.vdot(exact, self.signal)), ratio + rounding)
+        gap = relative_gap(objective, loss, inner(exact, self.signal), ratio + rounding)
         return Certificate(objective, gap, exact), residual, ratio
 
     def _scan(self, residual: NDArray, rounding: float) -> float:
@@ -252,10 +254,11 @@ class _Descent:
         plus all changes since stays below one, no code can violate, so nothing there needs to be known: a safe rule.
         """
         state = self.state
+        self.rounding = max(self.rounding, rounding)
         if self.scanned is not None and self.problem.sample is None:
             change = _box_sums(self.geometry, (residual.astype(np.float64) - self.scanned) ** 2).ravel()
             self.slack += np.sqrt(np.maximum(change, 0)) * (state.largest_norm / state.smallest_penalty)
-            stale = np.flatnonzero(self.best + self.slack > 1 - 2 * rounding)
+            stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         else:
             stale = np.arange(len(self.best))
         self.scanned = residual.astype(np.float64)
@@ -323,10 +326,12 @@ _SCREENED = 0.6
 def _tiles(geometry: Any, positions: NDArray, side: int) -> list[list[NDArray]]:
     """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
     side = max(side, 2 * (max(geometry.filter) + 16))
-    counts = [max(1, -(-g // side)) for g in geometry.grid]
+    # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
+    counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
     if prod(counts) == 1:
         return [[np.arange(len(positions))]]
-    coordinates = [axis // side for axis in np.unravel_index(positions, geometry.grid)]
+    sides = [-(-g // count) for g, count in zip(geometry.grid, counts, strict=True)]
+    coordinates = [axis // s for axis, s in zip(np.unravel_index(positions, geometry.grid), sides, strict=True)]
     number = np.ravel_multi_index(coordinates, counts)
     order = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[order], np.arange(prod(counts) + 1))

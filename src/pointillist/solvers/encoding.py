@@ -78,9 +78,7 @@ def encode(
     ('converged', True)
     """
     bank = as_filters(filters, channels=channels)
-    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
-    seen = as_weights(weights, arrays, channels=channels)
-    arrays = check_finite(arrays, seen)
+    arrays, seen = _checked(signals, weights, bank, channels)
     result = encode_signals(
         arrays,
         bank,
@@ -96,6 +94,17 @@ def encode(
     )
     warn_unless_converged(result)
     return result
+
+
+def _checked(
+    signals: Signals, weights: Signals | None, bank: NDArray, channels: bool
+) -> tuple[list[NDArray], list[NDArray] | None]:
+    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
+    for i, array in enumerate(arrays):
+        if array.shape[0] != bank.shape[1]:
+            raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
+    seen = as_weights(weights, arrays, channels=channels)
+    return check_finite(arrays, seen), seen
 
 
 def encode_signals(
@@ -191,9 +200,7 @@ def max_penalty(
 ) -> NDArray:
     """λ_max of each signal: the smallest penalty whose answer is all zero. A tenth of it is a fair first guess."""
     bank = as_filters(filters, channels=channels)
-    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
-    seen = as_weights(weights, arrays, channels=channels)
-    arrays = check_finite(arrays, seen)
+    arrays, seen = _checked(signals, weights, bank, channels)
     factors = np.empty(len(arrays))
     for members in group_by_shape(arrays):
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)

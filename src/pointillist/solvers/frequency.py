@@ -33,6 +33,12 @@ class FrequencyADMM:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
         if not 0 < self.relaxation < 2:
             raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if self.rho is not None and not self.rho > 0:
+            raise ValueError(f"rho must be positive, got {self.rho}")
+        if self.check_every < 1:
+            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
 
     def prepare(self, problem: Problem) -> "FrequencyState":
         """Transform the filters and invert the small matrix of every frequency."""

@@ -5,6 +5,7 @@ banded: one Cholesky factor is shared by all signals of a batch. Where the band 
 not exist (circular boundaries, channels), conjugate gradients with a circulant preconditioner need products only.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -20,6 +21,8 @@ from pointillist.backends import banded, convolution
 from pointillist.backends.layout import SPARE_SAMPLES
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import parallel
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +109,11 @@ class ConjugateGradients:
             preconditioner = scipy.sparse.linalg.LinearOperator(
                 (size, size), lambda flat: self._precondition(flat, shape), dtype=signal.dtype
             )
-        answer, _ = scipy.sparse.linalg.cg(matrix, signal.ravel(), rtol=self._tolerance, maxiter=500, M=preconditioner)
+        answer, unfinished = scipy.sparse.linalg.cg(
+            matrix, signal.ravel(), rtol=self._tolerance, maxiter=500, M=preconditioner
+        )
+        if unfinished:
+            log.warning("conjugate gradients stopped after %d steps short of their tolerance", unfinished)
         return answer.reshape(shape).astype(signal.dtype, copy=False)
 
     def _precondition(self, flat: NDArray, shape: tuple[int, ...]) -> NDArray:
