@@ -120,7 +120,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         return encode(
             X,
             self.filters_,
-            self.penalty_,
+            self.penalty if np.ndim(self.penalty) == 0 else self.penalty_,  # an array follows its filters' order
             weights=weights,
             boundary=self.boundary,
             solver=self.solver,
