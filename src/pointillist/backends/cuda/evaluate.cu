@@ -1,0 +1,137 @@
+// What the codes are worth, in float64: the residual afresh from the codes, loss, energy and price of each signal, and the
+// largest energy of a box of the residual, which bounds the rounding of the scan's correlations. MAPPED as elsewhere.
+
+// difference = signal, on the padded grid.
+extern "C" __global__ void fill(const int* __restrict__ g, const int* __restrict__ active,
+                                const float* __restrict__ signals, double* __restrict__ difference) {
+    const i64 length = (i64)CH * g[G_PH] * g[G_PW], n = active[blockIdx.y];
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < length; i += (i64)gridDim.x * blockDim.x)
+        difference[n * length + i] = signals[n * length + i];
+}
+
+// difference −= D z for the buckets of one colour, a warp a bucket; sums[n][2] += Σ λ|z|.
+extern "C" __global__ void
+subtract(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ filters,
+         const float* __restrict__ penalty, const int* __restrict__ codes, const float* __restrict__ values,
+         const int* __restrict__ counts, double* __restrict__ difference, double* __restrict__ sums, int colour) {
+    const int lane = threadIdx.x & 31, index = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    int row, column;
+    if (!of_colour(index, colour, g[G_NBY], g[G_NBX], &row, &column)) return;
+    const int n = active[blockIdx.y], bucket = row * g[G_NBX] + column, shift = g[G_SHIFT], PW = g[G_PW];
+    const int count = counts[(i64)n * g[G_NBY] * g[G_NBX] + bucket];
+    if (count == 0) return;
+    const i64 start = ((i64)n * g[G_NBY] * g[G_NBX] + bucket) * g[G_CAP];
+    const int plane = g[G_PH] * PW, y0 = row * g[G_BH], x0 = column * g[G_BW];
+    double* mine = difference + (i64)n * CH * plane;
+    int offsets[PER_LANE];
+    lane_offsets(lane, plane, PW, offsets);
+    double price = 0.0;
+    for (int i = 0; i < count; ++i) {
+        const float value = values[start + i];
+        if (value == 0.0f) continue;
+        const int code = codes[start + i], place = code & 4095, k = code >> 12;
+        const int y = y0 + (place >> shift), x = x0 + (place & ((1 << shift) - 1));
+        double* at = mine + (i64)y * PW + x;
+        #pragma unroll
+        for (int q = 0; q < PER_LANE; ++q) {
+            const int t = lane + 32 * q;
+            if (t < TAPS) at[offsets[q]] -= (double)value * (double)__ldg(filters + (i64)k * TAPS + t);
+        }
+        __syncwarp();
+#if MAPPED
+        price += (double)__ldg(penalty + ((i64)k * g[G_H] + y) * g[G_W] + x) * fabs((double)value);
+#else
+        price += (double)__ldg(penalty + k) * fabs((double)value);
+#endif
+    }
+    if (lane == 0) atomicAdd(sums + 3 * (i64)n + 2, price);
+}
+
+// residual = w · difference in float32; sums[n][0] += ½ Σ w difference², sums[n][1] += Σ w difference x.
+extern "C" __global__ void
+finish(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ signals,
+       const float* __restrict__ weights, i64 weight_stride, const double* __restrict__ difference,
+       float* __restrict__ residual, double* __restrict__ sums) {
+    __shared__ double totals[2];
+    if (threadIdx.x < 2) totals[threadIdx.x] = 0.0;
+    __syncthreads();
+    const i64 length = (i64)CH * g[G_PH] * g[G_PW], n = active[blockIdx.y];
+    double loss = 0.0, energy = 0.0;
+    for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < length; i += (i64)gridDim.x * blockDim.x) {
+        const double d = difference[n * length + i], r = (double)weights[n * weight_stride + i] * d;
+        residual[n * length + i] = (float)r;
+        loss += 0.5 * r * d;
+        energy += r * (double)signals[n * length + i];
+    }
+    loss = warp_sum(loss);
+    energy = warp_sum(energy);
+    if ((threadIdx.x & 31) == 0) { atomicAdd(totals, loss); atomicAdd(totals + 1, energy); }
+    __syncthreads();
+    if (threadIdx.x < 2) atomicAdd(sums + 3 * n + threadIdx.x, totals[threadIdx.x]);
+}
+
+// peaks[n] = the largest Σ r² over the box of a position, over all channels; a block a tile of 32 × 32 positions.
+#define SIDE 32
+extern "C" __global__ void boxes(const int* __restrict__ g, const int* __restrict__ active,
+                                 const float* __restrict__ residual, float* __restrict__ peaks) {
+    extern __shared__ float squares[];                       // (SIDE + FH − 1, SIDE + FW − 1), then (SIDE + FH − 1, SIDE)
+    const int width = SIDE + FW - 1, height = SIDE + FH - 1;
+    float* across = squares + width * height;
+    const int PH = g[G_PH], PW = g[G_PW], tiles = (g[G_W] + SIDE - 1) / SIDE, n = active[blockIdx.y];
+    const int y0 = blockIdx.x / tiles * SIDE, x0 = blockIdx.x % tiles * SIDE;
+    for (int i = threadIdx.x; i < width * height; i += blockDim.x) {
+        const int y = y0 + i / width, x = x0 + i % width;
+        float sum = 0.0f;
+        if (y < PH && x < PW)
+            for (int c = 0; c < CH; ++c) {
+                const float r = residual[(((i64)n * CH + c) * PH + y) * PW + x];
+                sum = fmaf(r, r, sum);
+            }
+        squares[i] = sum;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < height * SIDE; i += blockDim.x) {
+        float sum = 0.0f;
+        for (int j = 0; j < FW; ++j) sum += squares[i / SIDE * width + i % SIDE + j];
+        across[i] = sum;
+    }
+    __syncthreads();
+    float largest = 0.0f;
+    for (int i = threadIdx.x; i < SIDE * SIDE; i += blockDim.x) {
+        float sum = 0.0f;
+        for (int j = 0; j < FH; ++j) sum += across[i + j * SIDE];
+        largest = fmaxf(largest, sum);
+    }
+    #pragma unroll
+    for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
+    if ((threadIdx.x & 31) == 0) max_into(peaks + n, largest);
+}
+
+// Non-zero codes of every bucket: how many (pass 0), then which and how large (pass 1, `places` their running count).
+extern "C" __global__ void collect(const int* __restrict__ g, const int* __restrict__ codes,
+                                   const float* __restrict__ values, const int* __restrict__ counts, int buckets,
+                                   int pass, i64* __restrict__ places, i64* __restrict__ keys, float* __restrict__ out) {
+    const int lane = threadIdx.x & 31;
+    const i64 one = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    if (one >= (i64)buckets) return;
+    const int per_signal = g[G_NBY] * g[G_NBX], bucket = (int)(one % per_signal), shift = g[G_SHIFT];
+    const i64 n = one / per_signal, positions = (i64)g[G_H] * g[G_W];
+    const i64 start = one * g[G_CAP];
+    const int count = counts[one], y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
+    i64 place = pass && one ? places[one - 1] : 0;
+    i64 total = 0;
+    for (int i0 = 0; i0 < count; i0 += 32) {
+        const int i = i0 + lane;
+        const float value = i < count ? values[start + i] : 0.0f;
+        const unsigned alive = __ballot_sync(0xffffffffu, value != 0.0f);
+        if (pass && value != 0.0f) {
+            const int code = codes[start + i], at = code & 4095;
+            const i64 position = (i64)(y0 + (at >> shift)) * g[G_W] + x0 + (at & ((1 << shift) - 1));
+            const i64 to = place + total + __popc(alive & ((1u << lane) - 1));
+            keys[to] = (n * g[G_K] + (code >> 12)) * positions + position;
+            out[to] = value;
+        }
+        total += __popc(alive);
+    }
+    if (!pass && lane == 0) places[one] = total;
+}
