@@ -173,4 +173,4 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
 
 def inner(a: NDArray, b: NDArray) -> float:
     """Σ a b without BLAS, whose threads would let the bits depend on how many there are."""
-    return float(np.einsum("i,i->", np.ravel(a), np.ravel(b)))
+    return float(np.einsum("i,i->", np.ravel(a), np.ravel(b), dtype=np.float64))

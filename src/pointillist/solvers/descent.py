@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, descent
+from pointillist.backends.windows import window_sums
 from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
 
@@ -183,9 +185,8 @@ class _Descent:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
-        self.signal = signal.astype(np.float64)
-        weights = self.problem.weights_of(i)
-        self.weights = None if weights is None else weights.astype(np.float64)
+        self.signal = signal
+        self.weights = weights = self.problem.weights_of(i)
         seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
         self.padded_weights = self.geometry.spread(seen)
         self.clean = _clean_positions(self.geometry, self.padded_weights)
@@ -194,7 +195,7 @@ class _Descent:
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
         self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
-        self.slack = np.zeros(self.geometry.n_positions)  # how much the ratio can have risen since
+        self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         if begin is not None:
@@ -235,8 +236,8 @@ class _Descent:
 
     def _look(self) -> tuple[Certificate, NDArray, float]:
         """The residual afresh from the codes, the scan, and what they certify."""
-        fit = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
-        difference = self.signal - fit
+        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
+        np.subtract(self.signal, difference, out=difference)
         exact = difference if self.weights is None else self.weights * difference
         loss = 0.5 * inner(exact, difference)
         price = self.problem.penalty_at(self.codes)
@@ -256,12 +257,17 @@ class _Descent:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         if self.scanned is not None and self.problem.sample is None:
-            change = _box_sums(self.geometry, (residual.astype(np.float64) - self.scanned) ** 2).ravel()
-            self.slack += np.sqrt(np.maximum(change, 0)) * (state.largest_norm / state.smallest_penalty)
+            change = _box_sums(self.geometry, (residual - self.scanned) ** 2).ravel()
+            # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
+            np.sqrt(np.maximum(change, 0, out=change) + _RUNNING * np.max(change), out=change)
+            change *= change.dtype.type(
+                1.0001 * state.largest_norm / state.smallest_penalty
+            )  # and rounding of the change
+            self.slack += change
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         else:
             stale = np.arange(len(self.best))
-        self.scanned = residual.astype(np.float64)
+        self.scanned = residual.copy()
         if len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
             self.slack[:] = 0
@@ -274,7 +280,7 @@ class _Descent:
 
     def _rounding(self, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
-        largest = np.sqrt(np.max(_box_sums(self.geometry, residual.astype(np.float64) ** 2)))
+        largest = np.sqrt(np.max(_box_sums(self.geometry, residual**2)))
         terms = len(self.layout.taps) + 2
         unit = float(np.finfo(residual.dtype).eps) / 2
         return terms * unit * self.state.largest_norm * float(largest) / self.state.smallest_penalty
@@ -319,11 +325,12 @@ class _Descent:
 
 
 _STALLED_ROUNDS = 5
+_RUNNING = 1e-12
 _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
 
 
-def _tiles(geometry: Any, positions: NDArray, side: int) -> list[list[NDArray]]:
+def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
     """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
     side = max(side, 2 * (max(geometry.filter) + 16))
     # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
@@ -343,17 +350,18 @@ def _tiles(geometry: Any, positions: NDArray, side: int) -> list[list[NDArray]]:
     return colours
 
 
-def _box_sums(geometry: Any, flat: NDArray) -> NDArray:
-    """Sums of a padded signal over the box of every grid position, over all channels."""
-    sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded).sum(axis=0)
-    for axis, length in enumerate(geometry.filter):
-        running = np.cumsum(sums, axis=axis)
-        running = np.concatenate([np.zeros_like(running.take([0], axis)), running], axis=axis)
-        size = running.shape[axis]
-        sums = running.take(range(length, size), axis) - running.take(range(size - length), axis)
+def _box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
+    """Sums of a padded signal over the box of every grid position, over all channels, in its own precision."""
+    sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
+    sums = sums[0] if geometry.channels == 1 else sums.sum(axis=0)
+    for axis, width in enumerate(geometry.filter):
+        before, after = sums.shape[:axis], sums.shape[axis + 1 :]
+        out = np.empty((*before, geometry.grid[axis], *after), flat.dtype)
+        window_sums(sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after)))
+        sums = out
     return sums
 
 
-def _clean_positions(geometry: Any, padded_weights: NDArray) -> NDArray:
+def _clean_positions(geometry: Geometry, padded_weights: NDArray) -> NDArray:
     """Positions whose whole box has weight one."""
-    return _box_sums(geometry, (padded_weights != 1).astype(np.int64)).ravel() == 0
+    return _box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
