@@ -13,6 +13,7 @@ from pointillist.backends.vectors import (
     correlate_block,
     correlate_positions,
     dot_runs,
+    dot_runs_at,
 )
 
 _FILTERS_A_BLOCK = FILTERS_A_BLOCK
@@ -209,27 +210,34 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
 
 @njit(cache=True, nogil=True)
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
-    """Like `scan`, over the sampled codes only (ascending), one dot product each."""
+    """Like `scan`, over the sampled codes only (ascending): dot products, some positions of a filter at a time."""
     length = layout.row_length
     n_positions = len(layout.row_bases) * length
     step = len(layout.run_offsets) * len(layout.run_lanes)
     shared = per_penalty.shape[1] == 1
-    k, row = 0, 0
-    first_of_filter, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
-    for i in range(len(codes)):
-        while codes[i] >= first_of_filter + n_positions:
-            k += 1
-            first_of_filter += n_positions
-            row, first_of_row = 0, 0
-        position = codes[i] - first_of_filter
-        while position >= first_of_row + length:
-            row += 1
-            first_of_row += length
-        base = layout.row_bases[row] + position - first_of_row
-        slope = dot_runs(layout.run_lanes, residual, base, layout.runs, k * step, layout.run_offsets)
-        ratio = slope * per_penalty[k, 0 if shared else position]
-        if not nonnegative:
-            ratio = abs(ratio)
-        if ratio > best[position]:
-            best[position] = ratio
-            best_filter[position] = k
+    bases = np.zeros(_POSITIONS_AT_ONCE, np.int64)
+    positions = np.empty(_POSITIONS_AT_ONCE, np.int64)
+    slopes = np.empty(_POSITIONS_AT_ONCE, residual.dtype)
+    i = 0
+    for k in range(layout.n_filters):
+        row, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
+        end_of_filter = (k + 1) * n_positions
+        while i < len(codes) and codes[i] < end_of_filter:
+            count = 0
+            while count < _POSITIONS_AT_ONCE and i < len(codes) and codes[i] < end_of_filter:
+                position = codes[i] - k * n_positions
+                while position >= first_of_row + length:
+                    row += 1
+                    first_of_row += length
+                bases[count] = layout.row_bases[row] + position - first_of_row
+                positions[count] = position
+                count += 1
+                i += 1
+            dot_runs_at(layout.run_lanes, residual, bases, layout.runs, k * step, layout.run_offsets, slopes)
+            for n in range(count):
+                ratio = slopes[n] * per_penalty[k, 0 if shared else positions[n]]
+                if not nonnegative:
+                    ratio = abs(ratio)
+                if ratio > best[positions[n]]:
+                    best[positions[n]] = ratio
+                    best_filter[positions[n]] = k

@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 
 _CONTRACT = ("contract",)
 
+POSITIONS_AT_ONCE = 4
+
 
 def _pointer(context, builder, array_type, array):
     return context.make_array(array_type)(context, builder, array).data
@@ -93,6 +95,39 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
             accumulate(builder.sub(count, one), sums[0])
         total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
         return _sum_lanes(builder, total)
+
+    return signature, codegen
+
+
+@intrinsic
+def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
+    """`dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
+    signature = types.void(lanes, signal, bases, filters, start, offsets, out)
+
+    def codegen(context, builder, sig, args):
+        vector = _vector_type(context, sig.args[1], sig.args[0])
+        width = ir.Constant(ir.IntType(64), vector.count)
+        signal_at = _pointer(context, builder, sig.args[1], args[1])
+        base_at = _pointer(context, builder, sig.args[2], args[2])
+        filter_at = _pointer(context, builder, sig.args[3], args[3])
+        offset_array = context.make_array(sig.args[5])(context, builder, args[5])
+        out_at = _pointer(context, builder, sig.args[6], args[6])
+        sums, bases = [], []
+        for n in range(POSITIONS_AT_ONCE):
+            slot = cgutils.alloca_once(builder, vector)
+            builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
+            sums.append(slot)
+            bases.append(builder.load(builder.gep(base_at, [ir.Constant(ir.IntType(64), n)])))
+        with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
+            offset = builder.load(builder.gep(offset_array.data, [loop.index]))
+            run, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(loop.index, width)), vector)
+            for slot, base in zip(sums, bases, strict=True):
+                sample, _ = _vector_at(builder, signal_at, builder.add(base, offset), vector)
+                builder.store(_multiply_add(builder, sample, run, builder.load(slot)), slot)
+        for n, slot in enumerate(sums):
+            place = builder.gep(out_at, [ir.Constant(ir.IntType(64), n)])
+            builder.store(_sum_lanes(builder, builder.load(slot)), place)
+        return context.get_dummy_value()
 
     return signature, codegen
 
@@ -223,9 +258,6 @@ def _block_sums(context, builder, sig, args):
             value = _broadcast(builder, tap, vector)
             builder.store(_multiply_add(builder, sample, value, builder.load(one)), one)
     return [builder.load(one) for one in sums]
-
-
-POSITIONS_AT_ONCE = 4
 
 
 @intrinsic
