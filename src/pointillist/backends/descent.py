@@ -33,11 +33,11 @@ def locate(layout, codes, bases, starts):
 
 
 @njit(cache=True, nogil=True)
-def sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen):
+def sweep(layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only. Returns the largest
-    √curvature · |change|, a distance in signal space.
+    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
+    ½ ridge z² to the objective. Returns the largest √curvature · |change|, a distance in signal space.
     """
     largest = 0.0
     for n in range(len(chosen)):
@@ -48,9 +48,9 @@ def sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegat
         target = old * curvature + slope
         penalty = penalties[i]
         if target > penalty:
-            new = (target - penalty) / curvature
+            new = (target - penalty) / (curvature + ridge)
         elif target < -penalty and not nonnegative:
-            new = (target + penalty) / curvature
+            new = (target + penalty) / (curvature + ridge)
         else:
             new = target * 0
         if new == old:
@@ -71,19 +71,34 @@ def sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegat
 
 @njit(cache=True, nogil=True)
 def descend(
-    layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen, target, extra
+    layout,
+    bases,
+    starts,
+    curvatures,
+    penalties,
+    ridge,
+    clean,
+    weights,
+    nonnegative,
+    values,
+    residual,
+    chosen,
+    target,
+    extra,
 ):
     """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
 
     The extra sweeps end when the largest move falls below half of `target`. Returns the largest move of the first.
     """
-    moved = sweep(layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, chosen)
+    moved = sweep(
+        layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen
+    )
     if moved < target:
         return moved
     alive = chosen[values[chosen] != 0]
     for _ in range(extra):
         again = sweep(
-            layout, bases, starts, curvatures, penalties, clean, weights, nonnegative, values, residual, alive
+            layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive
         )
         if again < 0.5 * target:
             break
