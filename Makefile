@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo test test-all lint bench clean
+.PHONY: help install demo test test-all test-gpu lint bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,8 @@ help:
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make bench     measure us beside SPORCO, write tables and plots to bench-output/"
+	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
+	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
@@ -48,6 +50,12 @@ test-all: lint
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
+
+test-gpu: $(VENV)/.installed-dev
+	$(BIN)/pytest -m gpu
+
+bench-gpu: $(VENV)/.installed
+	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
 	rm -rf $(VENV) build dist demo-output bench-output src/*.egg-info

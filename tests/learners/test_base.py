@@ -236,6 +236,16 @@ def test_weights_beyond_one_still_descend(signals, statistics):
     assert objectives[-1] < 0.95 * objectives[0]
 
 
+def test_nan_is_a_weight_of_zero(make, signals):
+    weights = (np.random.default_rng(3).random(signals.shape) < 0.7).astype(float)
+    holes = np.where(weights > 0, signals, np.nan)
+    named, silent = make(**SMALL).fit(holes, weights=weights), make(**SMALL).fit(holes)
+    np.testing.assert_array_equal(named.filters_, silent.filters_)
+    expected = named.transform(holes, weights=weights).to_dense()
+    np.testing.assert_array_equal(silent.transform(holes).to_dense(), expected)
+    assert silent.score(holes) == named.score(holes, weights=weights)
+
+
 def test_fit_transform_passes_weights_on(make, signals):
     weights = (np.random.default_rng(5).random(signals.shape) < 0.7).astype(float)
     holes = np.where(weights > 0, signals, np.nan)
@@ -269,7 +279,9 @@ def test_unused_filters_are_replaced(make, signals):
 
 X = np.random.default_rng(6).standard_normal((3, 9, 10))
 HOLE, FLAT = X.copy(), X.copy()
-HOLE[2, 0, 0] = np.nan
+HOLE[2] = np.nan
+ENDLESS = X.copy()
+ENDLESS[2, 0, 0] = np.inf
 FLAT[1] = 3.0
 
 
@@ -277,7 +289,8 @@ FLAT[1] = 3.0
     ("data", "change", "message"),
     [
         (FLAT, {}, r"X\[1\] is constant"),
-        (HOLE, {}, r"X\[2\] holds 1 NaN"),
+        (HOLE, {}, r"X\[2\] is NaN everywhere"),
+        (ENDLESS, {}, r"X\[2\] holds 1 NaN or infinite"),
         ([], {}, "X is empty"),
         (np.empty((0, 9, 10)), {}, "X is empty"),
         (X[0, 0], {}, "X.*(axes|dimension)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, ClassVar
@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pointillist.backends.cuda.device import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
+from pointillist.learners.device import DeviceStatistics
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
@@ -26,11 +28,19 @@ from pointillist.model.sampling import check_sampling, generator, seed_from
 from pointillist.model.signals import Signals, as_signals, as_weights, check_finite
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, effective_jobs
-from pointillist.solvers.encoding import decode, encode, encode_signals
+from pointillist.solvers.device import on_device
+from pointillist.solvers.encoding import decode, encode, encode_signals, group_by_shape, on_host
 
 log = logging.getLogger(__name__)
 
 Callback = Callable[[dict[str, Any]], bool | None]
+
+_RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
+"""How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
+_RIDGE_STEPS = 10
+"""Steps after which the ridge is half of what it was at first."""
+_LEAST_RIDGE = 0.05
+"""A smaller ridge is none: codes are then solved to the learning tolerance."""
 
 
 @dataclass
@@ -91,8 +101,10 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     replace_unused: bool
     tol: float
     learning_tol: float | None
+    ridge: float
     callbacks: Sequence[Callback]
     n_jobs: int | None
+    device: str
     random_state: int | np.random.Generator | None
 
     def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
@@ -102,7 +114,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         ----------
         X : (n_signals, [channels,] *space) array or list of arrays
         weights : like X, optional
-            Zero marks samples that were not seen.
+            Zero marks samples that were not seen; without weights NaN does.
 
         Returns
         -------
@@ -117,6 +129,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     def encode(self, X: Signals, weights: Signals | None = None) -> Result:
         """Like `transform`, with objective, duality gap, status and residuals."""
         check_is_fitted(self, "filters_")
+        if weights is None:
+            weights = _seen(as_signals(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, name="X"))
         return encode(
             X,
             self.filters_,
@@ -128,6 +142,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             channels=self.channels,
             nonnegative=self.nonnegative,
             n_jobs=self.n_jobs,
+            device=self.device,
         )
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
@@ -154,12 +169,16 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
         if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
             raise ValueError(f"penalty must be positive, got {self.penalty!r}")
+        if not self.ridge >= 0:
+            raise ValueError(f"ridge must not be negative, got {self.ridge}")
         effective_jobs(self.n_jobs)
+        is_cpu(self.device)
 
     def _batch(self, X: Signals, weights: Signals | None) -> Batch:
         """Check signals and weights against the parameters."""
+        X, weights = on_host(X), on_host(weights)
         signals = as_signals(X, self._ndim(X), channels=self.channels, name="X")
-        seen = as_weights(weights, signals, channels=self.channels)
+        seen = _seen(signals) if weights is None else as_weights(weights, signals, channels=self.channels)
         signals = check_finite(signals, seen, "X")
         for i, signal in enumerate(signals):
             if np.ptp(signal if seen is None else signal[seen[i] > 0]) == 0:
@@ -193,18 +212,29 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         shape = (len(shapes.sizes), channels, *size)
         dtype = np.result_type(np.float32, *batch.signals)
         filters = initial_filters(self.init, shape, constraints, batch.signals, generator(seed, 0), dtype)
-        sums = make_statistics(self.statistics, shape[0], channels, size)
+        sums = self._statistics(shape[0], channels, size)
         return LearnerState(filters, sums, constraints, self._penalty(), seed, usage=np.zeros(shape[0]))
+
+    def _statistics(self, n_filters: int, channels: int, size: tuple[int, ...]) -> Statistics:
+        """Empty statistics, on the device where that knows them."""
+        if not is_cpu(self.device) and self.statistics == "toeplitz":
+            return DeviceStatistics(n_filters, channels, size, self.device)
+        return make_statistics(self.statistics, n_filters, channels, size)
 
     def _penalty(self) -> float | NDArray:
         """The penalty as it is used, a copy: reordering filters reorders their own penalties."""
         return float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64)
 
-    def _solver(self) -> Solver:
+    def _solver(self, step: int) -> Solver:
+        """The solver for a step's codes: a named one works as its `_learning_settings` say, an object as it is."""
         settings = self._learning_settings.get(self.solver, {}) if isinstance(self.solver, str) else {}
         if self.learning_tol is not None:
             settings = {**settings, "tol": self.learning_tol}
-        return make_solver(self.solver, **settings)
+        elif self.solver == "cd":
+            ridge = float(self.ridge) / (1 + (step / _RIDGE_STEPS) ** 2)
+            if ridge >= _LEAST_RIDGE:
+                settings = {**_RIDGE_ROUNDS, "ridge": ridge}
+        return on_device(make_solver(self.solver, **settings), self.device)
 
     def _learn(
         self, state: LearnerState, batch: Batch, image_weights: NDArray, start: SparseCodes | None = None
@@ -220,7 +250,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             weights=batch.weights,
             sampling=float(self.sampling),
             boundary=self.boundary,
-            solver=self._solver(),
+            solver=self._solver(state.step),
             nonnegative=self.nonnegative,
             n_jobs=effective_jobs(self.n_jobs),
             seed=state.seed,
@@ -254,7 +284,18 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         price = broadcast_penalty(penalty, len(filters), geometry)
         return Problem(filters=filters, geometry=geometry, penalty=price, weights=weights)
 
+    def _groups(self, state: LearnerState, batch: Batch) -> Iterator[tuple[list[int], Problem, list[NDArray] | None]]:
+        """Signals of one shape, the problem that they share but for its weights, and these."""
+        for members in group_by_shape(batch.signals):
+            weights = None if batch.weights is None else [batch.weights[i] for i in members]
+            yield members, self._problem(state.filters, state.penalty, batch, members[0]), weights
+
     def _add(self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray) -> None:
+        if isinstance(state.statistics, DeviceStatistics):
+            for members, problem, weights in self._groups(state, batch):
+                codes, left = result.codes[members], [result.residuals[i] for i in members]
+                state.statistics.add_all(problem, (codes.indices, codes.values), left, image_weights[members], weights)
+            return
         problems: dict[tuple[int, ...], Problem] = {}
         for i, signal in enumerate(batch.signals):
             if batch.weights is not None or signal.shape not in problems:
@@ -271,10 +312,17 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
 
     def _objectives(self, state: LearnerState, batch: Batch, codes: SparseCodes) -> NDArray:
         """Objective of each signal for given codes and the current filters, in float64."""
+        objectives = np.empty(len(batch))
+        if isinstance(state.statistics, DeviceStatistics):
+            for members, problem, weights in self._groups(state, batch):
+                some, signals = codes[members], [batch.signals[i] for i in members]
+                losses = state.statistics.losses(problem, (some.indices, some.values), signals, weights)
+                priced = zip(some.indices, some.values, strict=True)
+                objectives[members] = losses + [inner(problem.penalty_at(z), np.abs(value)) for z, value in priced]
+            return objectives
         filters = state.filters.astype(np.float64)
         shapes = [signal.shape[1:] for signal in batch.signals]
         fits = synthesise(codes, filters, shapes, filters.shape[1], self.boundary)
-        objectives = np.empty(len(batch))
         for i, (signal, fit) in enumerate(zip(batch.signals, fits, strict=True)):
             squares = (signal - fit) ** 2
             loss = 0.5 * float(np.sum(squares if batch.weights is None else batch.weights[i] * squares))
@@ -292,7 +340,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
                 weights=validation.weights,
                 sampling=1.0,
                 boundary=self.boundary,
-                solver=make_solver(self.solver, tol=self.tol),
+                solver=on_device(make_solver(self.solver, tol=self.tol), self.device),
                 nonnegative=self.nonnegative,
                 n_jobs=effective_jobs(self.n_jobs),
                 seed=state.seed,
@@ -333,3 +381,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """Number of learned samples in all filters."""
         check_is_fitted(self, "filters_")
         return prod(self.filters_.shape)
+
+
+def _seen(signals: list[NDArray]) -> list[NDArray] | None:
+    """Weights of zero where signals are NaN, None where they never are."""
+    if not any(np.any(np.isnan(signal)) for signal in signals):
+        return None
+    for i, signal in enumerate(signals):
+        if np.all(np.isnan(signal)):
+            raise ValueError(f"X[{i}] is NaN everywhere: nothing of that signal was seen; leave it out")
+    return [(~np.isnan(signal)).astype(signal.dtype) for signal in signals]

@@ -27,11 +27,11 @@ class OnlineCSC(ConvolutionalLearner):
         Whether `fit` draws the signals in random order, anew in every pass.
     forgetting : float
         γ ≥ 1: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over all signals; larger
-        values forget the early, bad codes faster. The result does not depend on how signals are split into batches
-        given the same codes.
+        values forget the early, bad codes faster and learn better filters in the same time. Given the same codes the result
+        does not depend on how signals are split into batches.
     n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters
         As in `BatchCSC`.
-    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, callbacks, n_jobs, random_state
+    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, ridge, callbacks, n_jobs, device, random_state
         As in `BatchCSC`.
 
     Attributes
@@ -56,14 +56,14 @@ class OnlineCSC(ConvolutionalLearner):
         filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
-        sampling: float = 0.1,
+        sampling: float = 1.0,
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,
         batch_size: int = 1,
         n_epochs: int = 1,
         shuffle: bool = True,
-        forgetting: float = 1.0,
+        forgetting: float = 3.0,
         init: str | ArrayLike = "random",
         nonnegative: bool = False,
         nonnegative_filters: bool = False,
@@ -73,8 +73,10 @@ class OnlineCSC(ConvolutionalLearner):
         replace_unused: bool = True,
         tol: float = 1e-3,
         learning_tol: float | None = None,
+        ridge: float = 1.0,
         callbacks: Sequence[Callback] = (),
         n_jobs: int | None = None,
+        device: str = "cpu",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_filters = n_filters
@@ -97,8 +99,10 @@ class OnlineCSC(ConvolutionalLearner):
         self.replace_unused = replace_unused
         self.tol = tol
         self.learning_tol = learning_tol
+        self.ridge = ridge
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+        self.device = device
         self.random_state = random_state
 
     def fit(
@@ -117,7 +121,7 @@ class OnlineCSC(ConvolutionalLearner):
         X : (n_signals, [channels,] *space) array or list of arrays of any sizes
         y : ignored
         weights : like X, optional
-            w ≥ 0 for the squared error; zero marks samples that were not seen.
+            w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
         validation : like X, optional
             Held-out signals, coded after every `validation_every` mini-batches with the training clock stopped.
         """

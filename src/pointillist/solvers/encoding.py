@@ -2,11 +2,13 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pointillist.backends.cuda.device import to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import signal_shape, synthesise
@@ -15,6 +17,7 @@ from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
+from pointillist.solvers.device import on_device
 
 
 def encode(
@@ -31,6 +34,7 @@ def encode(
     nonnegative: bool = False,
     start: SparseCodes | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     random_state: int | np.random.Generator | None = None,
 ) -> Result:
     """Write signals as sparse codes of given filters, with a certificate for each.
@@ -60,6 +64,9 @@ def encode(
         Codes to start from, where the solver can.
     n_jobs : int
         Threads; None or -1 is all cores. Answers do not depend on it.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve on a GPU (coordinate descent, signals of one or two dimensions); that takes
+        ``pip install 'pointillist[cuda]'``. Arrays that live on a device are then accepted too. Answers are NumPy arrays.
     random_state : int, numpy Generator or None
         Seed of the sampling.
 
@@ -77,8 +84,9 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    bank = as_filters(filters, channels=channels)
-    arrays, seen = _checked(signals, weights, bank, channels)
+    coder = on_device(make_solver(solver, tol=tol), device)
+    bank = as_filters(to_host(filters), channels=channels)
+    arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
     result = encode_signals(
         arrays,
         bank,
@@ -86,7 +94,7 @@ def encode(
         weights=seen,
         sampling=check_sampling(sampling),
         boundary=boundary,
-        solver=make_solver(solver, tol=tol),
+        solver=coder,
         nonnegative=nonnegative,
         start=start,
         n_jobs=effective_jobs(n_jobs),
@@ -94,6 +102,13 @@ def encode(
     )
     warn_unless_converged(result)
     return result
+
+
+def on_host(signals: Any) -> Any:
+    """Signals, or a list of them, brought from whatever device they live on."""
+    if isinstance(signals, list | tuple):
+        return [to_host(one) for one in signals]
+    return to_host(signals)
 
 
 def _checked(

@@ -2,7 +2,7 @@
 // FH, FW, CH (filter height, width, channels) are given when the kernels are compiled.
 
 enum { G_H, G_W, G_PH, G_PW, G_BH, G_BW, G_NBY, G_NBX, G_SHIFT, G_CAP, G_TBY, G_TBX, G_NTY, G_NTX, G_K,
-       G_PANELS, G_RUNS, G_BLOCKS, G_MAP };
+       G_PANELS, G_RUNS, G_BLOCKS };
 
 #define TAPS (CH * FH * FW)
 #define PER_LANE ((TAPS + 31) / 32)

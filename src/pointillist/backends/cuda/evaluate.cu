@@ -12,7 +12,7 @@ extern "C" __global__ void fill(const int* __restrict__ g, const int* __restrict
 // difference −= D z for the buckets of one colour, a warp a bucket; sums[n][2] += Σ λ|z|.
 extern "C" __global__ void
 subtract(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ filters,
-         const float* __restrict__ penalty, const int* __restrict__ codes, const float* __restrict__ values,
+         const double* __restrict__ penalty, const int* __restrict__ codes, const float* __restrict__ values,
          const int* __restrict__ counts, double* __restrict__ difference, double* __restrict__ sums, int colour) {
     const int lane = threadIdx.x & 31, index = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     int row, column;
@@ -39,9 +39,9 @@ subtract(const int* __restrict__ g, const int* __restrict__ active, const float*
         }
         __syncwarp();
 #if MAPPED
-        price += (double)__ldg(penalty + ((i64)k * g[G_H] + y) * g[G_W] + x) * fabs((double)value);
+        price += __ldg(penalty + ((i64)k * g[G_H] + y) * g[G_W] + x) * fabs((double)value);
 #else
-        price += (double)__ldg(penalty + k) * fabs((double)value);
+        price += __ldg(penalty + k) * fabs((double)value);
 #endif
     }
     if (lane == 0) atomicAdd(sums + 3 * (i64)n + 2, price);

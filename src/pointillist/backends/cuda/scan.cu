@@ -6,6 +6,22 @@
 #define RUN 8
 #define WINDOW (((RUN + FW - 1) + 3) / 4 * 4)
 
+// Copy 16 bytes to shared memory behind the back of the arithmetic, where the device can.
+__device__ __forceinline__ void fetch(float4* to, const float4* from) {
+#if __CUDA_ARCH__ >= 800
+    const unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+__device__ __forceinline__ void fetched() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 extern "C" __global__ void __launch_bounds__(256)
 scan(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ residual,
      const float* __restrict__ blocks, const float* __restrict__ factors, const unsigned char* __restrict__ mask,
@@ -20,8 +36,7 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
     const int y0 = first / runs, rows = last / runs - y0 + FH;
     const int x_panel = panel * runs * RUN;
     const int pitch = runs * RUN + WINDOW - RUN;
-    float* taps = memory;                          // (TAPS, 8)
-    float* samples = memory + TAPS * RUN;          // (CH, rows, pitch)
+    float* samples = memory + 2 * TAPS * RUN;      // (CH, rows, pitch), behind two blocks of filters (TAPS, 8)
 
     const float* mine = residual + (i64)n * CH * PH * PW;
     for (int i = threadIdx.x; i < CH * rows * pitch; i += threads) {
@@ -39,11 +54,17 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
     for (int p = 0; p < RUN; ++p) { best[p] = 0.0f; winner[p] = 0; }
 
     const int n_blocks = (K + RUN - 1) / RUN;
+    const float4* from = reinterpret_cast<const float4*>(blocks);
+    for (int i = threadIdx.x; i < TAPS * RUN / 4; i += threads) fetch(reinterpret_cast<float4*>(memory) + i, from + i);
     for (int block = 0; block < n_blocks; ++block) {
+        fetched();
         __syncthreads();
-        const float4* from = reinterpret_cast<const float4*>(blocks + (i64)block * TAPS * RUN);
-        for (int i = threadIdx.x; i < TAPS * RUN / 4; i += threads) reinterpret_cast<float4*>(taps)[i] = __ldg(from + i);
-        __syncthreads();
+        const float* taps = memory + (block & 1) * TAPS * RUN;
+        if (block + 1 < n_blocks) {
+            float4* next = reinterpret_cast<float4*>(memory + (~block & 1) * TAPS * RUN);
+            from += TAPS * RUN / 4;
+            for (int i = threadIdx.x; i < TAPS * RUN / 4; i += threads) fetch(next + i, from + i);
+        }
         float sums[RUN][RUN];
         #pragma unroll
         for (int k = 0; k < RUN; ++k)

@@ -77,12 +77,15 @@ step_filter(int K, int k, const double* __restrict__ pairs, const double* __rest
             const double* __restrict__ lipschitz, const unsigned char* __restrict__ support, int zero_mean,
             int nonnegative, double* filters, double* partial, int* done) {
     const int span = 2 * FW - 1, size = (2 * FH - 1) * span, area = FH * FW, l = blockIdx.x;
+    __shared__ double block[(2 * FH - 1) * (2 * FW - 1)];
     __shared__ double other[TAPS];
     __shared__ double sums[33];
     __shared__ bool last;
     if (!(lipschitz[k] > 0.0)) return;
     const int low = min(k, l), high = max(k, l);
-    const double* block = pairs + ((i64)low * K - (i64)low * (low - 1) / 2 + high - low) * size;
+    const double* from = pairs + ((i64)low * K - (i64)low * (low - 1) / 2 + high - low) * size;
+    // C_kl(δ) = C_lk(−δ): the block of an earlier filter is met mirrored.
+    for (int i = threadIdx.x; i < size; i += blockDim.x) block[l >= k ? i : size - 1 - i] = from[i];
     for (int t = threadIdx.x; t < TAPS; t += blockDim.x) other[t] = filters[(i64)l * TAPS + t];
     __syncthreads();
     for (int t = threadIdx.x; t < TAPS; t += blockDim.x) {
@@ -91,8 +94,7 @@ step_filter(int K, int k, const double* __restrict__ pairs, const double* __rest
         for (int v = 0; v < FH; ++v)
             for (int u = 0; u < FW; ++u) {
                 // Samples y of filter k and v of filter l meet where l lies y − v further than k.
-                const int at = (y - v + FH - 1) * span + x - u + FW - 1;
-                sum += block[l >= k ? at : size - 1 - at] * other[c * area + v * FW + u];
+                sum += block[(y - v + FH - 1) * span + x - u + FW - 1] * other[c * area + v * FW + u];
             }
         partial[(i64)l * TAPS + t] = sum;
     }
@@ -105,7 +107,7 @@ step_filter(int K, int k, const double* __restrict__ pairs, const double* __rest
     if (threadIdx.x < 33) sums[threadIdx.x] = 0.0;
     for (int t = threadIdx.x; t < TAPS; t += blockDim.x) {
         double gradient = -linear[(i64)k * TAPS + t];
-        for (int m = 0; m < K; ++m) gradient += ((volatile double*)partial)[(i64)m * TAPS + t];
+        for (int m = 0; m < K; ++m) gradient += __ldcg(partial + (i64)m * TAPS + t);
         const double value = filters[(i64)k * TAPS + t] - gradient / lipschitz[k];
         other[t] = support[k * area + t % area] ? value : 0.0;
     }
