@@ -30,11 +30,12 @@ class Rival:
 
     coding: peers.Coding
     iterations: int
+    reached: bool
 
 
 def run(context: Context) -> Report:
     inputs = context.inputs
-    report = Report(settings={"excess": EXCESS, "ladder": LADDER, "threads": threads()})
+    report = Report(settings={"excess": EXCESS, "ladder": LADDER, "codings": [vars(c) for c in peers.CODINGS]})
     singles = inputs.unseen[: context.count(4, 2)]
 
     context.say("SPORCO's settings")
@@ -47,25 +48,26 @@ def run(context: Context) -> Report:
         f"Encoding to {EXCESS:.1%} above the optimum, ms per image, at most {threads()} threads",
         ["case", "ours", "SPORCO", "ratio", "our tol", "our excess", "SPORCO setting", "ours to gap 1e-3"],
         note="Medians of runs in turns, compilation and FFT planning excluded. Ours: every image within the excess, and the "
-        "time to a certified relative duality gap of 1e-3 last. SPORCO gives no certificate.",
+        "time to a certified relative duality gap of 1e-3 last. SPORCO gives no certificate. Our tol and its iterations "
+        "are the loosest that suffice, known only because the optimum is.",
     )
     context.say(f"{len(inputs.filters)} filters")
     rival = _rival(singles, inputs.filters, [best])
     _row(results, f"{_case(singles, inputs.filters)}, one at a time", list(singles), inputs.filters, rival, repeats=3)
     batch = inputs.unseen
     _row(
-        results, f"{_case(batch, inputs.filters)}, {len(batch)} in one call", [batch], inputs.filters, rival, repeats=3
+        results, f"{_case(batch, inputs.filters)}, {len(batch)} in one call", [batch], inputs.filters, rival, repeats=2
     )
 
-    few = inputs.unseen[: context.count(2, 1)]
+    few = inputs.unseen[:1]
     context.say(f"{len(inputs.overcomplete)} filters")
-    near = [coding for coding in peers.CODINGS if coding.options.get("rho") in (5.0, 10.0, 20.0)][:3]
-    rival = _rival(few, inputs.overcomplete, near if not context.quick else [best])
+    near = [coding for coding in peers.CODINGS if coding.options.get("rho") == 20.0]
+    rival = _rival(few, inputs.overcomplete, [best] if context.quick else [best, *near])
     name = f"{_case(few, inputs.overcomplete)}, one at a time"
     _row(results, name, list(few), inputs.overcomplete, rival, repeats=2)
 
     context.say("a large image")
-    _large_row(results, context, inputs.large(context.count(512, 160)), inputs.filters, best)
+    _large_row(results, context, inputs.large(context.count(512, 96)), inputs.filters, best)
     report.tables.append(results)
     report.tables.append(_gap_table(context, singles[:1], inputs.filters, best))
     return report
@@ -81,8 +83,10 @@ def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Tabl
         "iterations.",
     )
     codings = peers.CODINGS if not context.quick else peers.CODINGS[2:3]
-    limit = context.count(200, 100)
-    curves, times = {}, {}
+    limit = context.count(150, 100)
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    times: dict[str, float] = {}
+    costs: dict[str, float] = {}
     peers.CODINGS[2].encode(images, filters, 2)  # plans the transforms
     for coding in codings:
         points = peers.trace(
@@ -94,8 +98,9 @@ def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Tabl
         table.add(coding.name, iterations, 1e3 * each, iterations and iterations * each, excess[-1])
         curves[f"SPORCO {coding.name}"] = ([p.seconds for p in points], np.maximum(excess, 1e-7).tolist())
         if iterations:
-            # Fewest iterations, not least time: all iterations cost the same, and noise should not choose.
-            times[coding.name] = iterations
+            # One cost for all iterations of a method, so that noise does not choose between settings of it.
+            costs.setdefault(coding.method, each)
+            times[coding.name] = iterations * costs[coding.method]
     best = min(codings, key=lambda coding: times.get(coding.name, np.inf))
     curves["pointillist"] = _our_curve(images, filters)
     figure = Figure("encode", "Encoding one image", "seconds", "relative excess over the optimum", curves, log_y=True)
@@ -120,7 +125,8 @@ def _optimum(images: NDArray, filters: NDArray) -> NDArray:
 def circular_optimum(images: NDArray, filters: NDArray, iterations: int = 250) -> NDArray:
     """Optimum of the circular problem, by our frequency-domain solver in float64.
 
-    The iterations are limited because the objective arrives (1e-6) long before the certificate does.
+    The iterations are limited because the objective arrives long before the certificate does. What is left is an optimum
+    slightly too high, which favours SPORCO.
     """
     solver = pt.FrequencyADMM(tol=1e-5, max_iter=iterations, rho=5 * PENALTY, check_every=50)
     with warnings.catch_warnings():
@@ -138,11 +144,14 @@ def _rival(images: NDArray, filters: NDArray, codings: list[peers.Coding]) -> Ri
     for coding in codings:
         counts = []
         for image, best in zip(images, optimum, strict=True):
-            points = peers.trace(coding, image[None], filters, iterations=300, objective=best * (1 + EXCESS))
-            counts.append(peers.iterations_to(points, best, EXCESS) or points[-1].iteration)
-        needed.append(max(counts))
+            points = peers.trace(coding, image[None], filters, iterations=200, every=5, objective=best * (1 + EXCESS))
+            counts.append(peers.iterations_to(points, best, EXCESS))
+        reached = [count for count in counts if count is not None]
+        needed.append(max(reached) if len(reached) == len(counts) else np.inf)
     fewest = int(np.argmin(needed))
-    return Rival(codings[fewest], needed[fewest])
+    if np.isinf(needed[fewest]):
+        return Rival(codings[fewest], points[-1].iteration, reached=False)
+    return Rival(codings[fewest], int(needed[fewest]), reached=True)
 
 
 def _loosest(images: NDArray, filters: NDArray) -> float:
@@ -174,7 +183,7 @@ def _row(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival:
         repeats,
     )
     mine, theirs, certified = (1e3 * median(times[key]) / count for key in ("ours", "sporco", "certified"))
-    setting = f"{rival.iterations} × {rival.coding.name}, {used} thread(s)"
+    setting = f"{'' if rival.reached else 'not reached in '}{rival.iterations} × {rival.coding.name}, {used} thread(s)"
     table.add(name, mine, theirs, theirs / mine, tol, excess, setting, certified)
 
 
@@ -182,7 +191,7 @@ def _large_row(table: Table, context: Context, image: NDArray, filters: NDArray,
     """One large image; SPORCO is run once, and its own last objective stands for the optimum, which favours it."""
     stack = image[None]
     used = peers.choose_threads(stack, filters, iterations=3)
-    points = peers.trace(coding, stack, filters, iterations=context.count(100, 60), every=5)
+    points = peers.trace(coding, stack, filters, iterations=context.count(75, 60), every=15)
     iterations = peers.iterations_to(points, points[-1].objective * (1 - 1e-5), EXCESS) or points[-1].iteration
     theirs = 1e3 * iterations * points[-1].seconds / points[-1].iteration
     tol, optimum = _loosest(stack, filters), _optimum(stack, filters)

@@ -39,11 +39,11 @@ class Inputs:
 
     @property
     def n_filters(self) -> int:
-        return 25 if self.quick else 100
+        return 16 if self.quick else 100
 
     @property
     def n_overcomplete(self) -> int:
-        return 4 * self.n_filters
+        return (2 if self.quick else 4) * self.n_filters
 
     @cached_property
     def train(self) -> NDArray:

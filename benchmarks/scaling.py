@@ -26,7 +26,7 @@ def run(context: Context) -> Report:
         summary.add(cost, size, xs[0], xs[-1], exponent(xs, costs))
         report.figures.append(
             Figure(
-                f"scaling_{'_'.join(size.split())}_{cost.split()[-1]}",
+                "_".join(["scaling", *cost.split(), *size.split()]),
                 f"{cost} over {size}",
                 size,
                 unit,

@@ -132,6 +132,27 @@ def pick(best, best_filter, grid, cell, floor):
 
 
 @njit(cache=True, nogil=True)
+def merge(codes, values, fresh, n_positions, n_filters):
+    """Codes in the order of their positions with `fresh` ones put in between, of value zero; known ones are dropped."""
+    keys = np.sort(fresh % n_positions * n_filters + fresh // n_positions)
+    merged = np.empty(len(codes) + len(keys), np.int64)
+    carried = np.zeros(len(merged), values.dtype)
+    i, j, n = 0, 0, 0
+    while i < len(codes) or j < len(keys):
+        old = codes[i] % n_positions * n_filters + codes[i] // n_positions if i < len(codes) else np.int64(2**62)
+        new = keys[j] if j < len(keys) else np.int64(2**62)
+        if old <= new:
+            merged[n], carried[n] = codes[i], values[i]
+            i += 1
+            j += old == new
+        else:
+            merged[n] = new % n_filters * n_positions + new // n_filters
+            j += 1
+        n += 1
+    return merged[:n], carried[:n]
+
+
+@njit(cache=True, nogil=True)
 def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """For every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 

@@ -13,57 +13,51 @@ _ROWS_AT_ONCE = ROWS_AT_ONCE
 
 
 @njit(cache=True, nogil=True)
-def add_pairs(filters, columns, row_starts, row_coordinates, grid, size, half, weighted, weight, out):
-    """Add weight · z_i z_j for every pair of codes closer than a filter.
+def add_pairs(
+    owners, filters, columns, values, row_starts, row_of, row_coordinates, grid, size, leading, weight, first, last, out
+):
+    """Add weight · z_i z_j for every pair of codes closer than a filter, for filters first ≤ k < last of the pair (k ≤ l).
 
-    Codes are sorted by grid position: `filters` and `columns` (last coordinate) hold one entry a code, codes of row r are
-    row_starts[r] … row_starts[r + 1] − 1, `row_coordinates[r]` its leading coordinates. `half` lists the leading offsets
-    that come first or not at all in lexicographic order, so that each pair is met once. `out[pair(k ≤ l)]` is the block of
-    shifts δ = (position of l) − (position of k), flat, of shape (2·size − 1); `weighted` are the codes' values.
+    Codes are sorted by grid position: `filters`, `columns` (last coordinate), `values` and `row_of` (grid row) hold one
+    entry a code, codes of row r are row_starts[r] … row_starts[r + 1] − 1, `row_coordinates[r]` its leading coordinates.
+    `owners` lists the codes filter by filter, so that one filter's sums stay in the cache; `leading` all leading shifts.
+    `out[pair(k ≤ l)]` is the block of shifts δ = (position of l) − (position of k), flat, of shape (2·size − 1).
     """
     n_filters = int((2 * out.shape[0] + 0.25) ** 0.5)
-    last = len(size) - 1
-    reach = size[last] - 1
-    for row in range(len(row_starts) - 1):
-        if row_starts[row] == row_starts[row + 1]:
+    axis_last = len(size) - 1
+    reach = size[axis_last] - 1
+    for n in range(len(owners)):
+        i = owners[n]
+        k = filters[i]
+        if k < first or k >= last:
             continue
-        for h in range(len(half)):
-            other_row = row
-            stride = 1
-            inside = True
-            forward = 0
-            for axis in range(last - 1, -1, -1):
-                at = row_coordinates[row, axis] + half[h, axis]
+        start = k * n_filters - k * (k - 1) // 2 - k
+        row, column, value = row_of[i], columns[i], weight * values[i]
+        for h in range(len(leading)):
+            other_row, stride, inside, place = row, 1, True, 0
+            for axis in range(axis_last - 1, -1, -1):
+                at = row_coordinates[row, axis] + leading[h, axis]
                 inside &= 0 <= at < grid[axis]
-                other_row += half[h, axis] * stride
+                other_row += leading[h, axis] * stride
                 stride *= grid[axis]
-            if not inside or row_starts[other_row] == row_starts[other_row + 1]:
+            if not inside:
                 continue
-            # Flat index of the shift (half[h], 0) in a block, before the last coordinate is added.
-            for axis in range(last):
-                forward = forward * (2 * size[axis] - 1) + half[h, axis] + size[axis] - 1
-            forward = forward * (2 * size[last] - 1) + reach
-            whole = out.shape[1] - 1  # shift −δ is at whole − (index of δ)
-            begin = row_starts[other_row]
-            for i in range(row_starts[row], row_starts[row + 1]):
-                if other_row == row:
-                    begin = i
-                while begin < row_starts[other_row + 1] and columns[begin] < columns[i] - reach:
-                    begin += 1
-                for j in range(begin, row_starts[other_row + 1]):
-                    shift = columns[j] - columns[i]
-                    if shift > reach:
-                        break
-                    k, m = filters[i], filters[j]
-                    place = forward + shift
-                    product = weight * weighted[i] * weighted[j]
-                    if k > m:
-                        k, m = m, k
-                        place = whole - place
-                    pair = k * n_filters - k * (k - 1) // 2 + m - k
-                    out[pair, place] += product
-                    if k == m and i != j:
-                        out[pair, whole - place] += product
+            for axis in range(axis_last):
+                place = place * (2 * size[axis] - 1) + leading[h, axis] + size[axis] - 1
+            place = place * (2 * size[axis_last] - 1) + reach - column
+            low, high = row_starts[other_row], row_starts[other_row + 1]
+            while low < high and high - low > 16:  # long rows: bisect to the first column within reach
+                middle = (low + high) // 2
+                if columns[middle] < column - reach:
+                    low = middle + 1
+                else:
+                    high = middle
+            end = row_starts[other_row + 1]
+            for j in range(low, end):
+                if columns[j] > column + reach:
+                    break
+                if columns[j] >= column - reach and filters[j] >= k:
+                    out[start + filters[j], place + columns[j]] += value * values[j]
 
 
 class Toeplitz(NamedTuple):

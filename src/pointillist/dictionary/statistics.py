@@ -8,8 +8,9 @@ weights, for small problems and as the reference. Both hold sums, never averages
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import Protocol
 
@@ -134,28 +135,30 @@ class ToeplitzStatistics:
         grid = np.array(geometry.grid)
         filters, positions = np.divmod(indices, geometry.n_positions)
         order = np.argsort(positions, kind="stable")
+        filters = filters[order]
         rows, columns = np.divmod(positions[order], grid[-1])
         n_rows = prod(geometry.grid[:-1])
         starts = np.searchsorted(rows, np.arange(n_rows + 1))
-        leading = [np.arange(g) for g in geometry.grid[:-1]]
-        coordinates = np.array(list(product(*leading)), np.int64).reshape(n_rows, -1)
-        offsets = [range(1 - s, s) for s in self.size[:-1]]
-        zero = (0,) * len(offsets)
-        ahead = [o for o in product(*offsets) if o >= zero]
-        half = np.array(ahead, np.int64).reshape(len(ahead), len(offsets))
+        coordinates = np.stack(np.unravel_index(np.arange(n_rows), geometry.grid[:-1] or (1,)), axis=1)
+        shifts = list(product(*[range(1 - s, s) for s in self.size[:-1]]))
+        leading = np.array(shifts, np.int64).reshape(len(shifts), len(self.size) - 1)
+        owners = np.argsort(filters, kind="stable")
         out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
-        statistics.add_pairs(
-            filters[order],
-            columns,
-            starts,
-            coordinates,
-            grid,
-            np.array(self.size),
-            half,
-            values[order],
-            weight,
-            out,
-        )
+
+        def work(span: tuple[int, int]) -> None:
+            statistics.add_pairs(
+                owners, filters, columns, values[order], starts, rows, coordinates, grid, np.array(self.size),
+                leading, weight, *span, out,
+            )  # fmt: skip
+
+        # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
+        spans = _balanced(np.bincount(filters, minlength=self.n_filters), _OWNERS)
+        if len(indices) < _WORTH_THREADS:
+            for span in spans:
+                work(span)
+        else:
+            with ThreadPoolExecutor(_OWNERS) as pool:
+                list(pool.map(work, spans))
 
     def product(self, filters: NDArray, k: int) -> NDArray:
         out = np.empty((self.channels, prod(self.size)))
@@ -319,6 +322,18 @@ def sweep_by_blocks(sums: Statistics, filters: NDArray, constraints: FilterConst
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
     return current.astype(filters.dtype)
+
+
+_OWNERS = 2
+_WORTH_THREADS = 2000
+
+
+def _balanced(counts: NDArray, parts: int) -> list[tuple[int, int]]:
+    """Ranges of filters with about equally many pairs: filter k meets the codes of all filters from k on."""
+    work = np.cumsum(counts * np.cumsum(counts[::-1])[::-1])
+    cuts = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts).tolist()
+    bounds = [0, *cuts, len(counts)]
+    return [(first, last) for first, last in pairwise(bounds) if first < last]
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

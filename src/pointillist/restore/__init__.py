@@ -1,1 +1,21 @@
 """Pictures mended with the same engine: each damage is a weighted coding problem with (blurred) filters."""
+
+from pointillist.restore.deblurring import deblur, super_resolve
+from pointillist.restore.demosaicing import demosaic
+from pointillist.restore.denoising import denoise
+from pointillist.restore.engine import Details
+from pointillist.restore.inpainting import inpaint
+from pointillist.restore.noise import estimate_sigma
+from pointillist.restore.penalties import PathPoint, penalty_path
+
+__all__ = [
+    "inpaint",
+    "denoise",
+    "deblur",
+    "super_resolve",
+    "demosaic",
+    "penalty_path",
+    "estimate_sigma",
+    "Details",
+    "PathPoint",
+]

@@ -217,7 +217,10 @@ class _Descent:
                 self.beside = codes[kept & ~sampled]
             else:
                 kept &= sampled
-        self.codes, self.values = codes[kept], values[kept].astype(self.values.dtype)
+        none, zeros = self.codes, self.values
+        codes, values = codes[kept], values[kept].astype(zeros.dtype)
+        self.codes, _ = descent.merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
+        self.values = values[np.searchsorted(codes, self.codes)]
 
     def run(self) -> Solution:
         settings = self.settings
@@ -233,15 +236,21 @@ class _Descent:
             if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
                 order = np.argsort(self.codes)
                 codes, values = self.codes[order], self.values[order]
-                if (
-                    not done and len(self.beside) == 0
-                ):  # perhaps only the bound on rounding stood in the way: evaluate in float64 throughout
+                if not (done or ridged or len(self.beside)):
+                    # Perhaps only the bound on rounding stood in the way: evaluate in float64 throughout.
                     found = certificate(self.problem, self.i, self.signal, codes, values)
                 return Solution(codes, values, found, rounds)
             cell = settings.cells[min(rounds, len(settings.cells) - 1)]
             rounds += 1
             self._enlarge(cell)
             self._descend(residual, ratio)
+            if ridged and rounds == settings.max_iter:
+                self._prune()
+
+    def _prune(self) -> None:
+        """Drop what a ridge leaves of many codes: next to nothing, at most of the cost of the statistics."""
+        kept = np.abs(self.values) >= _NEGLIGIBLE * self.problem.penalty_at(self.codes)
+        self.codes, self.values = self.codes[kept], self.values[kept]
 
     def _look(self, *, scan: bool) -> tuple[Certificate, NDArray, float]:
         """The residual afresh from the codes, the scan (or what the last one still tells), and what they certify."""
@@ -303,12 +312,9 @@ class _Descent:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         floor = 1 + 4 * np.finfo(self.best.dtype).eps
         fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
-        fresh = fresh[~np.isin(fresh, self.codes)]
-        codes = np.concatenate([self.codes, fresh])
-        values = np.concatenate([self.values, np.zeros(len(fresh), self.values.dtype)])
-        positions = codes % self.geometry.n_positions
-        order = np.argsort(positions * self.problem.n_filters + codes // self.geometry.n_positions)
-        self.codes, self.values = codes[order], values[order]
+        self.codes, self.values = descent.merge(
+            self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
+        )
 
     def _descend(self, residual: NDArray, ratio: float) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
@@ -340,6 +346,7 @@ class _Descent:
 
 _STALLED_ROUNDS = 5
 _RUNNING = 1e-12
+_NEGLIGIBLE = 0.07
 _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
 

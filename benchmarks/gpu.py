@@ -1,0 +1,248 @@
+"""The CUDA engine beside the CPU's: ``python -m benchmarks.gpu --output bench-output [--quick]``.
+
+Agreement, encoding throughput, online learning, one very large image and where the time goes, as tables on the terminal
+and in ``gpu.json``. Throughput is of `encode` from NumPy to NumPy, checks and transfers included. SPORCO's CuPy port is
+not run: its figures on the same kind of machine are constants here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pointillist as pt
+from benchmarks.inputs import PENALTY, Inputs
+from pointillist.backends.cuda.device import open_device
+from pointillist.learners.base import LearnerState
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.solvers.device import DeviceDescent, timings
+from pointillist.solvers.encoding import encode
+
+SPORCO = {"encode 100": 68.0, "encode 400": 17.0, "online 100": 7.8}
+"""Images a second of sporco.cupy on an H200: 100 ADMM iterations (0.1 % from the optimum), and online learning."""
+
+PEAK = 2 * 128 * 132 * 1.98e9  # float32 operations a second of an H200 at its highest clock
+SIDE = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("bench-output"))
+    parser.add_argument("--quick", action="store_true", help="small sizes: a smoke test")
+    parser.add_argument("--device", default="cuda")
+    arguments = parser.parse_args()
+    device = open_device(arguments.device)  # fails at once where there is none
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    inputs = Inputs()
+    name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
+    record: dict[str, Any] = {"device": name, "data": inputs.name, "tables": {}}
+    for experiment in (agreement, throughput, learning, large, stages):
+        rows = experiment(inputs, arguments.device, arguments.quick)
+        record["tables"][experiment.__name__] = rows
+        show(str(experiment.__doc__).splitlines()[0], rows)
+        (arguments.output / "gpu.json").write_text(json.dumps(record, indent=1, ensure_ascii=False))
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    """Print rows as a table; columns are the keys of the first."""
+    cells = [list(rows[0]), *[[_text(value) for value in row.values()] for row in rows]]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    print(f"\n{title}")
+    for line in cells:
+        print(
+            "  ".join(
+                text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))
+            )
+        )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "–" if value is None else str(value)
+
+
+def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
+    """Median wall time, after one call that compiles."""
+    work()
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times))
+
+
+def _bank(count: int, *size: int) -> NDArray:
+    filters = np.random.default_rng(0).standard_normal((count, *size))
+    return (filters / np.linalg.norm(filters, axis=(1, 2), keepdims=True)).astype(np.float32)
+
+
+def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Objectives of the CPU and the GPU at the same tolerance (1e-4)."""
+    images, rng = inputs.train[:2], np.random.default_rng(0)
+    masks = (rng.random(images.shape) < 0.5).astype(np.float32)
+    cases: list[tuple[str, NDArray, NDArray, dict[str, Any]]] = []
+    for boundary in ("valid", "same", "full"):
+        for masked in (False, True):
+            for nonnegative in (False, True):
+                options = {"boundary": boundary, "nonnegative": nonnegative, "weights": masks if masked else None}
+                label = f"K=100 11×11 {boundary}{' masked' * masked}{' non-negative' * nonnegative}"
+                cases.append((label, images, inputs.filters, options))
+    for count, side, shape in [(16, 5, (60, 77)), (64, 7, (100, 100)), (30, 21, (100, 100)), (400, 11, (100, 100))]:
+        part = images[:, : shape[0], : shape[1]]
+        cases.append((f"K={count} {side}×{side} on {shape[0]}×{shape[1]}", part, _bank(count, side, side), {}))
+    cases.append(("K=1000 11×11", images, _bank(1000, 11, 11), {}))
+    cases.append(("K=400 learned", images, inputs.overcomplete, {}))
+    cases.append(("p = 0.1", images, inputs.filters, {"sampling": 0.1, "random_state": 0}))
+    cases.append(("300×300, tiles", inputs.large(300)[None], inputs.filters, {}))
+    rows = []
+    for label, signals, filters, options in cases[::5] if quick else cases:
+        ours = encode(signals, filters, PENALTY, tol=1e-4, device=device, **options)
+        theirs = encode(signals, filters, PENALTY, tol=1e-4, **options)
+        difference = float(np.max(np.abs(ours.objective / theirs.objective - 1)))
+        row = {"problem": label, "relative difference": difference, "GPU gap": float(np.max(ours.gap))}
+        rows.append({**row, "CPU gap": float(np.max(theirs.gap)), "codes": ours.codes.nnz, "status": ours.status.value})
+    return rows
+
+
+def throughput(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Encoding 100×100 images, λ = 1, from NumPy to NumPy."""
+    rows = []
+    several = np.concatenate([inputs.train, inputs.unseen])
+    for filters, count in ((inputs.filters, 4096), (inputs.overcomplete, 2048)):
+        best = encode(several, filters, PENALTY, tol=1e-5, device=device).objective
+        images = np.resize(several, (64 if quick else count, SIDE, SIDE))
+        for tol in (0.2, 0.1, 0.05, 0.01, 1e-3):
+            result = encode(several, filters, PENALTY, tol=tol, device=device)
+            seconds = _seconds(lambda f=filters, t=tol, x=images: encode(x, f, PENALTY, tol=t, device=device))
+            excess = result.objective / best - 1
+            rows.append(
+                {
+                    "filters": len(filters),
+                    "certified gap": tol,
+                    "mean excess": float(np.mean(excess)),
+                    "largest excess": float(np.max(excess)),
+                    "rounds": float(np.mean(result.iterations)),
+                    "images/s": len(images) / seconds,
+                    "times SPORCO": len(images) / seconds / SPORCO[f"encode {len(filters)}"],
+                }
+            )
+    return rows
+
+
+def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Online learning from a stream, p = 0.1, transfers included."""
+    stream = inputs.natural("train", 128 if quick else 1600)
+    test = inputs.natural("test", 10 if quick else 50)
+    cases = [(100, device, 64), (100, device, 256), (100, "cpu", 64), (400, device, 64), (400, device, 256)]
+    rows = []
+    for count, where, size in cases:
+        start = inputs.start(count)
+        part = stream[:640] if where == "cpu" else stream
+        model = pt.OnlineCSC(
+            count, 11, PENALTY, sampling=0.1, batch_size=size, init=start, random_state=0, device=where
+        )
+        held_out, seconds = {}, 0.0
+        for first in range(0, len(part), size):
+            begin = time.perf_counter()
+            model.partial_fit(part[first : first + size])
+            seconds += time.perf_counter() - begin if first else 0.0  # the first step compiles
+            seen = first + size
+            if seen in (640, 1600):
+                held_out[seen] = float(np.mean(encode(test, model.filters_, PENALTY, device=device).objective))
+        row = {
+            "filters": count,
+            "device": where,
+            "mini-batch": size,
+            "images/s": (len(part) - size) / max(seconds, 1e-9),
+        }
+        rows.append({**row, "held out at 640": held_out.get(640), "at 1600": held_out.get(1600)})
+    return rows
+
+
+def large(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """One very large image, 100 filters."""
+    side = 512 if quick else 4096
+    image = inputs.large(side)[None]
+    opened = open_device(device)
+    pool = opened.cupy.get_default_memory_pool()
+    rows = []
+    for tol in (0.1, 1e-2, 1e-3):
+        pool.free_all_blocks()
+        begin = time.perf_counter()
+        result = encode(image, inputs.filters, PENALTY, tol=tol, device=device)
+        seconds = time.perf_counter() - begin
+        row = {"side": side, "tolerance": tol, "seconds": seconds, "gap": float(result.gap[0])}
+        row |= {"rounds": int(result.iterations[0]), "codes": result.codes.nnz, "status": result.status.value}
+        rows.append({**row, "device memory (GB)": pool.total_bytes() / 1e9})
+    return rows
+
+
+def stages(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Where the time goes, each stage waited for (they overlap otherwise)."""
+    rows = []
+    several = np.concatenate([inputs.train, inputs.unseen])
+    for filters, tol in ((inputs.filters, 0.1), (inputs.filters, 1e-3), (inputs.overcomplete, 0.05)):
+        images = np.resize(several, (64 if quick else 1024, 1, SIDE, SIDE))
+        geometry = Geometry((SIDE, SIDE), filters.shape[1:], 1, "same")
+        penalty = broadcast_penalty(PENALTY, len(filters), geometry)
+        solver = DeviceDescent(settings=pt.CoordinateDescent(tol=tol), device=device)
+        state = solver.prepare(Problem(filters=filters[:, None], geometry=geometry, penalty=penalty))
+        solver.solve(state, list(images))
+        seconds = timings(state)
+        result = solver.solve(state, list(images))
+        work = 2.0 * filters.size * SIDE**2 * float(np.sum(result.iterations + 1))
+        row: dict[str, Any] = {"what": f"encode {len(images)}, K={len(filters)}, gap {tol:g}"}
+        row |= {f"{name} (ms)": 1e3 * seconds[name] for name in _STAGES}
+        rows.append({**row, "scan, part of the float32 peak": work / seconds["scan"] / PEAK})
+    return [*rows, _learning_stages(inputs, device, quick)]
+
+
+_STAGES = ("scan", "selection", "sweeps", "residual", "transfers")
+
+
+def _learning_stages(inputs: Inputs, device: str, quick: bool) -> dict[str, Any]:
+    """The parts of a learning step with 64 images, in the columns of the encoder's."""
+    stream = inputs.natural("train", 256)
+    model = pt.OnlineCSC(100, 11, PENALTY, sampling=0.1, batch_size=64, random_state=0, device=device)
+    spent: dict[str, float] = {}
+    _clock(model, "_add", spent)
+    _clock(model, "_objectives", spent)
+    for first in range(0, 256, 64):
+        if first == 64:
+            spent.clear()
+            state: LearnerState = model._state
+            _clock(state.statistics, "sweep", spent)
+            begin = time.perf_counter()
+        model.partial_fit(stream[first : first + 64])
+    total = (time.perf_counter() - begin) / 3
+    parts = {name: 1e3 * value / 3 for name, value in spent.items()}
+    text = ", ".join(f"{name.strip('_')} {value:.2g} ms" for name, value in parts.items())
+    row: dict[str, Any] = {"what": f"learning step, 64 images: {1e3 * total:.3g} ms, of which {text}"}
+    return row | {f"{name} (ms)": None for name in _STAGES} | {"scan, part of the float32 peak": None}
+
+
+def _clock(owner: Any, name: str, spent: dict[str, float]) -> None:
+    """Make a method add its wall time to `spent`."""
+    method = getattr(owner, name)
+
+    def timed(*arguments: Any, **options: Any) -> Any:
+        begin = time.perf_counter()
+        answer = method(*arguments, **options)
+        spent[name] = spent.get(name, 0.0) + time.perf_counter() - begin
+        return answer
+
+    setattr(owner, name, timed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,214 @@
+"""One engine for every damage: smooth part off, detail coded with (blurred) filters and weights, plain filters back.
+
+The tasks say what was seen, through which blur and at which penalty; how photographs look is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator, lsqr
+from threadpoolctl import threadpool_limits
+
+from pointillist.data import load_filters
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.signals import as_filters
+from pointillist.restore.blur import Blur
+from pointillist.restore.pictures import check_size
+from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
+from pointillist.solvers import CoordinateDescent
+from pointillist.solvers.base import Result, Status, effective_jobs, parallel
+from pointillist.solvers.encoding import encode_signals, warn_unless_converged
+
+_REFIT_STEPS = 20
+_COARSE, _INNER, _FINE_INNER = 0.05, 0.7, 0.3  # a rough answer needs only rough descent within its rounds
+
+NO_BLUR = Blur(np.ones((1, 1)))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to code: what all tasks let people choose."""
+
+    boundary: str = "same"
+    tol: float = 0.2
+    debias: bool = False
+    n_jobs: int | None = None
+    mu: float = CURVATURE
+
+    def __post_init__(self) -> None:
+        if self.boundary not in ("same", "full"):
+            raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol}")
+        effective_jobs(self.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class Damaged:
+    """What was seen of some signals: samples, weights and the blur that they came through.
+
+    Attributes
+    ----------
+    signals, weights : lists of (channels, height, width) float64 arrays
+    blur : Blur
+    """
+
+    signals: list[NDArray]
+    weights: list[NDArray]
+    blur: Blur = NO_BLUR
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """Restored signals (channels, height, width), their smooth parts and what the solver says."""
+
+    signals: list[NDArray]
+    smooth: list[NDArray]
+    codes: SparseCodes
+    result: Result
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What a restoration is made of and what it is worth.
+
+    Attributes
+    ----------
+    penalty : float
+        λ that was used, for the picture divided by its full scale.
+    codes : SparseCodes
+        Of the detail; one signal for each channel that was coded on its own (luminance and two colour differences for
+        colour pictures and grey filters), refitted if ``debias=True``.
+    objective : float
+        Sum over these signals, before refitting.
+    gap : float
+        The largest relative duality gap among them: how far the objective can be from the optimum.
+    status : Status
+    seconds : float
+    smooth : array of the picture's shape (without alpha), float64
+        The smooth part, in the picture's own scale.
+    sigma : float or None
+        Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
+    missing : (height, width) or picture-shaped bool array
+        Samples that were not used: missing, or found to be outliers.
+    """
+
+    penalty: float
+    codes: SparseCodes
+    objective: float
+    gap: float
+    status: Status
+    seconds: float
+    smooth: NDArray
+    sigma: float | None
+    missing: NDArray
+
+
+def choose_filters(filters: ArrayLike | None, default: str, shape: tuple[int, int]) -> NDArray:
+    """Filters (n_filters, channels, height, width) from what people pass; None loads the dictionary `default`."""
+    array = load_filters(default) if filters is None else np.asarray(filters)
+    if array.ndim not in (3, 4):
+        raise ValueError(
+            f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"
+        )
+    bank = as_filters(array, channels=array.ndim == 4).astype(np.float32)
+    if bank.shape[1] not in (1, 3):
+        raise ValueError(f"filters must have one channel or three, got {bank.shape[1]}")
+    check_size(shape, bank.shape[2:])
+    return bank
+
+
+def separate(damaged: Damaged, settings: Settings) -> list[Smooth]:
+    """The smooth part of each signal."""
+
+    def work(i: int) -> Smooth:
+        signal, weights = damaged.signals[i], damaged.weights[i]
+        return smooth_part(signal, weights, damaged.blur, settings.mu, colour=len(signal) == 3)
+
+    # The sums and products here are too short for threads of BLAS, which would only wait for each other.
+    with threadpool_limits(1, "blas"):
+        return parallel(work, range(len(damaged.signals)), effective_jobs(settings.n_jobs))
+
+
+def code(
+    damaged: Damaged,
+    smooth: list[Smooth],
+    filters: NDArray,
+    penalty: float | NDArray,
+    settings: Settings,
+    start: SparseCodes | None = None,
+) -> Result:
+    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them."""
+    detail = [
+        np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
+        for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True)
+    ]
+    return encode_signals(
+        detail,
+        damaged.blur.filters(filters),
+        penalty,
+        weights=[weights.astype(np.float32) for weights in damaged.weights],
+        sampling=1.0,
+        boundary=settings.boundary,
+        solver=CoordinateDescent(tol=settings.tol, inner=_INNER if settings.tol > _COARSE else _FINE_INNER),
+        nonnegative=False,
+        n_jobs=effective_jobs(settings.n_jobs),
+        seed=0,
+        start=start,
+    )
+
+
+def mend(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Mended:
+    """Restore signals: code their detail, synthesise it without the blur and add the smooth part."""
+    smooth = separate(damaged, settings)
+    result = code(damaged, smooth, filters, penalty, settings)
+    warn_unless_converged(result)
+    codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
+    detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)
+    signals = [part.sharp + more for part, more in zip(smooth, detail, strict=True)]
+    return Mended(signals, [part.sharp for part in smooth], codes, result)
+
+
+def synthesise(
+    codes: SparseCodes, filters: NDArray, shapes: list[tuple[int, ...]], blur: Blur, boundary: str
+) -> list[NDArray]:
+    """Detail (channels, height, width) without the blur, from codes of blurred filters."""
+    size = tuple(filters.shape[2:])
+    details = []
+    for index, values, (channels, *space) in zip(codes.indices, codes.values, shapes, strict=True):
+        seen = Geometry(tuple(space), blur.extended(size), channels, boundary)
+        # Every code's plain filter fits on a canvas of the codes' grid and one filter; the blur moves it by its centre.
+        canvas = Geometry(tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True)), size, channels, "valid")
+        whole = ConvolutionOperator(filters, canvas).synthesise(index, values)
+        top, left = (first - c for first, c in zip(seen.offset, blur.centre, strict=True))
+        details.append(whole[:, top : top + space[0], left : left + space[1]].astype(np.float64))
+    return details
+
+
+def refit(
+    damaged: Damaged, smooth: list[Smooth], filters: NDArray, codes: SparseCodes, settings: Settings
+) -> SparseCodes:
+    """Move the non-zeros towards their least-squares fit, which the penalty had shrunk; a few steps, from where they are."""
+    values = []
+    blurred = damaged.blur.filters(filters).astype(np.float64)
+    for i, part in enumerate(smooth):
+        signal, index = damaged.signals[i], codes.indices[i]
+        root = np.sqrt(damaged.weights[i])
+        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
+        operator = ConvolutionOperator(blurred, geometry)
+        matrix = LinearOperator(
+            (signal.size, len(index)),
+            matvec=lambda z, o=operator, k=index, r=root: (r * o.synthesise(k, z)).ravel(),
+            rmatvec=lambda y, o=operator, k=index, r=root: o.correlate(r * y.reshape(r.shape), k),
+            dtype=np.float64,
+        )
+        target = (root * np.where(root > 0, signal - part.seen, 0.0)).ravel()
+        start = codes.values[i].astype(np.float64)
+        fitted = lsqr(matrix, target, x0=start, iter_lim=_REFIT_STEPS)[0] if len(index) else start
+        values.append(fitted.astype(codes.dtype))
+    return SparseCodes(codes.indices, values, codes.grids, codes.n_filters)

@@ -1,0 +1,223 @@
+"""Which penalty to use: what people pass, a path of penalties, or the one that predicts hidden samples best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.problem import Problem, lambda_max
+from pointillist.model.sampling import generator
+from pointillist.model.signals import Signals
+from pointillist.restore.engine import Damaged, Settings, code, separate
+from pointillist.restore.smooth import Smooth
+from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.encoding import encode, max_penalty
+
+_HIDDEN = 0.1
+_CROPS = 12
+_CROP_SIDE = 48
+_FIRST, _STEP, _LENGTH = 0.25, 0.5, 8
+_SMALLEST = 0.01  # of a picture's contrast: below it coding takes long and pictures gain nothing to be seen
+_WORTHWHILE = 0.03
+"""Go on to half the penalty while the error on hidden samples falls by at least this part: smaller ones take longer."""
+
+Penalty = float | str | None
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One penalty of a path and what coding with it gave."""
+
+    penalty: float
+    result: Result
+
+
+def penalty_path(
+    signals: Signals,
+    filters: ArrayLike,
+    *,
+    n: int = 10,
+    smallest: float = 0.01,
+    penalties: Sequence[float] | None = None,
+    weights: Signals | None = None,
+    boundary: str = "same",
+    solver: str | Solver = "cd",
+    tol: float = 1e-3,
+    channels: bool = False,
+    nonnegative: bool = False,
+    n_jobs: int | None = None,
+) -> list[PathPoint]:
+    """Code signals for falling penalties, each started from the codes of the one before.
+
+    Parameters
+    ----------
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+    filters : (n_filters, [channels,] *size) array
+    n : int
+        Number of penalties, evenly spaced in logarithm from the largest λ_max of the signals, where all codes are zero,
+        down to `smallest` times it.
+    smallest : float in (0, 1)
+    penalties : sequence of float, optional
+        Penalties of your own, used from the largest down.
+    weights, boundary, solver, tol, channels, nonnegative, n_jobs
+        As in `encode`.
+
+    Returns
+    -------
+    list of PathPoint
+        ``penalty`` and ``result`` (a `Result`), the largest penalty first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pointillist.restore import penalty_path
+    >>> rng = np.random.default_rng(0)
+    >>> path = penalty_path(rng.standard_normal((1, 60)), rng.standard_normal((3, 5)), n=4)
+    >>> [point.result.codes.nnz for point in path][0], len(path)
+    (0, 4)
+    """
+    if penalties is None:
+        if n < 1 or not 0 < smallest < 1:
+            raise ValueError(f"n must be at least 1 and smallest lie in (0, 1), got {n} and {smallest}")
+        scale = {"weights": weights, "boundary": boundary, "channels": channels, "nonnegative": nonnegative}
+        top = float(np.max(max_penalty(signals, filters, **scale)))  # type: ignore[arg-type]
+        if top == 0:
+            raise ValueError("signals are zero wherever they were seen: every penalty gives zero codes")
+        # Rounding may leave a code at λ_max itself.
+        values = top * (1 + 1e-6) * np.geomspace(1, smallest, n)
+    else:
+        values = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
+    path: list[PathPoint] = []
+    for value in values:
+        start = path[-1].result.codes if path else None
+        result = encode(
+            signals, filters, float(value), weights=weights, boundary=boundary, solver=solver, tol=tol,
+            channels=channels, nonnegative=nonnegative, start=start, n_jobs=n_jobs,
+        )  # fmt: skip
+        path.append(PathPoint(float(value), result))
+    return path
+
+
+def given_penalty(penalty: Penalty, damaged: Damaged, filters: NDArray, settings: Settings) -> float | None:
+    """The penalty that people passed, as a number; None where they left it to the task ("auto" or None).
+
+    A string such as ``"5%"`` is relative to the largest λ_max of the signals.
+    """
+    if penalty is None or penalty == "auto":
+        return None
+    if isinstance(penalty, str):
+        try:
+            part = float(penalty.removesuffix("%")) / 100 if penalty.endswith("%") else float(penalty)
+        except ValueError:
+            raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
+        if penalty.endswith("%"):
+            _check(part, penalty)
+            return part * largest_penalty(damaged, separate(damaged, settings), filters, settings)
+        penalty = part
+    _check(penalty, penalty)
+    return float(penalty)
+
+
+def _check(value: float, given: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {given!r}')
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"penalty must be positive, got {given!r}")
+
+
+def contrast(damaged: Damaged) -> float:
+    """Range of the samples seen of the first signal, at most one: dark pictures have less detail, and want less penalty."""
+    seen = damaged.signals[0][damaged.weights[0] > 0]
+    return min(1.0, float(np.ptp(seen))) or 1.0
+
+
+def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, settings: Settings) -> float:
+    """λ_max of the detail: from there on all codes are zero. One where there is no detail at all."""
+    blurred = damaged.blur.filters(filters)
+    largest = 0.0
+    for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True):
+        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
+        problem = Problem(filters=blurred, geometry=geometry, penalty=np.ones((len(blurred), 1)), weights=weights)
+        detail = np.where(weights > 0, signal - part.seen, 0.0)
+        largest = max(largest, float(lambda_max(problem, [detail])[0]))
+    return largest or 1.0
+
+
+def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) -> float:
+    """The penalty whose restoration predicts hidden samples best, on a few crops of the first signal.
+
+    A tenth of the seen samples of each crop is hidden, and the rest coded along a path of falling penalties.
+    """
+    crops = _crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
+    hidden = [_hide(weights, i) for i, weights in enumerate(crops.weights)]
+    left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
+    trial = Damaged(crops.signals, left, crops.blur)
+    smooth = separate(trial, settings)
+    penalty = _FIRST * largest_penalty(trial, smooth, filters, settings)
+    best, chosen, start = np.inf, penalty, None
+    smallest = _SMALLEST * contrast(damaged)
+    for _ in range(_LENGTH):
+        result = code(trial, smooth, filters, penalty, settings, start)
+        error = _error(crops, hidden, smooth, filters, result.codes, settings)
+        if error > best * (1 - _WORTHWHILE):
+            break
+        best, chosen, start = error, penalty, result.codes
+        penalty *= _STEP
+        if penalty < smallest:
+            break
+    return chosen
+
+
+def _crops(damaged: Damaged, side: int) -> Damaged:
+    """Square crops of the first signal that were seen well enough, evenly spread in variance."""
+    signal, weights = damaged.signals[0], damaged.weights[0]
+    height, width = (min(side, n) for n in signal.shape[1:])
+    rows = _spread(signal.shape[1], height)
+    columns = _spread(signal.shape[2], width)
+    pieces = [(slice(None), slice(top, top + height), slice(left, left + width)) for top in rows for left in columns]
+    enough = 0.5 * np.mean(weights)
+    pieces = [piece for piece in pieces if np.mean(weights[piece]) >= enough] or pieces[:1]
+    spreads = [float(np.std(signal[piece][weights[piece] > 0])) if np.any(weights[piece]) else 0.0 for piece in pieces]
+    # From the calmest to the liveliest, so that they stand for the picture: those of most detail would ask for too little.
+    order = np.argsort(spreads, kind="stable")
+    chosen = [pieces[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
+    return Damaged([signal[piece] for piece in chosen], [weights[piece] for piece in chosen], damaged.blur)
+
+
+def _spread(length: int, side: int) -> list[int]:
+    """Starts of crops that cover `length` without overlapping."""
+    count = max(1, length // side)
+    return [int(start) for start in np.linspace(0, length - side, count)]
+
+
+def _hide(weights: NDArray, i: int) -> NDArray:
+    """A tenth of the seen samples, at least one and never all of them."""
+    seen = np.flatnonzero(weights)
+    count = min(max(1, round(_HIDDEN * len(seen))), max(len(seen) - 1, 0))
+    hidden = np.zeros(weights.size, bool)
+    hidden[generator(0, i).choice(seen, count, replace=False)] = True
+    return hidden.reshape(weights.shape)
+
+
+def _error(
+    crops: Damaged,
+    hidden: list[NDArray],
+    smooth: list[Smooth],
+    filters: NDArray,
+    codes: SparseCodes,
+    settings: Settings,
+) -> float:
+    """Sum of squared errors on the hidden samples, as they were seen (through the blur)."""
+    blurred = crops.blur.filters(filters)
+    total = 0.0
+    for i, gone in enumerate(hidden):
+        geometry = Geometry(gone.shape[1:], blurred.shape[2:], len(gone), settings.boundary)
+        fit = smooth[i].seen + ConvolutionOperator(blurred, geometry).synthesise(codes.indices[i], codes.values[i])
+        total += float(np.sum((crops.signals[i] - fit)[gone] ** 2))
+    return total

@@ -1,0 +1,172 @@
+"""Photographs in and out: any dtype, scale and channel layout to planes near [0, 1] with weights, and back.
+
+Nothing here restores; the tasks ask a `Picture` for its signals and hand restored ones back to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
+_FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
+_UNIT_RANGES = (0.1, 2.0)
+
+_ROOTS = np.sqrt([3.0, 2.0, 6.0])[:, None]
+OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / _ROOTS
+"""Orthonormal luminance and two colour differences: noise stays as it is, detail gathers in the first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A photograph as planes, with what is needed to give the answer the photograph's own form.
+
+    Attributes
+    ----------
+    planes : (channels, height, width) float64 array
+        Samples divided by `scale`; zero where not seen. One channel or three.
+    weights : (channels, height, width) float64 array
+        One where seen, zero where missing.
+    scale : float
+        What counts as full scale in the photograph's own units.
+    """
+
+    planes: NDArray
+    weights: NDArray
+    scale: float
+    dtype: np.dtype
+    axis: int | None  # where channels lie in the photograph
+    alpha: NDArray | None  # (1, height, width), as given
+    bounded: bool  # a float photograph within [0, scale], to be kept there
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.planes.shape[1], self.planes.shape[2]
+
+    @property
+    def unmixed(self) -> bool:
+        """Whether every pixel is seen in all channels or in none, so that channels may be mixed."""
+        return bool(np.all(self.weights == self.weights[:1]))
+
+    def signals(self, channels: int) -> tuple[list[NDArray], list[NDArray]]:
+        """Signals and weights for filters of so many channels, each (channels, height, width).
+
+        Grey filters get the planes one by one, as luminance and colour differences where that can be.
+        """
+        if channels == len(self.planes):
+            return [self.planes], [self.weights]
+        if channels != 1:
+            raise ValueError(f"filters have {channels} channels but image has {len(self.planes)}")
+        planes = np.tensordot(OPPONENT, self.planes, 1) if self.unmixed else self.planes
+        return list(planes[:, None]), list(self.weights[:, None])
+
+    def gather(self, signals: list[NDArray]) -> NDArray:
+        """Planes (channels, height, width) of signals made as `signals` makes them."""
+        if len(signals) == 1:
+            return signals[0]
+        planes = np.concatenate(signals)
+        return np.tensordot(OPPONENT.T, planes, 1) if self.unmixed else planes
+
+    def photograph(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
+        """Planes in the photograph's own scale, dtype and layout; integers are rounded and clipped."""
+        values = planes * self.scale
+        if self.dtype in _FULL_SCALE:
+            values = np.clip(np.rint(values), 0, _FULL_SCALE[self.dtype])
+        elif self.bounded:
+            values = np.clip(values, 0, self.scale)
+        return self.laid_out(values.astype(self.dtype), self.alpha if alpha is None else alpha)
+
+    def laid_out(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
+        """Planes of any values as (height, width), or with channels (and alpha) on the photograph's axis."""
+        if alpha is not None:
+            planes = np.concatenate([planes, alpha])
+        return planes[0] if self.axis is None else np.ascontiguousarray(np.moveaxis(planes, 0, self.axis))
+
+
+def open_picture(
+    image: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    channel_axis: int | None = None,
+    data_range: float | None = None,
+    name: str = "image",
+) -> Picture:
+    """Check a photograph and give it planes and weights; NaN and samples under `mask` have weight zero."""
+    array = np.asarray(image)
+    if array.dtype not in (*_FULL_SCALE, *_FLOATS):
+        raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
+    axis = _channel_axis(array, channel_axis, name)
+    planes = array[None] if axis is None else np.moveaxis(array, axis, 0)
+    if 0 in planes.shape:
+        raise ValueError(f"{name} is empty, its shape is {array.shape}")
+    alpha = planes[-1:] if len(planes) in (2, 4) else None
+    planes = planes[: len(planes) - (alpha is not None)].astype(np.float64)
+    if np.any(np.isinf(planes)):
+        raise ValueError(f"{name} holds {int(np.sum(np.isinf(planes)))} infinite samples; mark missing ones as NaN")
+    seen = ~np.isnan(planes)
+    if mask is not None:
+        seen &= ~_mask_planes(mask, array.shape, axis, len(planes))
+    if not np.any(seen):
+        raise ValueError(f"mask leaves nothing: every sample of {name} is missing")
+    if not np.all(np.any(seen, axis=(1, 2))):
+        raise ValueError(f"mask leaves nothing of one channel of {name}")
+    scale = _scale(planes[seen], array.dtype, data_range)
+    samples = planes[seen]
+    bounded = array.dtype in _FLOATS and bool(np.min(samples) >= 0 and np.max(samples) <= scale)
+    planes = np.where(seen, planes, 0.0) / scale
+    return Picture(planes, seen.astype(np.float64), scale, array.dtype, axis, alpha, bounded)
+
+
+def _channel_axis(array: NDArray, given: int | None, name: str) -> int | None:
+    """Where channels lie: None for grey, otherwise a non-negative axis with one to four entries."""
+    if given is None:
+        if array.ndim == 2:
+            return None
+        if array.ndim == 3 and array.shape[-1] in (1, 2, 3, 4):
+            return 2
+        raise ValueError(
+            f"{name} must be (height, width), or (height, width, channels) with 3 channels (and alpha), got shape "
+            f"{array.shape}; channel_axis says where channels lie, and a stack is restored picture by picture"
+        )
+    if array.ndim != 3 or not -3 <= given < 3:
+        raise ValueError(f"channel_axis={given} does not fit {name} of shape {array.shape}")
+    if array.shape[given] > 4:
+        raise ValueError(f"channel_axis={given} of {name} has {array.shape[given]} entries: give 1 or 3, and alpha")
+    return given % 3
+
+
+def _mask_planes(mask: ArrayLike, shape: tuple[int, ...], axis: int | None, count: int) -> NDArray:
+    """Missing samples as (channels or 1, height, width) from a mask of the picture's space or shape."""
+    array = np.asarray(mask)
+    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.all(np.isfinite(array))):
+        raise ValueError(f"mask must hold booleans (True = missing), got {array.dtype}")
+    array = array.astype(bool)
+    space = shape if axis is None else tuple(n for i, n in enumerate(shape) if i != axis)
+    if array.shape == space:
+        return array[None]
+    if axis is not None and array.shape == shape:
+        return np.moveaxis(array, axis, 0)[:count]
+    raise ValueError(f"mask has shape {array.shape} but image {shape}; they must agree")
+
+
+def _scale(samples: NDArray, dtype: np.dtype, given: float | None) -> float:
+    """Full scale: given, the integer type's, one for floats of such a range, and their range otherwise."""
+    if given is not None:
+        if not (np.isfinite(given) and given > 0):
+            raise ValueError(f"data_range must be positive, got {given}")
+        return float(given)
+    if dtype in _FULL_SCALE:
+        return _FULL_SCALE[dtype]
+    extent = float(np.ptp(samples))
+    if extent == 0 or _UNIT_RANGES[0] <= extent <= _UNIT_RANGES[1]:
+        return 1.0
+    return extent
+
+
+def check_size(shape: tuple[int, ...], size: tuple[int, ...], name: str = "image") -> None:
+    """Refuse a picture that a filter does not fit into."""
+    if any(n < f for n, f in zip(shape, size, strict=True)):
+        needed, got = (" × ".join(map(str, one)) for one in (size, shape))
+        raise ValueError(f"{name} must have at least {needed} pixels for these filters, got {got}")

@@ -1,0 +1,101 @@
+"""Blurs are undone and pictures enlarged, without a shift."""
+
+import numpy as np
+import pytest
+import scipy.signal
+from scipy.ndimage import zoom
+
+import pointillist as pt
+from pointillist.restore import deblur, super_resolve
+
+
+@pytest.fixture(scope="module")
+def psf():
+    taps = np.exp(-0.5 * (np.arange(-3, 4) / 1.2) ** 2)
+    return np.outer(taps, taps)
+
+
+def test_blur_is_undone(psf, error):
+    sharp = pt.photographs("test")["camera"][50:142, 120:220].astype(np.float64)
+    blurred = scipy.signal.convolve(sharp, psf / np.sum(psf), mode="valid")
+    sharp = sharp[3:-3, 3:-3]
+    noisy = blurred + 0.005 * np.random.default_rng(0).standard_normal(blurred.shape)
+    mended, details = deblur(noisy, psf, return_details=True)
+    assert error(mended, sharp) < 0.6 * error(noisy, sharp)
+    assert details.sigma == pytest.approx(0.005, rel=0.5)
+    known = deblur(noisy, psf, sigma=0.02, return_details=True)[1]
+    assert known.penalty == pytest.approx(0.25 * 0.02)
+
+
+def test_motion_in_colour_keeps_the_type(colour_picture, filters, error):
+    psf = np.eye(5)
+    blurred = scipy.signal.convolve(colour_picture, psf[..., None] / 5, mode="same")
+    seen = np.rint(255 * np.clip(blurred, 0, 1)).astype(np.uint8)
+    mended = deblur(seen, psf, filters, sigma=1.0)
+    assert mended.dtype == np.uint8
+    inner = (slice(8, -8), slice(8, -8))
+    assert error(mended[inner] / 255, colour_picture[inner]) < 0.6 * error(seen[inner] / 255, colour_picture[inner])
+
+
+def test_a_point_is_no_blur(picture, filters, error):
+    assert error(deblur(picture, np.ones((1, 1)), filters, 0.005), picture) < 0.02
+
+
+def test_enlarging_beats_interpolation(picture, error):
+    coarse = picture.reshape(36, 2, 40, 2).mean(axis=(1, 3))
+    fine, details = super_resolve(coarse, return_details=True)
+    assert fine.shape == picture.shape
+    cubic = zoom(coarse, 2, order=3, mode="nearest", grid_mode=True)
+    assert error(fine, picture) < 0.99 * error(cubic, picture)
+    averaged = fine.reshape(36, 2, 40, 2).mean(axis=(1, 3))
+    assert error(averaged, coarse) < 0.01
+    assert details.penalty > 0
+
+
+@pytest.mark.parametrize(("factor", "kernel"), [(2, "bicubic"), (3, "box"), (2, np.ones((4, 4)))])
+def test_enlarging_a_ramp_does_not_shift_it(filters, factor, kernel):
+    fine = np.add.outer(np.arange(24.0 * factor), np.arange(20.0 * factor)) / (50 * factor)
+    coarse = fine.reshape(24, factor, 20, factor).mean(axis=(1, 3))
+    enlarged = super_resolve(coarse, factor, filters, kernel=kernel, data_range=1.0)
+    np.testing.assert_allclose(enlarged, fine, atol=5e-3)
+
+
+def test_enlarging_colour_with_alpha(colour_picture, filters):
+    image = np.dstack([np.rint(255 * colour_picture[:20, :22]), np.arange(440).reshape(20, 22) % 256]).astype(np.uint8)
+    enlarged = super_resolve(image, 2, filters)
+    assert enlarged.shape == (40, 44, 4)
+    assert enlarged.dtype == np.uint8
+    np.testing.assert_array_equal(enlarged[::2, 1::2, 3], image[..., 3])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"psf": np.ones((30, 3))}, "psf of shape .* larger than the image"),
+        ({"psf": np.ones((17, 17))}, "image, blurred by this psf, must have at least 23 × 23"),
+        ({"psf": -np.ones((3, 3))}, "psf must be finite with a positive sum"),
+        ({"sigma": -0.1}, "sigma"),
+        ({"image": np.zeros((1, 1)), "psf": np.ones((1, 1))}, "image must have at least"),
+    ],
+)
+def test_bad_blurs_are_named(filters, change, message):
+    arguments = {"image": np.zeros((20, 20)), "psf": np.ones((3, 3)), "filters": filters, **change}
+    with pytest.raises(ValueError, match=message):
+        deblur(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"factor": 0}, "factor"),
+        ({"factor": 1.5}, "factor"),
+        ({"factor": True}, "factor"),
+        ({"kernel": "sinc"}, "kernel"),
+        ({"image": np.zeros((1, 1))}, "image"),
+        ({"image": np.zeros((3, 3))}, "image"),
+    ],
+)
+def test_bad_enlargements_are_named(filters, change, message):
+    arguments = {"image": np.zeros((20, 20)), "filters": filters, **change}
+    with pytest.raises(ValueError, match=message):
+        super_resolve(**arguments)

@@ -1,0 +1,81 @@
+"""Noise of four kinds is taken away."""
+
+import numpy as np
+import pytest
+
+from pointillist.restore import denoise
+
+RNG = np.random.default_rng
+
+
+def test_gaussian_known_and_estimated(picture, filters, error):
+    noisy = picture + 0.1 * RNG(0).standard_normal(picture.shape)
+    for sigma in (0.1, None):
+        cleaner, details = denoise(noisy, sigma, filters, return_details=True, data_range=1.0)
+        assert error(cleaner, picture) < 0.6 * error(noisy, picture)
+        assert details.sigma == pytest.approx(0.1, rel=0.3)
+        assert details.penalty == pytest.approx(2.2 * details.sigma)
+
+
+def test_sigma_is_in_the_pictures_own_units(picture, filters, error):
+    noisy = np.clip(np.rint(255 * picture + 25 * RNG(0).standard_normal(picture.shape)), 0, 255).astype(np.uint8)
+    cleaner, details = denoise(noisy, 25, filters, return_details=True)
+    assert cleaner.dtype == np.uint8
+    assert details.sigma == 25
+    assert error(cleaner / 255, picture) < 0.6 * error(noisy / 255, picture)
+
+
+def test_nan_is_filled_in(picture, filters, error):
+    noisy = picture + 0.05 * RNG(0).standard_normal(picture.shape)
+    noisy[RNG(1).random(picture.shape) < 0.1] = np.nan
+    cleaner = denoise(noisy, 0.05, filters)
+    assert error(cleaner, picture) < 0.06
+
+
+def test_salt_and_pepper(picture, filters, error):
+    chance = RNG(0).random(picture.shape)
+    noisy = np.rint(255 * picture).astype(np.uint8)
+    noisy[chance < 0.1], noisy[chance > 0.9] = 0, 255
+    cleaner, details = denoise(noisy, filters=filters, noise="salt_pepper", return_details=True)
+    assert error(cleaner / 255, picture) < 0.2 * error(noisy / 255, picture)
+    kept = ~details.missing
+    np.testing.assert_array_equal(cleaner[kept], noisy[kept])
+    assert np.mean(kept[(chance >= 0.1) & (chance <= 0.9)]) > 0.95
+
+
+def test_outliers_of_any_value_in_colour(colour_picture, filters, error):
+    wrong = RNG(0).random(colour_picture.shape) < 0.05
+    noisy = np.where(wrong, RNG(1).random(colour_picture.shape), colour_picture)
+    cleaner, details = denoise(noisy, filters=filters, noise="outliers", return_details=True)
+    assert error(cleaner, colour_picture) < 0.5 * error(noisy, colour_picture)
+    assert details.missing.shape == colour_picture.shape
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.float64])
+def test_poisson(picture, filters, error, dtype):
+    noisy = RNG(0).poisson(30 * picture).astype(dtype)
+    cleaner = denoise(noisy, filters=filters, noise="poisson")
+    assert cleaner.dtype == dtype
+    assert error(cleaner / 30, picture) < 0.7 * error(noisy / 30, picture)
+    assert np.mean(cleaner) == pytest.approx(np.mean(noisy), rel=0.03)
+    if dtype is np.float64:
+        halved = denoise(noisy / 2, filters=filters, noise="poisson", gain=2.0)
+        np.testing.assert_allclose(2 * halved, cleaner, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sigma": -1}, "sigma"),
+        ({"sigma": np.nan}, "sigma"),
+        ({"noise": "pink"}, "noise must be one of"),
+        ({"gain": 0}, "gain"),
+        ({"image": np.full((20, 20), -1.0), "noise": "poisson"}, "image must not be negative"),
+        ({"image": np.zeros((20, 20)), "noise": "salt_pepper"}, "nothing but outliers"),
+        ({"image": np.zeros((3, 20))}, "image must have at least"),
+    ],
+)
+def test_bad_input_is_named(filters, change, message):
+    arguments = {"image": RNG(0).random((20, 20)), "filters": filters, **change}
+    with pytest.raises(ValueError, match=message):
+        denoise(**arguments)

@@ -1,0 +1,69 @@
+"""Plain synthesis of blurred codes, refitting, and the settings."""
+
+import numpy as np
+import pytest
+import scipy.signal
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+from pointillist.restore.blur import Blur
+from pointillist.restore.engine import Damaged, Settings, choose_filters, code, mend, refit, separate, synthesise
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("boundary", ["same", "full"])
+@pytest.mark.parametrize("size", [(1, 1), (3, 3), (2, 4)])
+def test_blurring_the_synthesis_gives_what_was_coded(boundary, size):
+    blur, filters, space = Blur(RNG.random(size)), RNG.standard_normal((3, 1, 4, 5)), (16, 17)
+    geometry = Geometry(space, blur.extended((4, 5)), 1, boundary)
+    dense = RNG.standard_normal((1, 3, *geometry.grid)) * (RNG.random((1, 3, *geometry.grid)) < 0.1)
+    codes = SparseCodes.from_dense(dense)
+    blurred = ConvolutionOperator(blur.filters(filters), geometry).synthesise(codes.indices[0], codes.values[0])
+    sharp = synthesise(codes, filters, [(1, *space)], blur, boundary)[0]
+    again = scipy.signal.convolve(sharp[0], blur.kernel, mode="same")
+    height, width = size
+    inner = (slice(height, 16 - height), slice(width, 17 - width))
+    np.testing.assert_allclose(again[inner], blurred[0][inner], atol=1e-9)
+
+
+def test_refitting_lowers_the_squared_error(picture, filters):
+    weights = (np.random.default_rng(1).random(picture.shape) < 0.6).astype(float)
+    damaged, settings = Damaged([(picture * weights)[None]], [weights[None]]), Settings(n_jobs=1)
+    smooth = separate(damaged, settings)
+    codes = code(damaged, smooth, filters[:, None], 0.1, settings).codes
+    fitted = refit(damaged, smooth, filters[:, None], codes, settings)
+    np.testing.assert_array_equal(fitted.indices[0], codes.indices[0])
+
+    def loss(some):
+        fit = smooth[0].sharp + synthesise(some, filters[:, None], [(1, *picture.shape)], damaged.blur, "same")[0]
+        return np.sum(weights * (picture - fit[0]) ** 2)
+
+    assert loss(fitted) < 0.7 * loss(codes)
+
+
+def test_no_detail_is_no_codes(filters):
+    mended = mend(Damaged([np.full((1, 20, 20), 0.4)], [np.ones((1, 20, 20))]), filters[:, None], 0.1, Settings())
+    assert mended.codes.nnz == 0
+    np.testing.assert_allclose(mended.signals[0], 0.4, atol=1e-6)
+
+
+@pytest.mark.parametrize("change", [{"boundary": "circular"}, {"tol": 0}, {"n_jobs": 0}])
+def test_bad_settings(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        Settings(**change)
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        (np.ones((2, 30, 3)), "image must have at least 30 × 3"),
+        (np.ones((3, 3)), "filters must be"),
+        (np.ones((2, 2, 3, 3)), "filters must have one channel or three"),
+        (np.full((2, 3, 3), np.nan), "filters must be finite"),
+    ],
+)
+def test_bad_filters(filters, message):
+    with pytest.raises(ValueError, match=message):
+        choose_filters(filters, "natural-100", (20, 20))

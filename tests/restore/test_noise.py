@@ -1,0 +1,29 @@
+"""Noise is measured as strong as it is, and counts come back unbiased."""
+
+import numpy as np
+import pytest
+
+from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
+
+
+@pytest.mark.parametrize("sigma", [0.02, 0.1])
+def test_sigma_beside_a_picture_and_holes(picture, sigma):
+    rng = np.random.default_rng(0)
+    noisy = picture + sigma * rng.standard_normal(picture.shape)
+    assert estimate_sigma(noisy) == pytest.approx(sigma, rel=0.25)
+    weights = (rng.random(picture.shape) < 0.9).astype(float)
+    assert estimate_sigma(np.where(weights > 0, noisy, 0), weights) == pytest.approx(sigma, rel=0.4)
+
+
+def test_nothing_to_measure():
+    assert estimate_sigma(np.ones((2, 2))) == 0
+    assert estimate_sigma(np.ones((20, 20)), np.zeros((20, 20))) == 0
+    assert estimate_sigma(np.add.outer(np.arange(20.0), np.arange(20.0))) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("mean", [2.0, 5.0, 40.0])
+def test_counts(mean):
+    counts = np.random.default_rng(0).poisson(mean, 200_000)
+    values = stabilise(counts)
+    assert np.std(values) == pytest.approx(1, abs=0.12)
+    assert destabilise(np.mean(values, keepdims=True))[0] == pytest.approx(mean, rel=0.02)
