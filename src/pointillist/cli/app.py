@@ -6,9 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from pointillist.cli import restoration
+from pointillist.cli.options import Failing, Jobs, OnError, Quiet, Verbose, positive
+
 app = typer.Typer(
     name="pointillist",
-    help="Learn small filters from images, and write any image as a few sparse points of them.",
+    help="Learn small filters from images, write any image as a few sparse points of them, and mend pictures.",
     epilog="Start with: pointillist demo --output demo-output",
     add_completion=False,
     rich_markup_mode="rich",
@@ -38,17 +41,6 @@ class Normalise(StrEnum):
     none = "none"
 
 
-class OnError(StrEnum):
-    skip = "skip"
-    stop = "raise"
-
-
-def _positive(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
-    return value
-
-
 def _tolerance(value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
         raise typer.BadParameter(f"{value} must lie between 0 and 1; 0.001 is the default")
@@ -64,12 +56,6 @@ def _fraction(value: float) -> float:
 def _forgetting(value: float | None) -> float | None:
     if value is not None and not 1 <= value < float("inf"):
         raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
-    return value
-
-
-def _jobs(value: int | None) -> int | None:
-    if value is not None and value != -1 and value < 1:
-        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
     return value
 
 
@@ -98,17 +84,9 @@ Paths = Annotated[
     typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
-]
 Solver = Annotated[
     str | None, typer.Option("--solver", help="How codes are solved for: cd, admm.", show_default="the fastest")
 ]
-Failing = Annotated[
-    OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]
 Mosaic = Annotated[Path | None, typer.Option("--mosaic", help="Also draw the filters.", metavar="FILE.png")]
 
 
@@ -132,8 +110,8 @@ def learn(
     size: Annotated[
         Any, typer.Option("--size", parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
     ] = "11",
-    penalty: Annotated[float, typer.Option(callback=_positive, help="Price of a code: more is sparser.")] = 1.0,
-    sampling: Annotated[float, typer.Option(callback=_fraction, help="Fraction of codes solved for in a step.")] = 0.1,
+    penalty: Annotated[float, typer.Option(callback=positive, help="Price of a code: more is sparser.")] = 1.0,
+    sampling: Annotated[float, typer.Option(callback=_fraction, help="Fraction of codes solved for in a step.")] = 1.0,
     mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[
         int | None, typer.Option(min=1, help="online: passes over the signals.", show_default="enough for 60 steps")
@@ -143,7 +121,7 @@ def learn(
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="online: signals in a step.", show_default="1")] = None,
     forgetting: Annotated[
-        float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="1")
+        float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="3")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
     solver: Solver = None,
@@ -209,7 +187,7 @@ def encode(
         Path, typer.Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
     ] = Path("codes.safetensors"),
     penalty: Annotated[
-        float | None, typer.Option(callback=_positive, help="Price of a code.", show_default="the model's")
+        float | None, typer.Option(callback=positive, help="Price of a code.", show_default="the model's")
     ] = None,
     tol: Annotated[
         float | None, typer.Option(callback=_tolerance, help="Relative gap to reach.", show_default="the model's")
@@ -268,3 +246,7 @@ def demo(
     from pointillist.cli.demo import run
 
     run(output, seed=seed, jobs=jobs, quiet=quiet)
+
+
+for _command in restoration.COMMANDS:
+    app.command(rich_help_panel="Mend pictures with the shipped dictionary")(_command)

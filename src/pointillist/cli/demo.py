@@ -20,10 +20,10 @@ from pointillist.storage import check_writable
 N_FILTERS = 64
 FILTER_SIZE = 11
 PENALTY = 1.0
-SAMPLING = 0.1
+SAMPLING = 1.0
 N_EPOCHS = 3
 BATCH_SIZE = 1
-FORGETTING = 2.0
+FORGETTING = 3.0
 HELD_OUT = "camera"
 TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
