@@ -10,6 +10,7 @@ from pointillist.backends.vectors import (
     add_runs,
     add_runs_weighted,
     best_of_block,
+    best_of_block_local,
     correlate_block,
     correlate_positions,
     dot_runs,
@@ -161,35 +162,35 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
     """
     width = len(layout.block_lanes)
     length = layout.row_length
-    if length < width or per_penalty.shape[1] > 1:
+    if length < width:
         _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter)
         return
-    factors = per_penalty[:, 0].copy()
+    shared = per_penalty.shape[1] == 1
+    factors = per_penalty.reshape(-1)
     n_taps = len(layout.taps)
     for row in range(first_row, last_row):
         for j in range(0, length, width):
             at = min(j, length - width)
             base = layout.row_bases[row] + at
+            place = row * length + at
             for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
-                best_of_block(
-                    layout.block_lanes,
-                    residual,
-                    base,
-                    layout.blocks,
-                    block * n_taps * _FILTERS_A_BLOCK,
-                    layout.taps,
-                    factors,
-                    block * _FILTERS_A_BLOCK,
-                    nonnegative,
-                    best,
-                    best_filter,
-                    row * length + at,
-                )
+                start = block * n_taps * _FILTERS_A_BLOCK
+                first = block * _FILTERS_A_BLOCK
+                if shared:
+                    best_of_block(
+                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
+                        factors, first, nonnegative, best, best_filter, place,
+                    )  # fmt: skip
+                else:
+                    best_of_block_local(
+                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
+                        factors, first, nonnegative, best, best_filter, place, per_penalty.shape[1],
+                    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
-    """`scan` for narrow grids and penalties that depend on the position."""
+    """`scan` for grids narrower than a vector."""
     width = len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)

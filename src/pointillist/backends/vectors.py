@@ -212,31 +212,56 @@ def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, facto
     signature = types.void(lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place)
 
     def codegen(context, builder, sig, args):
-        sums = _block_sums(context, builder, sig, args)
-        vector = sums[0].type
-        whole = ir.VectorType(ir.IntType(32), vector.count)
-        factor_at = _pointer(context, builder, sig.args[6], args[6])
-        best_at = _pointer(context, builder, sig.args[9], args[9])
-        winner_at = builder.bitcast(_pointer(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
-        best, best_address = _vector_at(builder, best_at, args[11], vector)
-        winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
-        winner = builder.load(winner_address, align=4)
-        zero = ir.Constant(vector, [0.0] * vector.count)
-        for k, total in enumerate(sums):
-            number = builder.add(args[7], ir.Constant(ir.IntType(64), k))
-            factor = _broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
-            ratio = builder.fmul(total, factor)
-            size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
-            ratio = builder.select(args[8], ratio, size)
-            better = builder.fcmp_ordered(">", ratio, best)
-            best = builder.select(better, ratio, best)
-            numbers = _broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
-            winner = builder.select(better, numbers, winner)
-        builder.store(best, best_address, align=_bytes(vector.element))
-        builder.store(winner, winner_address, align=4)
-        return context.get_dummy_value()
+        def factor(factor_at, number, vector):
+            return _broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
+
+        return _keep_best(context, builder, sig, args, factor)
 
     return signature, codegen
+
+
+@intrinsic
+def best_of_block_local(
+    typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
+):
+    """`best_of_block` with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
+    signature = types.void(
+        lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
+    )
+
+    def codegen(context, builder, sig, args):
+        def factor(factor_at, number, vector):
+            where = builder.add(builder.mul(number, args[12]), args[11])
+            return _vector_at(builder, factor_at, where, vector)[0]
+
+        return _keep_best(context, builder, sig, args, factor)
+
+    return signature, codegen
+
+
+def _keep_best(context, builder, sig, args, factor_of):
+    sums = _block_sums(context, builder, sig, args)
+    vector = sums[0].type
+    whole = ir.VectorType(ir.IntType(32), vector.count)
+    factor_at = _pointer(context, builder, sig.args[6], args[6])
+    best_at = _pointer(context, builder, sig.args[9], args[9])
+    winner_at = builder.bitcast(_pointer(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
+    best, best_address = _vector_at(builder, best_at, args[11], vector)
+    winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
+    winner = builder.load(winner_address, align=4)
+    zero = ir.Constant(vector, [0.0] * vector.count)
+    for k, total in enumerate(sums):
+        number = builder.add(args[7], ir.Constant(ir.IntType(64), k))
+        ratio = builder.fmul(total, factor_of(factor_at, number, vector))
+        size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
+        ratio = builder.select(args[8], ratio, size)
+        better = builder.fcmp_ordered(">", ratio, best)
+        best = builder.select(better, ratio, best)
+        numbers = _broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
+        winner = builder.select(better, numbers, winner)
+    builder.store(best, best_address, align=_bytes(vector.element))
+    builder.store(winner, winner_address, align=4)
+    return context.get_dummy_value()
 
 
 def _block_sums(context, builder, sig, args):

@@ -1,4 +1,4 @@
-"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info`` and ``demo``.
+"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info``, ``demo``, and four commands that mend pictures.
 
 Only here does the package print. Commands import what they need when they run, so that help appears at once.
 """

@@ -1,11 +1,12 @@
 """Reading signals into arrays and preparing them for learning.
 
-Image and ``.npy`` files, contrast normalisation and the photographs shipped with the package live here.
-Nothing here knows about filters, codes or solvers.
+Image and ``.npy`` files, contrast normalisation, and the photographs and dictionaries shipped with the package live here.
+Nothing here knows about codes or solvers.
 """
 
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import load_image
+from pointillist.data.library import load_filters
 from pointillist.data.loading import Loaded, load_images, load_signals, read_images, read_signals
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.shipped import photographs
@@ -18,6 +19,7 @@ __all__ = [
     "read_images",
     "read_signals",
     "Loaded",
+    "load_filters",
     "photographs",
     "UnreadableFileError",
 ]

@@ -25,7 +25,7 @@ OnError = Literal["raise", "skip"]
 Signal = NDArray[np.floating[Any]]
 _Read = Callable[[Path], list[tuple[str, Signal]]]
 
-_IMAGE_SUFFIXES = frozenset(
+IMAGE_SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".pbm", ".pgm", ".ppm", ".pnm")
 )
 
@@ -85,7 +85,7 @@ def read_images(paths: PathLike | Iterable[PathLike], *, grey: bool = True, on_e
     def read(path: Path) -> list[tuple[str, Signal]]:
         return [(str(path), load_image(path, grey=grey))]
 
-    return _read_all(expand(paths, _IMAGE_SUFFIXES), read, on_error)
+    return _read_all(expand(paths, IMAGE_SUFFIXES), read, on_error)
 
 
 def load_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise") -> list[Signal]:
@@ -128,7 +128,7 @@ def read_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
             raise UnreadableFileError(f"{path} is not a .npy file: with ndim={ndim} only .npy files can be read")
         return [(str(path), load_image(path))]
 
-    return _read_all(expand(paths, _IMAGE_SUFFIXES | {".npy"}), read, on_error)
+    return _read_all(expand(paths, IMAGE_SUFFIXES | {".npy"}), read, on_error)
 
 
 def expand(paths: PathLike | Iterable[PathLike], suffixes: Iterable[str]) -> list[Path]:

@@ -128,6 +128,20 @@ class DescentState:
         return out
 
     @cached_property
+    def is_dense(self) -> bool:
+        """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
+        sample = self.problem.sample
+        return sample is not None and len(sample) > _DENSE * self.problem.operator.n_codes
+
+    @cached_property
+    def masked(self) -> NDArray:
+        """1/λ as (n_filters padded to whole blocks, n_positions), zero outside the sample."""
+        problem = self.problem
+        out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
+        out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
+        return out
+
+    @cached_property
     def smallest_penalty(self) -> float:
         return float(np.min(self.problem.penalty))
 
@@ -147,12 +161,13 @@ class DescentState:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem, layout = self.problem, self.problem.operator.layout
         best[:] = 0
-        if problem.sample is not None:
+        if problem.sample is not None and not self.is_dense:
             self.scan_codes(residual, problem.sample, best, winner)
             return
+        factors = self.per_penalty if problem.sample is None else self.masked
 
         def work(rows: tuple[int, int]) -> None:
-            descent.scan(layout, residual, *rows, self.per_penalty, problem.nonnegative, best, winner)
+            descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
 
         list(mapper(work, self.row_chunks))
 
@@ -175,6 +190,7 @@ class DescentState:
 
 
 _CHUNK_POSITIONS = 16384
+_DENSE = 0.25
 
 
 class _Descent:

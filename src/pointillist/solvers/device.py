@@ -22,9 +22,8 @@ from pointillist.backends.cuda.plan import Plan, batches, make_plan
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem, certificate
 from pointillist.solvers.base import Result, Solver, judge
-from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers.descent import _NEGLIGIBLE, _STALLED_ROUNDS, CoordinateDescent
 
-_STALLED_ROUNDS = 5
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
 _MEMORY = 0.8  # part of the free device memory that may be taken
 
@@ -195,6 +194,8 @@ class _Rounds:
             batch.enlarge(active, settings.cells[min(rounds, len(settings.cells) - 1)], floor)
             batch.descend(active, self._targets(found), settings.max_sweeps, settings.extra, settings.ridge)
             rounds += 1
+            if settings.ridge > 0 and rounds == settings.max_iter:
+                batch.prune(active, _NEGLIGIBLE)
 
     def _judge(self, found: Evaluation, active: NDArray, rounds: int) -> NDArray:
         """Certify the active signals and say which of them are to stop."""
@@ -246,7 +247,7 @@ def _gaps(objective: NDArray, loss: NDArray, energy: NDArray, ratio: NDArray) ->
     return np.divide(gap, objective, out=np.zeros_like(gap), where=objective > 0)
 
 
-def timings(state: Any) -> dict[str, float]:
+def timings(state: DeviceState) -> dict[str, float]:
     """Make the engine of a prepared state time its stages; the dict fills up as signals are solved."""
     state.engine.seconds = {}
     seconds: dict[str, float] = state.engine.seconds

@@ -130,6 +130,23 @@ measure(const int* __restrict__ g, const float* __restrict__ filters, const floa
     }
 }
 
+// Set codes smaller than `part` of their penalty to zero. A warp a bucket.
+extern "C" __global__ void
+prune(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ penalty,
+      const int* __restrict__ codes, float* __restrict__ values, const int* __restrict__ counts, float part) {
+    const int lane = threadIdx.x & 31, bucket = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
+    if (bucket >= g[G_NBY] * g[G_NBX]) return;
+    const int n = active[blockIdx.y], shift = g[G_SHIFT], low = (1 << shift) - 1;
+    const int y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
+    const i64 start = bucket_start(g, n, bucket);
+    const int count = counts[(i64)n * g[G_NBY] * g[G_NBX] + bucket];
+    for (int i = lane; i < count; i += 32) {
+        const int code = codes[start + i], place = code & 4095;
+        const float lambda = penalty_of(g, penalty, code >> 12, y0 + (place >> shift), x0 + (place & low));
+        if (fabsf(values[start + i]) < part * lambda) values[start + i] = 0.0f;
+    }
+}
+
 struct Sweep {
     const int* g;
     const float *filters, *penalty, *weights;

@@ -237,13 +237,20 @@ class Batch:
         count = plan.of_colour(colour, plan.tiles)
         if count == 0:
             return
-        arguments: tuple = (chosen, self.residual, engine.filters, engine.penalty, self.weights, self.weight_stride)
+        arguments = (chosen, self.residual, engine.filters, engine.penalty, self.weights, self.weight_stride)
         arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts, goals, self.moved)
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
         few = count * len(chosen) <= 2 * engine.device.multiprocessors
         warps = plan.most_warps if few else plan.warps
         grid = (count, len(chosen))
         engine.launch("descend", grid, 32 * warps, (*arguments, np.int32(write_back)), plan.tile_bytes)
+
+    def prune(self, active, part: float) -> None:
+        """Set codes smaller than `part` of their penalty to zero."""
+        engine, plan = self.engine, self.engine.plan
+        chosen = engine.device.cupy.asarray(active.astype(np.int32))
+        arguments = (chosen, engine.penalty, self.codes, self.values, self.counts, np.float32(part))
+        engine.launch("prune", (-(-plan.n_buckets // _WARPS), len(active)), 32 * _WARPS, arguments)
 
     def collect(self):
         """Non-zero codes of all signals: lists of ascending flat indices and of values."""

@@ -253,14 +253,6 @@ def pack(plan: Plan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return bucket_row * plan.buckets[1] + bucket_column, codes.astype(np.int32)
 
 
-def unpack(plan: Plan, buckets: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Flat code indices from bucket numbers and packed codes; the inverse of `pack`."""
-    places = codes.astype(np.int64) & (_PLACES - 1)
-    rows = buckets // plan.buckets[1] * plan.bucket[0] + (places >> plan.shift)
-    columns = buckets % plan.buckets[1] * plan.bucket[1] + (places & ((1 << plan.shift) - 1))
-    return (codes.astype(np.int64) >> 12) * plan.n_positions + rows * plan.grid[1] + columns
-
-
 def slots(buckets: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
     """For codes in the given buckets their number in the bucket, and which of them find room."""
     order = np.argsort(buckets, kind="stable")

@@ -1,0 +1,33 @@
+"""Options that several commands share, and how their values are checked."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class OnError(StrEnum):
+    skip = "skip"
+    stop = "raise"
+
+
+def positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
+    return value
+
+
+def _jobs(value: int | None) -> int | None:
+    if value is not None and value != -1 and value < 1:
+        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
+    return value
+
+
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
+]
+Failing = Annotated[
+    OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]
