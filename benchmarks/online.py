@@ -16,8 +16,8 @@ from benchmarks.tables import Report, Table
 
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "γ = 3, p = 0.2, 3 sweeps": {"forgetting": 3.0, "sampling": 0.2, "n_sweeps": 3},
-    "γ = 3, p = 0.5, 3 sweeps, pairs": {"forgetting": 3.0, "sampling": 0.5, "n_sweeps": 3, "batch_size": 2},
+    "γ = 6, 3 sweeps": {"forgetting": 6.0, "n_sweeps": 3},
+    "γ = 6, pairs": {"forgetting": 6.0, "n_sweeps": 3, "batch_size": 2},
 }
 
 

@@ -218,8 +218,6 @@ class BatchLearning:
 BATCH = [
     BatchLearning("consensus", "cns", 50.0, 10.0),
     BatchLearning("proximal gradient", "pgm", 50.0),
-    BatchLearning("conjugate gradients", "cg", 50.0, 10.0),
-    BatchLearning("iterated Sherman-Morrison", "ism", 50.0, 10.0),
 ]
 
 
