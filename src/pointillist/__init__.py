@@ -8,11 +8,19 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pointillist.data import contrast_normalise, load_image, load_images, load_signals, photographs
+    from pointillist.data import (
+        contrast_normalise,
+        load_filters,
+        load_image,
+        load_images,
+        load_signals,
+        photographs,
+    )
     from pointillist.learners import BatchCSC, OnlineCSC
     from pointillist.learners.persistence import load, load_codes, save, save_codes
     from pointillist.model.codes import SparseCodes
     from pointillist.model.metrics import psnr
+    from pointillist.restore import deblur, demosaic, denoise, estimate_sigma, inpaint, penalty_path, super_resolve
     from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
     from pointillist.solvers.base import Result, Status
     from pointillist.solvers.encoding import decode, encode, max_penalty
@@ -37,6 +45,14 @@ __all__ = [
     "load_images",
     "load_signals",
     "photographs",
+    "load_filters",
+    "inpaint",
+    "denoise",
+    "deblur",
+    "super_resolve",
+    "demosaic",
+    "estimate_sigma",
+    "penalty_path",
     "save",
     "load",
     "save_codes",
@@ -44,11 +60,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "data": ("contrast_normalise", "load_image", "load_images", "load_signals", "photographs"),
+    "data": ("contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs"),
     "learners": ("BatchCSC", "OnlineCSC"),
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),
     "model.codes": ("SparseCodes",),
     "model.metrics": ("psnr",),
+    "restore": ("deblur", "demosaic", "denoise", "estimate_sigma", "inpaint", "penalty_path", "super_resolve"),
     "solvers": ("CoordinateDescent", "FrequencyADMM", "SampledADMM"),
     "solvers.base": ("Result", "Status"),
     "solvers.encoding": ("decode", "encode", "max_penalty"),
