@@ -1,0 +1,223 @@
+"""The solver on a device: what it refuses anywhere, and beside the CPU's where there is a device."""
+
+import numpy as np
+import pytest
+
+from pointillist.backends.cuda import device as devices
+from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import Problem, broadcast_penalty, certificate, relative_gap
+from pointillist.solvers import CoordinateDescent, SampledADMM, Status
+from pointillist.solvers.device import DeviceDescent, _gaps, on_device, timings
+from pointillist.solvers.encoding import encode
+
+
+@pytest.fixture
+def no_device(monkeypatch):
+    def missing(device):
+        raise RuntimeError(f'device="{device}" needs CuPy: pip install')
+
+    monkeypatch.setattr("pointillist.solvers.device.open_device", missing)
+    monkeypatch.setattr("pointillist.learners.device.open_device", missing)
+
+
+def test_the_cpu_keeps_its_solver():
+    solver = CoordinateDescent()
+    assert on_device(solver, "cpu") is solver
+
+
+def test_only_coordinate_descent_runs_on_a_device():
+    with pytest.raises(ValueError, match='solver="cd" only'):
+        on_device(SampledADMM(), "cuda")
+
+
+def test_a_missing_device_is_an_error_never_the_cpu(no_device):
+    signals, filters = np.ones((1, 20, 20)), np.ones((2, 3, 3))
+    with pytest.raises(RuntimeError, match="pip install"):
+        encode(signals, filters, device="cuda")
+    for learner in (BatchCSC, OnlineCSC):
+        with pytest.raises(RuntimeError, match="pip install"):
+            learner(2, 3, device="cuda:1").fit(np.random.default_rng(0).standard_normal((2, 20, 20)))
+
+
+def test_unknown_devices_are_refused():
+    with pytest.raises(ValueError, match="device must be"):
+        encode(np.ones((1, 20, 20)), np.ones((2, 3, 3)), device="tpu")
+    with pytest.raises(ValueError, match="device must be"):
+        OnlineCSC(2, 3, device="tpu").fit(np.random.default_rng(0).standard_normal((2, 20, 20)))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "match"),
+    [
+        (Geometry((20, 20), (3, 3), 1, "circular"), "wrap"),
+        (Geometry((8, 8, 8), (3, 3, 3), 1, "same"), "one or two dimensions"),
+    ],
+)
+def test_what_a_device_cannot_do_is_refused(geometry, match):
+    filters = np.ones((2, 1, *geometry.filter), np.float32)
+    problem = Problem(filters=filters, geometry=geometry, penalty=broadcast_penalty(1.0, 2, geometry))
+    with pytest.raises(ValueError, match=match):
+        DeviceDescent().prepare(problem)
+
+
+def test_gaps_are_those_of_the_cpu():
+    rng = np.random.default_rng(0)
+    objective, loss, energy, ratio = rng.random((4, 50)) + 0.1
+    objective[0], loss[1], energy[2], ratio[3] = 0.0, 0.0, -1.0, 0.0
+    expected = [relative_gap(*one) for one in zip(objective, loss, energy, ratio, strict=True)]
+    np.testing.assert_allclose(_gaps(objective, loss, energy, ratio), expected, rtol=1e-12)
+
+
+def _bank(count, *size, seed=0):
+    filters = np.random.default_rng(seed).standard_normal((count, *size))
+    axes = tuple(range(1, filters.ndim))
+    return (filters / np.sqrt(np.sum(filters**2, axis=axes, keepdims=True))).astype(np.float32)
+
+
+def _signals(*shape, seed=1):
+    noise = np.random.default_rng(seed).standard_normal(shape)
+    return (noise + np.roll(noise, 1, -1) + np.roll(noise, 2, -1)).astype(np.float32)
+
+
+def _agree(signals, filters, penalty, tol=1e-4, **options):
+    ours = encode(signals, filters, penalty, tol=tol, device="cuda", **options)
+    theirs = encode(signals, filters, penalty, tol=tol, **options)
+    np.testing.assert_allclose(ours.objective, theirs.objective, rtol=1e-5)
+    assert ours.status is Status.CONVERGED
+    assert np.all(ours.gap <= tol)
+    return ours
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_objectives_agree_with_the_cpu(boundary, nonnegative, masked):
+    signals = _signals(3, 40, 53)
+    weights = (np.random.default_rng(2).random(signals.shape) < 0.6).astype(np.float32) if masked else None
+    _agree(signals, _bank(16, 7, 7), 0.8, boundary=boundary, nonnegative=nonnegative, weights=weights)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("count", "size"), [(16, (5, 5)), (30, (21, 21)), (9, (8, 13)), (1000, (11, 11)), (5, (1, 1))])
+def test_filters_of_any_size_and_number(count, size):
+    _agree(_signals(2, 50, 61), _bank(count, *size), 1.5)
+
+
+@pytest.mark.gpu
+def test_a_large_penalty_leaves_no_codes():
+    result = encode(_signals(2, 30, 30), _bank(4, 5, 5), 1e3, device="cuda")
+    assert result.codes.nnz == 0
+    assert np.all(result.gap == 0)
+
+
+@pytest.mark.gpu
+def test_lines_and_channels():
+    _agree(_signals(3, 300), _bank(8, 25), 0.5)
+    _agree(_signals(2, 3, 30, 31), _bank(8, 3, 5, 5), 0.5, channels=True)
+
+
+@pytest.mark.gpu
+def test_penalties_by_filter_and_position():
+    signals, filters = _signals(2, 40, 40), _bank(12, 5, 5)
+    _agree(signals, filters, np.linspace(0.5, 1.5, 12))
+    _agree(signals, filters, 0.5 + np.random.default_rng(0).random((12, 40, 40)))
+
+
+@pytest.mark.gpu
+def test_sampled_codes_stay_in_the_sample():
+    ours = _agree(_signals(2, 60, 60), _bank(20, 7, 7), 0.5, sampling=0.1, random_state=3)
+    theirs = encode(_signals(2, 60, 60), _bank(20, 7, 7), 0.5, tol=1e-4, sampling=0.1, random_state=3)
+    assert len(np.setdiff1d(ours.codes.indices[0], theirs.codes.indices[0])) <= 10
+
+
+@pytest.mark.gpu
+def test_large_signals_are_solved_in_tiles():
+    _agree(_signals(1, 300, 420), _bank(16, 11, 11), 1.0)
+
+
+@pytest.mark.gpu
+def test_the_gap_is_what_float64_says():
+    signals, filters = _signals(2, 40, 40), _bank(12, 7, 7)
+    result = encode(signals, filters, 0.5, tol=1e-3, device="cuda")
+    geometry = Geometry((40, 40), (7, 7), 1, "same")
+    problem = Problem(filters=filters[:, None], geometry=geometry, penalty=broadcast_penalty(0.5, 12, geometry))
+    for i in range(2):
+        exact = certificate(problem, i, signals[i][None], result.codes.indices[i], result.codes.values[i])
+        assert result.objective[i] == pytest.approx(exact.objective, rel=1e-9)
+        assert exact.gap <= result.gap[i] <= exact.gap + 1e-4
+        np.testing.assert_allclose(result.residuals[i], exact.residual, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_a_start_is_kept():
+    signals, filters = _signals(2, 40, 40), _bank(12, 7, 7)
+    first = encode(signals, filters, 0.5, tol=1e-4, device="cuda")
+    again = encode(signals, filters, 0.5, tol=1e-3, device="cuda", start=first.codes)
+    assert np.all(again.iterations == 0)
+    np.testing.assert_allclose(again.objective, first.objective, rtol=1e-9)
+
+
+@pytest.mark.gpu
+def test_a_ridge_is_solved_for_as_on_the_cpu():
+    signals, filters, ridge = _signals(2, 40, 40), _bank(12, 7, 7), 0.5
+    settings = CoordinateDescent(tol=0.0, max_iter=12, ridge=ridge)
+    geometry = Geometry((40, 40), (7, 7), 1, "same")
+    problem = Problem(filters=filters[:, None], geometry=geometry, penalty=broadcast_penalty(0.5, 12, geometry))
+    ridged = []
+    for solver in (DeviceDescent(settings=settings), settings):
+        result = solver.solve(solver.prepare(problem), list(signals[:, None]))
+        ridged.append(
+            [f + 0.5 * ridge * np.sum(z**2) for f, z in zip(result.objective, result.codes.values, strict=True)]
+        )
+        assert min(np.min(np.abs(z)) for z in result.codes.values) > 0.01  # the smallest are dropped
+    np.testing.assert_allclose(*ridged, rtol=5e-3)
+
+
+@pytest.mark.gpu
+def test_little_memory_splits_the_batch():
+    signals, filters = _signals(7, 40, 40), _bank(12, 7, 7)
+    settings = CoordinateDescent(tol=1e-4)
+    whole = encode(signals, filters, 0.5, solver=DeviceDescent(settings=settings), device="cuda")
+    split = encode(signals, filters, 0.5, solver=DeviceDescent(settings=settings, memory=4 << 20), device="cuda")
+    np.testing.assert_allclose(whole.objective, split.objective, rtol=1e-12)
+    np.testing.assert_array_equal(whole.codes.indices[6], split.codes.indices[6])
+
+
+@pytest.mark.gpu
+def test_arrays_on_the_device_are_accepted():
+    cupy = pytest.importorskip("cupy")
+    signals, filters = _signals(2, 30, 30), _bank(6, 5, 5)
+    ours = encode(cupy.asarray(signals), cupy.asarray(filters), 0.5, device="cuda")
+    same = encode(signals, filters, 0.5, device="cuda")
+    np.testing.assert_allclose(ours.objective, same.objective, rtol=1e-12)
+
+
+@pytest.mark.gpu
+def test_stages_are_timed_on_request():
+    geometry = Geometry((30, 30), (5, 5), 1, "same")
+    problem = Problem(filters=_bank(6, 1, 5, 5), geometry=geometry, penalty=broadcast_penalty(0.5, 6, geometry))
+    solver = DeviceDescent()
+    state = solver.prepare(problem)
+    seconds = timings(state)
+    solver.solve(state, list(_signals(2, 1, 30, 30)))
+    assert {"scan", "sweeps", "residual", "selection", "transfers"} <= set(seconds)
+
+
+@pytest.mark.gpu
+def test_online_learning_is_as_good_as_on_the_cpu():
+    signals = _signals(24, 50, 50)
+    learners = [OnlineCSC(8, 7, 1.0, sampling=0.5, batch_size=8, random_state=0, device=d) for d in ("cpu", "cuda")]
+    objectives = [np.sum(encode(signals, learner.fit(signals).filters_, 1.0).objective) for learner in learners]
+    assert objectives[1] == pytest.approx(objectives[0], rel=1e-2)
+    assert devices.open_device("cuda").number == 0
+
+
+@pytest.mark.gpu
+def test_batch_learning_on_a_device():
+    signals = _signals(6, 40, 40)
+    model = BatchCSC(6, 5, 1.0, sampling=0.5, max_iter=4, random_state=0, device="cuda").fit(signals)
+    objectives = [info["objective"] for info in model.history_]
+    assert objectives[-1] < objectives[0]
+    assert np.all(np.linalg.norm(model.filters_, axis=(1, 2)) <= 1 + 1e-5)
