@@ -1,0 +1,250 @@
+"""Tests of the commands that mend pictures: what they find missing, what they write, and how they refuse."""
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from pointillist.cli import kernels
+from pointillist.cli.pictures import read_picture
+from pointillist.data import load_filters, photographs
+from pointillist.storage import save_model
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+FAST = ["--penalty", "0.03", "--jobs", "1"]
+
+
+@pytest.fixture(scope="module")
+def grey():
+    """48×56 pixels of a photograph, uint8."""
+    return np.round(255 * photographs("test")["camera"][100:148, 120:176]).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def colour():
+    return np.round(255 * np.moveaxis(photographs("test", grey=False)["coffee"][:, 100:148, 100:156], 0, -1)).astype(
+        np.uint8
+    )
+
+
+@pytest.fixture(scope="module")
+def missing(grey):
+    return np.random.default_rng(0).random(grey.shape) < 0.3
+
+
+@pytest.fixture
+def filters(tmp_path):
+    """A dictionary small enough for quick tests."""
+    path = tmp_path / "few.safetensors"
+    save_model(path, load_filters("natural-100")[:12], {})
+    return ["--filters", path]
+
+
+def _save(path, pixels, **options):
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+def _marked(grey, missing, key=(255, 0, 255)):
+    return np.where(missing[..., None], np.array(key, np.uint8), grey[..., None]).astype(np.uint8)
+
+
+def _error(picture, reference):
+    return np.sqrt(np.mean((picture.astype(float) - reference.astype(float)) ** 2))
+
+
+def _refused(answer, *words):
+    assert answer.code == 2
+    assert answer.err.startswith("error: ")
+    assert len(answer.err.splitlines()) == 1, answer.err
+    assert not [word for word in words if word not in answer.err], answer.err
+
+
+@pytest.mark.parametrize("key", [(255, 0, 255), (0, 255, 0), (255, 0, 0)])
+def test_inpaint_finds_marked_pixels_by_itself(cli, tmp_path, grey, missing, filters, key):
+    photo = _save(tmp_path / "photo.png", _marked(grey, missing, key))
+    answer = cli("inpaint", photo, *filters, *FAST)
+    assert answer.code == 0, answer.err
+    assert "#" + bytes(key).hex() in answer.out
+    mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png"))
+    assert (mended.shape, mended.dtype) == (grey.shape, np.uint8)  # grey but for its marks
+    np.testing.assert_array_equal(mended[~missing], grey[~missing])
+    assert _error(mended[missing], grey[missing]) < 0.5 * np.std(grey)
+
+
+def test_inpaint_takes_transparent_pixels_before_colours(cli, tmp_path, colour, missing, filters):
+    opaque = np.where(missing, 0, 255).astype(np.uint8)
+    picture = colour.copy()
+    picture[:4, :4] = (255, 0, 255)
+    photo = _save(tmp_path / "photo.png", np.dstack([picture, opaque]))
+    answer = cli("inpaint", photo, "-o", tmp_path / "out.png", *filters, *FAST)
+    assert answer.code == 0, answer.err
+    assert "transparent" in answer.out
+    mended = np.asarray(Image.open(tmp_path / "out.png"))
+    assert mended.shape == colour.shape
+    np.testing.assert_array_equal(mended[~missing], picture[~missing])
+
+
+def test_inpaint_by_mask_and_by_key_agree(cli, tmp_path, grey, missing, filters):
+    mask = _save(tmp_path / "mask.png", np.where(missing, 255, 0).astype(np.uint8))
+    dark = _save(tmp_path / "dark.png", np.where(missing, 0, np.maximum(grey, 1)).astype(np.uint8))
+    reference = _save(tmp_path / "reference.png", grey)
+    options = [*filters, *FAST, "--reference", reference]
+    masked = cli("inpaint", dark, "-o", tmp_path / "a.png", "--mask", mask, "--compare", tmp_path / "c.png", *options)
+    keyed = cli("inpaint", dark, "-o", tmp_path / "b.png", "--key", "#000000", *options)
+    assert (masked.code, keyed.code) == (0, 0), masked.err + keyed.err
+    np.testing.assert_array_equal(Image.open(tmp_path / "a.png"), Image.open(tmp_path / "b.png"))
+    assert "PSNR before" in masked.out
+    before, after = (float(word) for word in masked.out.splitlines()[1].replace("dB", "").split()[-3:-1])
+    assert after > before + 5
+    assert Image.open(tmp_path / "c.png").width > 3 * grey.shape[1]
+
+
+def test_nan_in_float_files_is_missing(cli, tmp_path, grey, missing, filters):
+    picture = np.where(missing, np.nan, grey / 255).astype(np.float32)
+    np.save(tmp_path / "a.npy", picture)
+    tifffile.imwrite(tmp_path / "b.tif", picture)
+    answer = cli("inpaint", tmp_path / "a.npy", tmp_path / "b.tif", *filters, *FAST)
+    assert answer.code == 0, answer.err
+    mended = np.load(tmp_path / "a-inpainted.npy")
+    assert mended.dtype == np.float32
+    assert np.isfinite(mended).all()
+    np.testing.assert_allclose(tifffile.imread(tmp_path / "b-inpainted.tif"), mended, atol=1e-6)
+
+
+def test_folders_keep_names_types_and_order(cli, tmp_path, grey, missing, filters):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    _save(folder / "one.png", _marked(grey, missing))
+    tifffile.imwrite(folder / "two.tif", _marked(grey, missing).astype(np.uint16) * 257, photometric="rgb")
+    (folder / "broken.png").write_bytes(b"no picture")
+    _refused(cli("inpaint", folder, "-o", tmp_path / "out", *filters, *FAST, "-q"), "broken.png")
+    answer = cli("inpaint", folder, "-o", tmp_path / "out", *filters, *FAST, "--on-error", "skip")
+    assert answer.code == 0, answer.err
+    assert "skipped" in answer.err
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["one.png", "two.tif"]
+    deep = tifffile.imread(tmp_path / "out" / "two.tif")
+    assert deep.dtype == np.uint16
+    np.testing.assert_array_equal(deep[~missing], grey[~missing].astype(np.uint16) * 257)
+
+
+def test_quiet_says_nothing(cli, tmp_path, grey, missing, filters):
+    photo = _save(tmp_path / "photo.png", _marked(grey, missing))
+    answer = cli("inpaint", photo, *filters, *FAST, "-q")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+
+
+def test_denoise_lowers_the_error(cli, tmp_path, grey, filters):
+    noisy = np.clip(grey + 25 * np.random.default_rng(0).standard_normal(grey.shape), 0, 255).astype(np.uint8)
+    photo = _save(tmp_path / "photo.png", noisy)
+    answer = cli("denoise", photo, "--sigma", "25", *filters, "--jobs", "1")
+    assert answer.code == 0, answer.err
+    assert _error(np.asarray(Image.open(tmp_path / "photo-denoised.png")), grey) < 0.8 * _error(noisy, grey)
+
+
+def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
+    photo = _save(tmp_path / "photo.png", grey)
+    np.save(tmp_path / "psf.npy", kernels.gaussian(1.2))
+    first = cli("deblur", photo, "-o", tmp_path / "a.png", "--gaussian", "1.2", *filters, *FAST)
+    second = cli("deblur", photo, "-o", tmp_path / "b.png", "--psf", tmp_path / "psf.npy", *filters, *FAST)
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    np.testing.assert_array_equal(Image.open(tmp_path / "a.png"), Image.open(tmp_path / "b.png"))
+
+
+def test_superres_doubles_the_size(cli, tmp_path, colour, filters):
+    photo = _save(tmp_path / "photo.png", colour)
+    answer = cli("superres", photo, *filters, *FAST)
+    assert answer.code == 0, answer.err
+    assert Image.open(tmp_path / "photo-enlarged.png").size == (2 * colour.shape[1], 2 * colour.shape[0])
+
+
+def test_what_is_not_kept_is_said(cli, tmp_path, colour, filters):
+    photo = _save(tmp_path / "photo.png", np.dstack([colour, np.full(colour.shape[:2], 255, np.uint8)]))
+    answer = cli("denoise", photo, *filters, *FAST)
+    assert answer.code == 0
+    assert "photo.png: its transparency is not kept" in answer.err
+    assert np.asarray(Image.open(tmp_path / "photo-denoised.png")).shape == colour.shape
+
+
+def test_inpaint_says_what_to_give_when_nothing_is_marked(cli, tmp_path, grey, colour):
+    _refused(cli("inpaint", _save(tmp_path / "a.png", grey)), "a.png", "--mask", "--key", "transparent")
+    _refused(cli("inpaint", _save(tmp_path / "b.jpg", colour)), "b.jpg", "--mask")
+    two = colour.copy()
+    two[:5], two[-5:] = (255, 0, 0), (0, 255, 0)
+    _refused(cli("inpaint", _save(tmp_path / "c.png", two)), "c.png", "#00ff00", "#ff0000", "--key")
+
+
+def test_bad_options(cli, tmp_path, grey, missing, filters):
+    photo = _save(tmp_path / "photo.png", _marked(grey, missing))
+    small = _save(tmp_path / "small.png", grey[:20])
+    _refused(cli("inpaint", photo, "--mask", small), "small.png", "photo.png", "agree")
+    _refused(cli("inpaint", photo, "--mask", tmp_path / "none.png"), "none.png")
+    _refused(cli("inpaint", photo, "--key", "pink"), "--key", "pink")
+    _refused(cli("inpaint", photo, "--key", "#010203"), "--key", "#010203")
+    _refused(cli("inpaint", photo, "--mask", small, "--key", "#ff00ff"), "either")
+    _refused(cli("inpaint", photo, "--penalty", "low"), "--penalty", "low")
+    _refused(cli("inpaint", photo, *filters, "--penalty", "-1"), "penalty", "positive")
+    _refused(cli("inpaint", photo, "--filters", "natural-7"), "natural-7", "natural-400")
+    _refused(cli("inpaint", photo, "-o", photo), "photo.png", "input")
+    _refused(cli("inpaint", photo, "-o", tmp_path / "a.xyz"), "a.xyz", ".png")
+    _refused(cli("inpaint", photo, "-o", tmp_path / "no" / "a.png"), "does not exist")
+    _refused(cli("inpaint", photo, small, "-o", small), "small.png", "folder")
+    _refused(cli("inpaint", photo, *filters, *FAST, "--reference", small), "--reference", "small.png")
+    _refused(cli("denoise", photo, "--sigma", "-1"), "--sigma", "positive")
+    _refused(cli("deblur", photo), "--psf", "--gaussian", "--motion")
+    _refused(cli("deblur", photo, "--gaussian", "1", "--motion", "5,0"), "one of")
+    _refused(cli("deblur", photo, "--motion", "long"), "--motion", "9,30")
+    _refused(cli("superres", photo, "--factor", "1"), "--factor")
+
+
+def test_bad_pictures(cli, tmp_path, grey, filters):
+    everything = _save(tmp_path / "all.png", np.full((30, 30, 3), (255, 0, 255), np.uint8))
+    _refused(cli("inpaint", everything, *filters), "all.png", "missing")
+    one = _save(tmp_path / "one.png", np.full((1, 1, 4), 0, np.uint8))
+    _refused(cli("inpaint", one, *filters), "one.png")
+    _refused(cli("denoise", _save(tmp_path / "pixel.png", grey[:1, :1]), *filters), "pixel.png")
+    (tmp_path / "text.png").write_text("no picture")
+    _refused(cli("denoise", tmp_path / "text.png"), "text.png")
+    np.save(tmp_path / "volume.npy", np.zeros((4, 5, 6, 7)))
+    _refused(cli("denoise", tmp_path / "volume.npy"), "volume.npy", "shape")
+    photo = _save(tmp_path / "photo.png", grey)
+    _refused(
+        cli("deblur", photo, "--psf", _save(tmp_path / "black.png", np.zeros((5, 5), np.uint8))), "black.png", "zero"
+    )
+    _refused(cli("deblur", photo, "--gaussian", "30", *filters), "photo.png", "psf")
+
+
+def test_files_of_every_kind_become_pixels(tmp_path, grey, colour):
+    bilevel = _save(tmp_path / "bilevel.png", grey > 100)
+    assert set(np.unique(read_picture(bilevel).pixels)) == {0, 255}
+    Image.fromarray(colour).convert("CMYK").save(tmp_path / "cmyk.jpg")
+    assert read_picture(tmp_path / "cmyk.jpg").pixels.shape == colour.shape
+    Image.fromarray(colour).convert("P").save(tmp_path / "palette.png")
+    assert read_picture(tmp_path / "palette.png").pixels.dtype == np.uint8
+    frames = [Image.fromarray(grey), Image.fromarray(255 - grey)]
+    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
+    moving = read_picture(tmp_path / "moving.gif")
+    assert moving.pixels.shape == grey.shape
+    assert moving.notes == ("only the first of its 2 frames is read",)
+    tifffile.imwrite(tmp_path / "stack.tif", np.stack([grey, grey]).astype(np.uint16), photometric="minisblack")
+    stack = read_picture(tmp_path / "stack.tif")
+    np.testing.assert_array_equal(stack.pixels, grey.astype(np.uint16))
+    assert stack.notes
+    deep = grey.astype(np.uint16) * 257 + 1
+    _save(tmp_path / "deep.png", deep)
+    np.testing.assert_array_equal(read_picture(tmp_path / "deep.png").pixels, deep)
+    half = np.dstack([colour, np.full(grey.shape, 128, np.uint8)])
+    half[0, 0, 3] = 0
+    assert np.sum(read_picture(_save(tmp_path / "half.png", half)).transparent) == 1
+
+
+def test_kernels_have_sum_one_and_point_where_they_should():
+    for kernel in (kernels.gaussian(1.5), kernels.motion(9, 30), kernels.motion(1, 0)):
+        assert kernel.sum() == pytest.approx(1)
+        np.testing.assert_allclose(kernel, kernel[::-1, ::-1], atol=1e-12)
+    level = kernels.motion(9, 0)
+    assert level[4:7].sum() > 0.99
+    assert level.shape[1] == 11
+    upright = kernels.motion(9, 90)
+    np.testing.assert_allclose(upright, level.T, atol=1e-12)
