@@ -43,8 +43,8 @@ def run(context: Context) -> Report:
             **options,
         )
         _warm_up(model, inputs.train[:2])
-        step = max(1, 5 // model.batch_size)
-        limit = context.pick(20.0, 2.0)
+        step = max(1, 2 // model.batch_size)
+        limit = context.pick(6.0, 2.0)
         mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, limit=limit, target=target))
 
     table = Table(

@@ -189,7 +189,7 @@ class DescentState:
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
 
 
-_CHUNK_POSITIONS = 16384
+_CHUNK_POSITIONS = 4096
 _DENSE = 0.25
 
 
