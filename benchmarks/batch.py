@@ -45,7 +45,7 @@ def run(context: Context) -> Report:
         context.say(f"ours, {name}")
         model = pt.BatchCSC(inputs.n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0, max_iter=1, **options)
         model.fit(inputs.train[:2])
-        model.set_params(max_iter=context.count(200, 8))
+        model.set_params(max_iter=context.count(60, 8))
         limit = context.pick(30.0, 3.0)
         lowest = min(trained for _, trained in levels)
         mine.append(

@@ -37,8 +37,6 @@ Callback = Callable[[dict[str, Any]], bool | None]
 
 _RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
-_RIDGE_STEPS = 10
-"""Steps after which the ridge is half of what it was at first."""
 _LEAST_RIDGE = 0.05
 """A smaller ridge is none: codes are then solved to the learning tolerance."""
 
@@ -231,10 +229,14 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if self.learning_tol is not None:
             settings = {**settings, "tol": self.learning_tol}
         elif self.solver == "cd":
-            ridge = float(self.ridge) / (1 + (step / _RIDGE_STEPS) ** 2)
+            ridge = float(self.ridge) / (1 + (step / self._ridge_steps()) ** 2)
             if ridge >= _LEAST_RIDGE:
                 settings = {**_RIDGE_ROUNDS, "ridge": ridge}
         return on_device(make_solver(self.solver, **settings), self.device)
+
+    def _ridge_steps(self) -> float:
+        """Steps after which the ridge is half of what it was at first."""
+        return 10.0
 
     def _learn(
         self, state: LearnerState, batch: Batch, image_weights: NDArray, start: SparseCodes | None = None

@@ -57,8 +57,8 @@ class BatchCSC(ConvolutionalLearner):
         with a ridge, or 0.1 without).
     ridge : float
         In the first steps of learning with ``solver="cd"``, codes are solved for with ½ ridge z² added, so that
-        neighbours share what they explain; it fades out over some ten steps. 1 learns better filters than 0, on new signals
-        and on the training signals.
+        neighbours share what they explain; it fades out on the way to `max_iter`. 1 learns better filters than 0, on new
+        signals and on the training signals; 0 is right for signals that truly are sums of few filters.
     callbacks : sequence of callables
         Each gets the iteration's record (a dict) and stops learning by returning True.
     n_jobs : int or None
@@ -164,6 +164,10 @@ class BatchCSC(ConvolutionalLearner):
                 break
         self._sort_by_use(state)
         return self
+
+    def _ridge_steps(self) -> float:
+        """The ridge fades over the whole run: as long as it lasts, filters gain most on new signals."""
+        return 0.5 * self.max_iter
 
     def _empty(self, state: LearnerState) -> None:
         n_filters, channels, *size = state.filters.shape
