@@ -37,7 +37,8 @@ class BatchCSC(ConvolutionalLearner):
     max_iter : int
         Iterations over all signals.
     min_change : float
-        Stop when the objective changes by less than this fraction twice in a row; 0 never does.
+        Stop when the objective changes by less than this fraction twice in a row; 0 never does. While the ridge fades the
+        objective goes on changing: with ``ridge=0`` it settles sooner.
     init : {"random", "patches"} or array
         First filters.
     nonnegative, nonnegative_filters : bool
