@@ -119,3 +119,25 @@ def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
     best = reference.lasso(matrix, x, problem.penalty[0, 0])
     assert result.objective[0] * (1 - result.gap[0]) <= best.objective * (1 + 1e-9)
     assert result.objective[0] >= best.objective * (1 - 1e-9)
+
+
+def test_a_ridge_solves_the_elastic_net_and_its_gap_still_bounds(monkeypatch, reference):
+    monkeypatch.setattr("pointillist.solvers.descent._NEGLIGIBLE", 0.0)
+    problem, x = reference.problem(np.random.default_rng(4), (60,), (5,), dtype=np.float64, n_filters=4)
+    ridge = 0.7
+    solver = CoordinateDescent(ridge=ridge, max_iter=60, max_sweeps=500, inner=1e-6, tol=0)
+    result = solver.solve(solver.prepare(problem), [x])
+    codes, values = result.codes.indices[0], result.codes.values[0]
+    slopes = problem.operator.correlate(result.residuals[0]).ravel()
+    penalties = np.broadcast_to(problem.penalty, (problem.n_filters, problem.geometry.n_positions)).ravel()
+    assert len(codes) > 0
+    np.testing.assert_allclose(slopes[codes] - ridge * values, penalties[codes] * np.sign(values), atol=1e-6)
+    exact = CoordinateDescent(tol=1e-9)
+    best = exact.solve(exact.prepare(problem), [x]).objective[0]
+    assert best <= result.objective[0]
+    assert result.objective[0] * (1 - result.gap[0]) <= best * (1 + 1e-9)
+
+
+def test_a_negative_ridge_is_refused():
+    with pytest.raises(ValueError, match="ridge"):
+        CoordinateDescent(ridge=-1.0)
