@@ -15,6 +15,11 @@ import pointillist as pt
 SIDE = 100
 FILTER_SIZE = 11
 PENALTY = 1.0
+WRAPPED = (
+    "Wrapped: SPORCO's problem is circular, so it also learns from the seams where an image meets its far side, straight "
+    "and sharp as the edges of the city; this learner was given the images continued around by a filter's width. "
+    "Tapered: SPORCO with its images faded to zero at the borders, so that there are no seams."
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,20 @@ class Inputs:
     def train(self) -> NDArray:
         """Ten images to learn from, (10, 100, 100) float32."""
         return self._ten("fruit_normalised.npz", "train")
+
+    @cached_property
+    def wrapped(self) -> NDArray:
+        """The training images as a circular solver sees them: continued around, so that their far borders meet in seams."""
+        reach = FILTER_SIZE - 1
+        return np.pad(self.train, ((0, 0), (0, reach), (0, reach)), mode="wrap")
+
+    @cached_property
+    def tapered(self) -> NDArray:
+        """The training images faded to nothing at their borders: a circular solver finds no seams in them."""
+        ramp = np.linspace(0.05, 1.0, 8)
+        window = np.ones(self.train.shape[-1])
+        window[: len(ramp)], window[-len(ramp) :] = ramp, ramp[::-1]
+        return (self.train * np.outer(window, window)).astype(self.train.dtype)
 
     @cached_property
     def unseen(self) -> NDArray:

@@ -116,33 +116,41 @@ class ToeplitzStatistics:
         weight: float,
     ) -> None:
         geometry, operator = problem.geometry, problem.operator
-        if geometry.boundary == "circular":
-            raise ValueError('statistics="toeplitz" cannot learn with boundary="circular"; use statistics="dense"')
         weights = problem.weights_of(i)
         largest = 1.0 if weights is None else max(float(np.max(weights)), 1.0)
         # ½ largest ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
-        imputed = operator.synthesise_padded(indices, values)
-        imputed += geometry.spread((residual / largest).astype(imputed.dtype, copy=False))
+        fit = operator.synthesise_padded(indices, values)
+        left = (residual / largest).astype(fit.dtype, copy=False)
+        if geometry.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
+            around = geometry.gather(fit) + left
+            imputed = geometry.spread(around)
+        else:
+            around = imputed = fit + geometry.spread(left)
         weight = weight * largest
         values = values.astype(np.float64)
         flat = self._linear.reshape(-1)
         convolution.accumulate_boxes(operator.layout, indices, weight * values, imputed, flat)
         self._add_pairs(geometry, indices, values, weight)
-        self._energy += 0.5 * weight * float(np.sum(imputed.astype(np.float64) ** 2))
+        self._energy += 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
         self.total += weight / largest
 
     def _add_pairs(self, geometry: Geometry, indices: NDArray, values: NDArray, weight: float) -> None:
-        grid = np.array(geometry.grid)
         filters, positions = np.divmod(indices, geometry.n_positions)
+        shape, own = geometry.grid, np.ones(len(filters), bool)
+        if geometry.boundary == "circular":
+            shape, sources, positions = _around(positions, shape, self.size)
+            filters, values, own = filters[sources], values[sources], np.arange(len(sources)) < len(filters)
+        grid = np.array(shape)
         order = np.argsort(positions, kind="stable")
-        filters = filters[order]
+        filters, own = filters[order], own[order]
         rows, columns = np.divmod(positions[order], grid[-1])
-        n_rows = prod(geometry.grid[:-1])
+        n_rows = prod(shape[:-1])
         starts = np.searchsorted(rows, np.arange(n_rows + 1))
-        coordinates = np.stack(np.unravel_index(np.arange(n_rows), geometry.grid[:-1] or (1,)), axis=1)
+        coordinates = np.stack(np.unravel_index(np.arange(n_rows), shape[:-1] or (1,)), axis=1)
         shifts = list(product(*[range(1 - s, s) for s in self.size[:-1]]))
         leading = np.array(shifts, np.int64).reshape(len(shifts), len(self.size) - 1)
         owners = np.argsort(filters, kind="stable")
+        owners = owners[own[owners]]
         out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
 
         def work(span: tuple[int, int]) -> None:
@@ -322,6 +330,25 @@ def sweep_by_blocks(sums: Statistics, filters: NDArray, constraints: FilterConst
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
     return current.astype(filters.dtype)
+
+
+def _around(
+    positions: NDArray, grid: tuple[int, ...], size: tuple[int, ...]
+) -> tuple[tuple[int, ...], NDArray, NDArray]:
+    """Codes on a circular grid and, behind them, the copies of those near a border that others meet around it.
+
+    Returns the widened grid, for every code the number of its original (the originals come first) and its position.
+    """
+    wide = tuple(g + 2 * (s - 1) for g, s in zip(grid, size, strict=True))
+    places = np.stack(np.unravel_index(positions, grid)) + np.array(size)[:, None] - 1
+    sources = np.arange(len(positions))
+    for axis, (g, s) in enumerate(zip(grid, size, strict=True)):
+        low, high = places[axis] < 2 * (s - 1), places[axis] >= g
+        step = np.zeros((len(grid), 1), places.dtype)
+        step[axis] = g
+        places = np.concatenate([places, places[:, low] + step, places[:, high] - step], axis=1)
+        sources = np.concatenate([sources, sources[low], sources[high]])
+    return wide, sources, np.ravel_multi_index(tuple(places), wide)
 
 
 _OWNERS = 2
