@@ -25,8 +25,11 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
+from pointillist.solvers.frames import part
 
 Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Places = tuple[NDArray, NDArray]
+Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +83,6 @@ class CoordinateDescent:
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
-        if problem.geometry.boundary == "circular":
-            raise ValueError('solver="cd" does not wrap around; use solver="admm" or "fft" for boundary="circular"')
         return DescentState(problem)
 
     def solve(
@@ -332,29 +333,62 @@ class _Descent:
     def _descend(self, residual: NDArray, ratio: float) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
         settings, layout, dtype = self.settings, self.layout, self.values.dtype
-        bases, starts = np.empty_like(self.codes), np.empty_like(self.codes)
-        descent.locate(layout, self.codes, bases, starts)
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
-        positions = self.codes % self.geometry.n_positions
-        clean = self.clean[positions]
+        clean = self.clean[self.codes % self.geometry.n_positions]
         target = settings.inner * min(max(ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
         target = max(target, 4 * float(np.finfo(dtype).eps) * self.state.smallest_penalty)
 
-        def work(chosen: NDArray) -> float:
+        def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
             return descent.descend(
-                layout, bases, starts, curvatures, penalties, dtype.type(settings.ridge), clean, self.padded_weights,
-                self.problem.nonnegative, self.values, residual, chosen, target, settings.extra,
+                layout, *places, curvatures, penalties, dtype.type(settings.ridge), clean, weights,
+                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra,
             )  # fmt: skip
 
-        colours = _tiles(self.geometry, positions, settings.tile)
+        around = self.geometry.boundary == "circular"
+        sweep = self._around(residual, work) if around else self._across(residual, work)
         for _ in range(settings.max_sweeps):
-            moved = [largest for tiles in colours for largest in self.mapper(work, tiles)]
-            if max(moved, default=0.0) < target:
+            if sweep() < target:
                 break
         kept = self.values != 0
         self.codes, self.values = self.codes[kept], self.values[kept]
+
+    def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """A sweep over the tiles, colour by colour; it returns the largest move."""
+        places = self._places(self.codes)
+        colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
+
+        def tile(chosen: NDArray) -> float:
+            return work(chosen, places, residual, self.padded_weights)
+
+        return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
+
+    def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """The same on a circle, frame by frame."""
+        frames = part(self.geometry, self.codes)
+        bases, starts = self._places(self.codes)
+        for frame in frames:
+            bases[frame.members] = self._places(frame.codes)[0]
+        weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
+        left = self.geometry.inside(residual)
+
+        def sweep() -> float:
+            nonlocal left
+            largest = 0.0
+            for frame, seen in zip(frames, weights, strict=True):
+                flat = frame.turn(left)
+                largest = max(largest, work(frame.members, (bases, starts), flat, seen))
+                left = frame.turn_back(flat)
+            return largest
+
+        return sweep
+
+    def _places(self, codes: NDArray) -> Places:
+        """Where each code's box begins in the padded signal, and its filter in the runs."""
+        bases, starts = np.empty_like(codes), np.empty_like(codes)
+        descent.locate(self.layout, codes, bases, starts)
+        return bases, starts
 
 
 _STALLED_ROUNDS = 5
