@@ -1,0 +1,45 @@
+"""Sources of signals of any size: arrays, files, containers, random crops, and the stream of batches made from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pointillist.data.sources.arrays import ArraySource, NpySource
+from pointillist.data.sources.base import Source, StoredSource
+from pointillist.data.sources.iterators import IteratorSource, IteratorStream
+from pointillist.data.sources.stream import Part, Read, Stream, read_part
+
+__all__ = [
+    "ArraySource",
+    "IteratorSource",
+    "IteratorStream",
+    "NpySource",
+    "Part",
+    "Read",
+    "Source",
+    "StoredSource",
+    "Stream",
+    "as_source",
+    "make_stream",
+    "read_part",
+]
+
+
+def as_source(signals: Any) -> Source | IteratorSource:
+    """What users pass as a source: a source as it is, arrays and lists of them in memory, anything else as an iterator."""
+    if isinstance(signals, Source | IteratorSource):
+        return signals
+    if isinstance(signals, np.ndarray | list | tuple):
+        return ArraySource(signals)
+    return IteratorSource(signals)
+
+
+def make_stream(
+    source: Source | IteratorSource, *, shuffle: bool = True, seed: int = 0, **settings: Any
+) -> Stream | IteratorStream:
+    """The stream of a source; see `Stream` for the settings."""
+    if isinstance(source, IteratorSource):
+        return IteratorStream(source, **settings)
+    return Stream(source, shuffle=shuffle, seed=seed, **settings)
