@@ -8,21 +8,34 @@ import numpy as np
 
 from pointillist.data.sources.arrays import ArraySource, NpySource
 from pointillist.data.sources.base import Source, StoredSource
+from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
+from pointillist.data.sources.crops import CropSource
+from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.iterators import IteratorSource, IteratorStream
+from pointillist.data.sources.joining import JoinedSource, NormalisedSource
+from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.stream import Part, Read, Stream, read_part
 
 __all__ = [
-    "ArraySource",
-    "IteratorSource",
-    "IteratorStream",
-    "NpySource",
-    "Part",
-    "Read",
     "Source",
     "StoredSource",
-    "Stream",
+    "ArraySource",
+    "NpySource",
+    "ImageSource",
+    "TiffSource",
+    "ZarrSource",
+    "Hdf5Source",
+    "IteratorSource",
+    "CropSource",
+    "JoinedSource",
+    "NormalisedSource",
     "as_source",
+    "open_source",
+    "Stream",
+    "IteratorStream",
     "make_stream",
+    "Part",
+    "Read",
     "read_part",
 ]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -92,13 +93,8 @@ class StackedSource(StoredSource):
     def _array(self) -> Any:
         with self._lock:
             if self._opened is None:
-                try:
+                with _damage_named(self._label()):
                     self._opened = self._open()
-                except (ImportError, MemoryError, UnreadableFileError):
-                    raise
-                except Exception as error:  # readers meet a damaged file with exceptions of many kinds
-                    reason = " ".join(str(error).split()) or type(error).__name__
-                    raise UnreadableFileError(f"cannot read {self._label()}: {reason}") from error
             return self._opened
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,12 +113,9 @@ class StackedSource(StoredSource):
         return self._part(index, box(corner, size))
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
-        place = where if self._single else (index, *where)
-        try:
-            samples = np.asarray(self._array()[place])
-        except (OSError, ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise UnreadableFileError(f"cannot read {self.name(index)}: {reason}") from error
+        array, place = self._array(), where if self._single else (index, *where)
+        with _damage_named(self.name(index)):
+            samples = np.asarray(array[place])
         return to_float(samples, self.name(index))
 
     def shape(self, index: int) -> tuple[int, ...]:
@@ -142,6 +135,18 @@ class StackedSource(StoredSource):
 
     def _files(self) -> list[Path]:
         return [self.path]
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Whatever goes wrong, but for what is not the file's fault, says which file it was."""
+    try:
+        yield
+    except (ImportError, MemoryError, UnreadableFileError):
+        raise
+    except Exception as error:  # readers meet a damaged file with exceptions of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableFileError(f"cannot read {name}: {reason}") from error
 
 
 class NpySource(StackedSource):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.errors import UnreadableFileError
-from pointillist.data.sources.stream import OnUnreadable, Skipped, check_settings, check_usable, gather
+from pointillist.data.sources.stream import OnUnreadable, Skipped, check_settings, gather
+from pointillist.data.sources.usable import check_usable
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
@@ -13,8 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError, UnusableSignalError
+from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources.base import Source
+from pointillist.data.sources.usable import check_usable
 from pointillist.model.sampling import generator
 
 log = logging.getLogger(__name__)
@@ -72,28 +73,6 @@ def gather(attempts: Sequence[NDArray | UnreadableFileError], on_unreadable: OnU
         else:
             read.skipped.append(str(attempt))
     return read
-
-
-def check_usable(signal: NDArray, least: Sequence[int], name: Callable[[], str]) -> None:
-    """Raise `UnusableSignalError` where there is nothing to learn from a signal; NaN marks samples that were not seen."""
-    if len(least) and any(samples < size for samples, size in zip(signal.shape[-len(least) :], least, strict=True)):
-        reason = f"is {_sizes(signal.shape)}, smaller than the filters, {_sizes(least)}: use smaller ones"
-        raise UnusableSignalError(f"{name()} {reason}")
-    if np.isinf(signal).any():
-        raise UnusableSignalError(f"{name()} holds infinite samples: replace them first, by NaN for instance")
-    if is_constant(signal):
-        raise UnusableSignalError(f"{name()} is constant, there is nothing in it: leave it out")
-
-
-def is_constant(signal: NDArray) -> bool:
-    """Whether the samples that were seen differ by no more than rounding."""
-    low, high = float(np.fmin.reduce(signal, axis=None)), float(np.fmax.reduce(signal, axis=None))
-    unit = np.finfo(signal.dtype).eps if signal.dtype.kind == "f" else 0.0
-    return not high - low > 8 * unit * max(abs(low), abs(high))
-
-
-def _sizes(shape: Sequence[int]) -> str:
-    return "×".join(str(axis) for axis in shape)
 
 
 class Skipped(dict[str, int]):
