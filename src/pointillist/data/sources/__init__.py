@@ -12,8 +12,9 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.crops import CropSource
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.iterators import IteratorSource, IteratorStream
-from pointillist.data.sources.joining import JoinedSource, NormalisedSource
+from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.opening import open_source
+from pointillist.data.sources.preparing import KeptSource, NormalisedSource
 from pointillist.data.sources.stream import Part, Read, Stream, read_part
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "CropSource",
     "JoinedSource",
     "NormalisedSource",
+    "KeptSource",
     "as_source",
     "open_source",
     "Stream",

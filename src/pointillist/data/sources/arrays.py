@@ -149,10 +149,34 @@ def _damage_named(name: str) -> Iterator[None]:
         raise UnreadableFileError(f"cannot read {name}: {reason}") from error
 
 
+class MappedFile:
+    """An array in a file, mapped only while a part of it is copied: pages that stayed mapped would count as memory in use.
+
+    Parameters
+    ----------
+    mapped : np.memmap
+        A map of the whole array, which is let go.
+    """
+
+    def __init__(self, mapped: np.memmap) -> None:
+        self.shape, self.dtype = mapped.shape, mapped.dtype
+        order = "C" if mapped.flags.c_contiguous else "F"
+        self._where: dict[str, Any] = {
+            "dtype": mapped.dtype,
+            "shape": mapped.shape,
+            "offset": mapped.offset,
+            "order": order,
+        }
+        self._path = str(mapped.filename)
+
+    def __getitem__(self, place: Any) -> NDArray:
+        return np.array(np.memmap(self._path, mode="r", **self._where)[place])
+
+
 class NpySource(StackedSource):
-    """A ``.npy`` file, memory-mapped: only what is asked for is ever read."""
+    """A ``.npy`` file: only what is asked for is ever read."""
 
     kind: ClassVar[str] = "npy"
 
-    def _open(self) -> Any:
-        return np.lib.format.open_memmap(self.path, mode="r")
+    def _open(self) -> MappedFile:
+        return MappedFile(np.lib.format.open_memmap(self.path, mode="r"))

@@ -51,6 +51,8 @@ class StoredSource(ABC):
     exact: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
     """Whether `window` reads less than the whole signal."""
+    decoding: ClassVar[int] = 16
+    """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -10,7 +10,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.sources.arrays import StackedSource
+from pointillist.data.sources.arrays import MappedFile, StackedSource
 
 
 class TiffSource(StackedSource):
@@ -26,7 +26,7 @@ class TiffSource(StackedSource):
             if tiff.pages.first.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
                 raise ValueError("zero means white in it, which only single images may; save it with black as zero")
         try:
-            return tifffile.memmap(self.path, mode="r")
+            return MappedFile(tifffile.memmap(self.path, mode="r"))
         except ValueError:  # compressed, tiled or scattered
             return _Pages(self.path)
 

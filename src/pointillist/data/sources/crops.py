@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -12,13 +10,12 @@ from numpy.typing import NDArray
 
 from pointillist.data.errors import UnreadableFileError, UnusableSignalError
 from pointillist.data.sources.base import StoredSource, box
+from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.data.sources.usable import is_constant
 from pointillist.model.sampling import generator
 
 _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10
-
-DEFAULT_CACHE = 2**28
 
 
 class CropSource(StoredSource):
@@ -90,37 +87,3 @@ class CropSource(StoredSource):
     def describe(self) -> dict[str, Any]:
         settings = {"kind": "crops", "signals": self.count, "size": list(self.size), "seed": self.seed}
         return {**settings, "of": self.source.describe()}
-
-
-class Cache:
-    """Arrays by number, at most so many bytes of them; those asked for longest ago go first. Thread-safe."""
-
-    def __init__(self, limit: int) -> None:
-        if limit < 0:
-            raise ValueError(f"cache must not be negative, got {limit} bytes")
-        self.limit = limit
-        self.held = 0
-        self._arrays: OrderedDict[int, NDArray] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: int) -> NDArray | None:
-        with self._lock:
-            if key in self._arrays:
-                self._arrays.move_to_end(key)
-            return self._arrays.get(key)
-
-    def put(self, key: int, array: NDArray) -> None:
-        with self._lock:
-            if key in self._arrays or array.nbytes > self.limit:
-                return
-            self._arrays[key] = array
-            self.held += array.nbytes
-            while self.held > self.limit:
-                _, oldest = self._arrays.popitem(last=False)
-                self.held -= oldest.nbytes
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"limit": self.limit}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["limit"])  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from PIL import Image
@@ -26,6 +26,8 @@ class ImageSource(StoredSource):
         Larger images count as unreadable, before they are decoded. None is Pillow's warning level, 89 megapixels, beyond
         which an image file may be a decompression bomb.
     """
+
+    decoding: ClassVar[int] = 48  # colour as stored and converted, as floats before and after scaling, and grey
 
     def __init__(
         self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True, max_pixels: int | None = None

@@ -1,4 +1,4 @@
-"""Sources made of sources: several one after the other, and contrast-normalised ones."""
+"""Several sources as one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnusableSignalError
-from pointillist.data.normalise import contrast_normalise
-from pointillist.data.sources.base import Source, StoredSource
+from pointillist.data.sources.base import StoredSource
 
 
 class JoinedSource(StoredSource):
@@ -28,6 +25,11 @@ class JoinedSource(StoredSource):
     def windowed(self) -> bool:  # type: ignore[override]
         """Whether all of them read windows alone."""
         return all(source.windowed for source in self.sources)
+
+    @property
+    def decoding(self) -> int:  # type: ignore[override]
+        """The most that one of them takes."""
+        return max(source.decoding for source in self.sources)
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -54,43 +56,3 @@ class JoinedSource(StoredSource):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": "joined", "signals": len(self), "of": [source.describe() for source in self.sources]}
-
-
-class NormalisedSource:
-    """The signals of another source, contrast-normalised one by one; see `contrast_normalise`.
-
-    Parameters
-    ----------
-    source : Source
-    ndim : int
-        Spatial axes of a signal.
-    """
-
-    def __init__(self, source: Source, ndim: int = 2) -> None:
-        self.source, self.ndim = source, ndim
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def read(self, index: int, epoch: int = 0) -> NDArray:
-        signal = self.source.read(index, epoch)
-        try:
-            if signal.ndim == self.ndim:
-                return contrast_normalise(signal, ndim=self.ndim)
-            return np.stack([contrast_normalise(channel, ndim=self.ndim) for channel in signal])
-        except ValueError as error:
-            reason = str(error).removeprefix("images ")
-            raise UnusableSignalError(f"{self.name(index, epoch)} {reason}") from error
-
-    def shape(self, index: int) -> tuple[int, ...]:
-        return self.source.shape(index)  # type: ignore[attr-defined]
-
-    def name(self, index: int, epoch: int = 0) -> str:
-        return self.source.name(index, epoch)
-
-    def describe(self) -> dict[str, Any]:
-        return {**self.source.describe(), "normalise": "contrast"}

@@ -135,7 +135,7 @@ def _open_stack(file: str, ndim: int) -> StoredSource:
         return TiffSource(file, ndim)
     if suffix == ".npy":
         return NpySource(file, ndim)
-    raise UnreadableFileError(f"{file} is an image: with ndim={ndim} only arrays can be read")
+    raise UnreadableFileError(f"{file} is an image: with ndim={ndim} only .npy files and other arrays can be read")
 
 
 class UnopenedSource(StoredSource):
