@@ -214,8 +214,9 @@ def _concessions(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
 
 
 def _fewer(run: Run, name: str, value: int) -> Run:
+    changed: dict[str, Any] = {name: value}
     if name != "batch_size":
-        return replace(run, **{name: value})
+        return replace(run, **changed)
     steps_a_pass = ceil(run.n_signals / run.batch_size)
     passes = run.n_steps / steps_a_pass
     return replace(run, batch_size=value, n_steps=round(passes * ceil(run.n_signals / value)))

@@ -1,4 +1,4 @@
-"""A run that can be looked at while it goes: its records as lines of JSON, or as TensorBoard events. Callbacks for learners."""
+"""Callbacks to look at a run while it goes: its records as lines of JSON, or as TensorBoard events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "sec
 class JsonLog:
     """Append every step's record to a file, one line each, at once readable.
 
-    A resumed run does again what came after its checkpoint: lines of steps from the first one on that it reports are dropped,
-    also one that was cut short, so that the file ends as that of a run that nothing interrupted.
+    A resumed run does again what came after its checkpoint: lines from the first step on that it reports are dropped, also
+    one that was cut short, so that the file ends as that of a run that nothing interrupted.
 
     Parameters
     ----------
