@@ -4,6 +4,7 @@ Reading and normalising themselves belong to the data layer.
 """
 
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from pointillist.data import contrast_normalise, read_signals
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
@@ -96,6 +98,8 @@ class Wanted:
 
 def open_inputs(wanted: Wanted, cache: int = CACHE) -> Source:
     """The source of the signals, prepared; nothing is read yet."""
+    # The source refuses such images itself, by name.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     stored = open_source(wanted.paths, ndim=wanted.ndim, on_unreadable=wanted.on_unreadable)
     source: Source = stored
     if wanted.crops is not None:

@@ -123,7 +123,7 @@ def _learn(
         signals, skipped = read_all(source, request.wanted, _box(request))
         return fit(model, signals, held_out, quiet=quiet, callbacks=callbacks), skipped
     model.set_params(batch_size=plan.run.batch_size)
-    if plan.run.cache < CACHE:
+    if plan.given_up:
         source = open_inputs(request.wanted, cache=plan.run.cache)
     how: dict[str, Any] = {
         "on_unreadable": request.wanted.on_unreadable,
@@ -279,7 +279,7 @@ def _summarise(
         again = "; go on with the same command and --resume" if request.survival != Survival() else ""
         lines.append(f"stopped early, after step {model.n_iter_} of {n_steps(model, n_signals)}{again}")
     crops = request.wanted.crops is not None
-    used = n_signals - (sum(skipped.values()) if crops else len(skipped))
+    used = model.n_seen_ if crops else n_signals - len(skipped)
     left_out = f" ({len(skipped)} skipped)" if skipped else ""
     lines.append(
         f"learned {len(model.filters_)} filters of {sizes(model.filters_.shape[1:])} from "

@@ -59,7 +59,8 @@ def make_plan(
     given_up: tuple[str, ...] = ()
     if limit is not None:
         run, given_up = within(run, limit, base, peak)
-    model.set_params(n_jobs=run.n_jobs)
+    if run.n_jobs < effective_jobs(model.n_jobs):
+        model.set_params(n_jobs=run.n_jobs)
     cut = [_middle(signal, box) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))
