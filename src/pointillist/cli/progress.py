@@ -68,12 +68,15 @@ class _Lines:
     def __init__(self, total: int) -> None:
         self._total = total
         self._begin = self._last = time.monotonic()
+        self._before: int | None = None  # steps that another process took before this one resumed the run
 
     def __call__(self, info: dict[str, Any]) -> bool:
         now, step = time.monotonic(), int(info["iteration"])
-        if step in (1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
+        if self._before is None:
+            self._before = step - 1
+        if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            left = (now - self._begin) / step * (self._total - step)
+            left = (now - self._begin) / (step - self._before) * (self._total - step)
             err().print(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
         return False
 

@@ -156,10 +156,10 @@ def _files_in(folder: Path, suffixes: frozenset[str]) -> list[Path]:
         raise ValueError(f"folder {folder} holds no files to read: expected {', '.join(sorted(suffixes))}")
     if len(files) < len(visible):
         logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(files))
-    return sorted(files, key=_natural_key)
+    return sorted(files, key=natural_key)
 
 
-def _natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:
+def natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:
     # Runs of digits compare as numbers, so that 2.png comes before 10.png; the name itself decides ties (01
     # and 1).
     parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
