@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data import contrast_normalise, read_signals
+from pointillist.model.large import extent
 
 log = logging.getLogger(__name__)
 
@@ -65,16 +66,14 @@ def read_inputs(
 def _prepare(name: str, signal: NDArray, normalise: str, least: Sequence[int], varied: bool) -> NDArray:
     if any(samples < size for samples, size in zip(signal.shape, least, strict=False)):
         raise ValueError(f"{name} is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones")
-    if not np.isfinite(signal).all():
+    low, high = extent(signal[None])
+    if not np.isfinite(high - low):
         raise ValueError(f"{name} holds NaN or infinity: replace those samples first")
-    if (varied or normalise == "contrast") and _is_constant(signal):
+    # As contrast_normalise sees it: a spread within rounding is no contrast.
+    constant = high - low <= 8 * np.finfo(signal.dtype).eps * max(abs(low), abs(high))
+    if (varied or normalise == "contrast") and constant:
         raise ValueError(f"{name} is constant, there is nothing in it: leave it out, or use --on-error skip")
     return contrast_normalise(signal, ndim=signal.ndim) if normalise == "contrast" else signal
-
-
-def _is_constant(signal: NDArray) -> bool:
-    # As contrast_normalise sees it: a spread within rounding is no contrast.
-    return bool(np.ptp(signal) <= 8 * np.finfo(signal.dtype).eps * np.abs(signal).max())
 
 
 def sizes(shape: Sequence[int]) -> str:
