@@ -17,6 +17,7 @@ from PIL import Image
 from pointillist.data import contrast_normalise, read_signals
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.stream import OnUnreadable
+from pointillist.model.large import extent
 
 log = logging.getLogger(__name__)
 
@@ -121,16 +122,14 @@ def read_all(source: Source, wanted: Wanted, least: Sequence[int]) -> tuple[list
 def _prepare(name: str, signal: NDArray, normalise: str, least: Sequence[int], varied: bool) -> NDArray:
     if any(samples < size for samples, size in zip(signal.shape, least, strict=False)):
         raise ValueError(f"{name} is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones")
-    if not np.isfinite(signal).all():
+    low, high = extent(signal[None])
+    if not np.isfinite(high - low):
         raise ValueError(f"{name} holds NaN or infinity: replace those samples first")
-    if (varied or normalise == "contrast") and _is_constant(signal):
+    # As contrast_normalise sees it: a spread within rounding is no contrast.
+    constant = high - low <= 8 * np.finfo(signal.dtype).eps * max(abs(low), abs(high))
+    if (varied or normalise == "contrast") and constant:
         raise ValueError(f"{name} is constant, there is nothing in it: leave it out, or use --on-error skip")
     return contrast_normalise(signal, ndim=signal.ndim) if normalise == "contrast" else signal
-
-
-def _is_constant(signal: NDArray) -> bool:
-    # As contrast_normalise sees it: a spread within rounding is no contrast.
-    return bool(np.ptp(signal) <= 8 * np.finfo(signal.dtype).eps * np.abs(signal).max())
 
 
 def sizes(shape: Sequence[int]) -> str:

@@ -41,6 +41,30 @@ def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callabl
 
 
 @contextmanager
+def share_progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """Give a function that shows which part of all, from 0 to 1, is done."""
+    if quiet:
+        yield lambda share: None
+    elif is_live():
+        with _bar(what, 100) as advance:
+
+            def move(share: float) -> None:
+                advance(int(100 * share), "percent")
+
+            yield move
+    else:
+        last = time.monotonic()
+
+        def show(share: float) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                err().print(f"{what}: {100 * share:.0f} %")
+
+        yield show
+
+
+@contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import load_image
+from pointillist.data.mapped import open_mapped
 from pointillist.data.samples import to_float
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,8 @@ def load_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
     -------
     list of float arrays
         uint8 and uint16 samples are scaled to [0, 1]. float32 and float64 signals are read-only views of the
-        mapped ``.npy`` file, so that a large stack is not read before it is used.
+        mapped ``.npy`` file, so that a large stack is not read before it is used. A single signal of more than
+        four million samples in a ``.npy`` or TIFF file is mapped in any case, see `open_mapped`.
 
     Raises
     ------
@@ -122,6 +124,9 @@ def read_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
         raise ValueError(f"ndim must be at least 1, got {ndim}")
 
     def read(path: Path) -> list[tuple[str, Signal]]:
+        large = open_mapped(path, ndim)
+        if large is not None:
+            return [(str(path), large)]
         if path.suffix.lower() == ".npy":
             return _read_npy(path, ndim)
         if ndim != 2:

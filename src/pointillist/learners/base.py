@@ -30,6 +30,7 @@ from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import decode, encode, encode_signals, group_by_shape, on_host
+from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +125,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """`fit`, then `transform` of the same signals with the same weights."""
         return self.fit(X, y, weights=weights, **fit).transform(X, weights)
 
-    def encode(self, X: Signals, weights: Signals | None = None) -> Result:
-        """Like `transform`, with objective, duality gap, status and residuals."""
+    def encode(self, X: Signals, weights: Signals | None = None, *, progress: Progress | None = None) -> Result:
+        """Like `transform`, with objective, duality gap, status and residuals; `progress` as in `pointillist.encode`."""
         check_is_fitted(self, "filters_")
         if weights is None:
             weights = _seen(as_signals(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, name="X"))
@@ -141,6 +142,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             nonnegative=self.nonnegative,
             n_jobs=self.n_jobs,
             device=self.device,
+            progress=progress,
         )
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:

@@ -100,7 +100,7 @@ class CoordinateDescent:
 
         def one(i: int, mapper: Mapper) -> Solution:
             begin = None if start is None else (start.indices[i], start.values[i])
-            return _Descent(self, state, i, signals[i], begin, mapper).run()
+            return Descent(self, state, i, signals[i], begin, mapper).run()
 
         if len(signals) >= n_jobs or n_jobs == 1:
             solutions = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
@@ -148,6 +148,14 @@ class DescentState:
         flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
         return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
 
+    def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
+        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
+        rise = _box_sums(geometry, change**2)
+        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
+        np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
+        rise *= rise.dtype.type(1.0001 * self.largest_norm / self.smallest_penalty)
+        return rise
+
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
@@ -191,8 +199,11 @@ _CHUNK_POSITIONS = 4096
 _DENSE = 0.25
 
 
-class _Descent:
-    """One signal being solved."""
+class Descent:
+    """One signal being solved: until its gap is within the tolerance or, with `excess`, no ratio exceeds 1 + excess.
+
+    `ratio` is the largest |Dᵀr| / λ that the last scan found, `rounding` a bound on its rounding.
+    """
 
     def __init__(
         self,
@@ -202,8 +213,11 @@ class _Descent:
         signal: NDArray,
         begin: tuple[NDArray, NDArray] | None,
         mapper: Mapper,
+        *,
+        excess: float | None = None,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
+        self.excess, self.ratio = excess, np.inf
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -243,30 +257,35 @@ class _Descent:
         while True:
             # What a ridge solve ends with is not to be certified tightly: a bound from the last scan will do.
             ridged = settings.ridge > 0
-            found, residual, ratio = self._look(scan=not (ridged and rounds == settings.max_iter))
+            found, residual = self._look(scan=not (ridged and rounds == settings.max_iter))
             stalled = 0 if ridged or found.objective < lowest * (1 - 1e-10) else stalled + 1
             lowest = min(lowest, found.objective)
-            done = found.gap <= settings.tol or not np.isfinite(found.objective)
+            done = self._is_done(found)
             if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
                 order = np.argsort(self.codes)
                 codes, values = self.codes[order], self.values[order]
-                if not (done or ridged or len(self.beside)):
+                if not (done or ridged or len(self.beside) or self.excess is not None):
                     # Perhaps only the bound on rounding stood in the way: evaluate in float64 throughout.
                     found = certificate(self.problem, self.i, self.signal, codes, values)
                 return Solution(codes, values, found, rounds)
             cell = settings.cells[min(rounds, len(settings.cells) - 1)]
             rounds += 1
             self._enlarge(cell)
-            self._descend(residual, ratio)
+            self._descend(residual)
             if ridged and rounds == settings.max_iter:
                 self._prune()
+
+    def _is_done(self, found: Certificate) -> bool:
+        if not np.isfinite(found.objective):
+            return True
+        return found.gap <= self.settings.tol if self.excess is None else self.ratio + self.rounding <= 1 + self.excess
 
     def _prune(self) -> None:
         """Drop what a ridge leaves of many codes: next to nothing, at most of the cost of the statistics."""
         kept = np.abs(self.values) >= _NEGLIGIBLE * self.problem.penalty_at(self.codes)
         self.codes, self.values = self.codes[kept], self.values[kept]
 
-    def _look(self, *, scan: bool) -> tuple[Certificate, NDArray, float]:
+    def _look(self, *, scan: bool) -> tuple[Certificate, NDArray]:
         """The residual afresh from the codes, the scan (or what the last one still tells), and what they certify."""
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
@@ -276,9 +295,9 @@ class _Descent:
         objective = loss + inner(price, np.abs(self.values))
         residual = self.geometry.spread(exact.astype(self.values.dtype))
         rounding = self._rounding(residual)
-        ratio = self._scan(residual, rounding) if scan else self._bound(residual)
-        gap = relative_gap(objective, loss, inner(exact, self.signal), ratio + rounding)
-        return Certificate(objective, gap, exact), residual, ratio
+        self.ratio = self._scan(residual, rounding) if scan else self._bound(residual)
+        gap = relative_gap(objective, loss, inner(exact, self.signal), self.ratio + rounding)
+        return Certificate(objective, gap, exact), residual
 
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
@@ -309,11 +328,7 @@ class _Descent:
 
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
-        change = _box_sums(self.geometry, (residual - self.scanned) ** 2).ravel()
-        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
-        np.sqrt(np.maximum(change, 0, out=change) + _RUNNING * np.max(change), out=change)
-        change *= change.dtype.type(1.0001 * self.state.largest_norm / self.state.smallest_penalty)
-        return change
+        return self.state.rises(self.geometry, residual - self.scanned).ravel()
 
     def _rounding(self, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
@@ -330,14 +345,14 @@ class _Descent:
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
-    def _descend(self, residual: NDArray, ratio: float) -> None:
+    def _descend(self, residual: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
         settings, layout, dtype = self.settings, self.layout, self.values.dtype
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
         clean = self.clean[self.codes % self.geometry.n_positions]
-        target = settings.inner * min(max(ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
+        target = settings.inner * min(max(self.ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
         target = max(target, 4 * float(np.finfo(dtype).eps) * self.state.smallest_penalty)
 
         def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
