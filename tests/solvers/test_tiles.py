@@ -103,6 +103,9 @@ def test_what_tiles_cannot_do_is_refused(reference):
     problem, _ = reference.problem(np.random.default_rng(0), (30,), (4,), sample=np.arange(0, 90, 3))
     with pytest.raises(ValueError, match="sampled"):
         TiledDescent().prepare(problem)
+    problem, _ = reference.problem(np.random.default_rng(0), (30,), (4,), boundary="circular")
+    with pytest.raises(ValueError, match="circular"):
+        TiledDescent().prepare(problem)
     with pytest.raises(ValueError, match="ridge"):
         TiledDescent(coder=CoordinateDescent(ridge=1.0))
     with pytest.raises(ValueError, match="cell"):
@@ -127,3 +130,13 @@ def test_encode_takes_tiles_for_large_signals_and_files(reference, tmp_path, mon
     assert seen[-1] == pytest.approx(1)
     assert len(seen) > 4
     assert all(0 <= share <= 1 for share in seen)
+
+
+def test_a_large_circle_is_solved_whole(reference, monkeypatch):
+    rng = np.random.default_rng(7)
+    filters = reference.filters(rng, 4, 1, (5, 5), np.float32)[:, 0]
+    image = rng.standard_normal((1, 60, 70)).astype(np.float32)
+    whole = encoding.encode(image, filters, 0.4, boundary="circular")
+    monkeypatch.setattr(encoding, "LARGE", 2000)
+    found = encoding.encode(image, filters, 0.4, boundary="circular")
+    assert found.objective[0] == whole.objective[0]

@@ -175,7 +175,8 @@ def encode_signals(
 
 def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    small = problem.geometry.n_positions < LARGE or problem.sample is not None
+    whole = problem.sample is not None or problem.geometry.boundary == "circular"
+    small = problem.geometry.n_positions < LARGE or whole
     if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
         return solver
     return TiledDescent(coder=solver, progress=progress)

@@ -67,6 +67,8 @@ class TiledDescent:
         """Lay out what all signals share."""
         if problem.sample is not None:
             raise ValueError("sampled problems are not solved by tiles: use solver=CoordinateDescent(...)")
+        if problem.geometry.boundary == "circular":
+            raise ValueError("circular problems are not solved by tiles: use solver=CoordinateDescent(...)")
         return self.coder.prepare(problem)
 
     def solve(
