@@ -90,7 +90,15 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
         "planned_mb": plan.memory / 2**20,
         "statistics_mb": plan.run.statistics_bytes / 2**20,
         "learning_peak_mb": peak_mb(),
+        "filled": _filled(model),
     }
+
+
+def _filled(model: pt.OnlineCSC) -> dict[str, float]:
+    """Shares of C that are not zero, of pairs of filters and of numbers: what a sparse form of it could save."""
+    pairs = model._state.statistics.arrays()["pairs"]
+    flat = pairs.reshape(len(pairs), -1)
+    return {"pairs": float(np.mean([np.any(row) for row in flat])), "numbers": np.count_nonzero(flat) / flat.size}
 
 
 def _plan(model: pt.OnlineCSC, train: Any, n_filters: int) -> Plan:
@@ -121,13 +129,13 @@ def _judged(test: Any, filters: Any) -> dict[str, float]:
 def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
     table = Table(
         f"What a step of {BATCH_SIZE} patches of 100×100 needs, {FILTER_SIZE}×{FILTER_SIZE} filters",
-        ["filters", "statistics MB", "peak MB", "planned MB", "step s", "planned s", f"{FAR:,} patches, h"],
+        ["filters", "C MB", "C not zero", "peak MB", "planned MB", "step s", "planned s", f"{FAR:,} patches, h"],
         note=f"Peak over {patches} patches, with judging and checkpoints; {FAR:,} patches by the second half's median step.",
     )
     for n_filters, curve in batched.items():
         far = curve["step_s"] * FAR / BATCH_SIZE / 3600
-        needs = [curve[key] for key in ("statistics_mb", "learning_peak_mb", "planned_mb", "step_s", "planned_step_s")]
-        table.add(n_filters, *needs, far)
+        needs = [curve[key] for key in ("learning_peak_mb", "planned_mb", "step_s", "planned_step_s")]
+        table.add(n_filters, curve["statistics_mb"], f"{curve['filled']['numbers']:.1%}", *needs, far)
     return table
 
 

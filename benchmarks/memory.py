@@ -1,7 +1,7 @@
 """Memory that does not grow: online learning from a thousand and from twenty thousand random crops, beside the plan.
 
 Each run is the command ``pointillist learn`` on the shipped photographs in a process of its own, kernels loaded before.
-Crops and filters are small so that the longer run takes minutes: what could grow with their number does not depend on their size.
+Crops and filters are small so that the longer run takes minutes: what could grow with the number does not depend on size.
 """
 
 from __future__ import annotations
