@@ -27,7 +27,7 @@ def demosaic(
     keep_seen: bool = True,
     debias: bool = False,
     boundary: str = "same",
-    tol: float = 0.2,
+    tol: float = 0.3,
     n_jobs: int | None = None,
     return_details: bool = False,
     data_range: float | None = None,

@@ -50,7 +50,7 @@ def denoise(
     gain: float = 1.0,
     debias: bool = False,
     boundary: str = "same",
-    tol: float = 0.2,
+    tol: float = 0.3,
     n_jobs: int | None = None,
     return_details: bool = False,
     channel_axis: int | None = None,

@@ -22,7 +22,7 @@ def inpaint(
     keep_seen: bool = True,
     debias: bool = False,
     boundary: str = "same",
-    tol: float = 0.2,
+    tol: float = 0.3,
     n_jobs: int | None = None,
     return_details: bool = False,
     channel_axis: int | None = None,
@@ -42,7 +42,7 @@ def inpaint(
         colour differences. By default a dictionary that ships with the package.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale (`data_range`); a percentage is relative to the picture's λ_max.
-        "auto" hides a tenth of the seen pixels of a few crops and takes the λ that predicts them best.
+        "auto" hides a quarter of the seen pixels of a few crops and takes the λ that predicts them best.
     keep_seen : bool
         Whether seen pixels stay as they are, instead of being replaced by their fit too.
     debias : bool
@@ -50,7 +50,7 @@ def inpaint(
     boundary : {"same", "full"}
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float
-        Relative duality gap of the codes. The picture hardly changes below 0.2.
+        Relative duality gap of the codes. The picture hardly changes below 0.3.
     n_jobs : int, optional
         Threads; None is all cores.
     return_details : bool
