@@ -6,6 +6,7 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,14 +32,29 @@ _TOGETHER = 2**16
 NO_BLUR = Blur(np.ones((1, 1)))
 
 
+class Options(TypedDict, total=False):
+    """What all tasks let people choose; see `inpaint`. Each task has its own defaults."""
+
+    debias: bool
+    boundary: str
+    tol: float
+    n_jobs: int | None
+    return_details: bool
+    channel_axis: int | None
+    data_range: float | None
+
+
 @dataclass(frozen=True)
 class Settings:
-    """How to code: what all tasks let people choose."""
+    """`Options` with all their values, checked."""
 
     boundary: str = "same"
     tol: float = 0.3
     debias: bool = False
     n_jobs: int | None = None
+    return_details: bool = False
+    channel_axis: int | None = None
+    data_range: float | None = None
     mu: float = CURVATURE
 
     def __post_init__(self) -> None:
@@ -47,6 +63,14 @@ class Settings:
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
         effective_jobs(self.n_jobs)
+
+    @classmethod
+    def given(cls, options: Options, **defaults: Any) -> Settings:
+        """Settings from what people passed, over the defaults of a task."""
+        unknown = sorted(set(options) - set(Options.__annotations__))
+        if unknown:
+            raise TypeError(f"unknown option {unknown[0]!r}: choose from {', '.join(Options.__annotations__)}")
+        return cls(**{**defaults, **options})
 
 
 @dataclass(frozen=True, eq=False)
