@@ -62,7 +62,7 @@ def demosaic(
     if np.ndim(mosaic) != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
     settings = Settings.given(options)
-    grey = open_picture(mosaic, data_range=settings.data_range, name="mosaic")
+    grey = open_picture(mosaic, channel_axis=settings.channel_axis, data_range=settings.data_range, name="mosaic")
     bank = choose_filters(filters, "natural-colour-100", grey.shape)
     if bank.shape[1] != 3:
         raise ValueError("filters must be colour filters (n_filters, 3, height, width) for a mosaic")
