@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Details, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish
@@ -25,12 +26,7 @@ def demosaic(
     penalty: Penalty = "auto",
     *,
     keep_seen: bool = True,
-    debias: bool = False,
-    boundary: str = "same",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Colour picture from a Bayer mosaic.
 
@@ -65,8 +61,8 @@ def demosaic(
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
     if np.ndim(mosaic) != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    grey = open_picture(mosaic, data_range=data_range, name="mosaic")
+    settings = Settings.given(options)
+    grey = open_picture(mosaic, channel_axis=settings.channel_axis, data_range=settings.data_range, name="mosaic")
     bank = choose_filters(filters, "natural-colour-100", grey.shape)
     if bank.shape[1] != 3:
         raise ValueError("filters must be colour filters (n_filters, 3, height, width) for a mosaic")
@@ -81,7 +77,7 @@ def demosaic(
     planes = mended.signals[0]
     if keep_seen:
         planes = np.where(seen > 0, picture.planes, planes)
-    return finish(picture, planes, mended, value, begin, return_details)
+    return finish(picture, planes, mended, value, begin, settings)
 
 
 def _pattern(shape: tuple[int, int], places: str) -> NDArray:
