@@ -136,6 +136,9 @@ def learn(
     ] = None,
     jobs: Jobs = None,
     mosaic: Mosaic = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write a page about the run.", metavar="FILE.html")
+    ] = None,
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -172,6 +175,7 @@ def learn(
             ndim=ndim,
             validation=validation or [],
             mosaic=mosaic,
+            report=report,
             on_error=on_error.value,
         ),
         quiet=quiet,

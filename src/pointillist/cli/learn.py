@@ -16,7 +16,7 @@ from pointillist.cli.stopping import GracefulStop
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import save
-from pointillist.report import save_mosaic
+from pointillist.report import Example, save_mosaic, write_learning_report
 from pointillist.solvers import make_solver
 from pointillist.storage import check_writable
 
@@ -45,6 +45,7 @@ class Request:
     ndim: int
     validation: list[Path]
     mosaic: Path | None
+    report: Path | None
     on_error: str
 
 
@@ -54,7 +55,7 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     _check(request)
     inputs, held_out = _read(request)
     model = make_learner(request, len(inputs.signals))
-    stopped = fit(model, inputs.signals, held_out, quiet=quiet)
+    stopped = fit(model, inputs.signals, None if held_out is None else held_out.signals, quiet=quiet)
     save(
         model,
         request.output,
@@ -63,6 +64,8 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     )
     if request.mosaic is not None:
         save_mosaic(request.mosaic, model.filters_)
+    if request.report is not None:
+        _write_report(request.report, request, model, inputs, held_out)
     if not quiet:
         _summarise(request, model, inputs, stopped)
 
@@ -114,18 +117,18 @@ def _check(request: Request) -> None:
     if request.optional["solver"] is not None:
         make_solver(request.optional["solver"])
     _box(request)
-    for path in (request.output, request.mosaic):
-        if path is not None:
-            check_writable(path)
-    if request.output == request.mosaic:
-        raise ValueError("--output and --mosaic name the same file: give them different names")
+    files = [path for path in (request.output, request.mosaic, request.report) if path is not None]
+    for path in files:
+        check_writable(path)
+    if len(set(files)) < len(files):
+        raise ValueError("--output, --mosaic and --report name the same file: give them different names")
 
 
 def _box(request: Request) -> tuple[int, ...]:
     return filter_shapes(request.parameters["n_filters"], request.parameters["filter_size"], request.ndim).box
 
 
-def _read(request: Request) -> tuple[Inputs, list[NDArray] | None]:
+def _read(request: Request) -> tuple[Inputs, Inputs | None]:
     inputs = _read_from(request, request.paths)
     if not request.validation:
         return inputs, None
@@ -133,13 +136,23 @@ def _read(request: Request) -> tuple[Inputs, list[NDArray] | None]:
     both = sorted(set(inputs.names) & set(held_out.names))
     if both:
         warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
-    return inputs, held_out.signals
+    return inputs, held_out
 
 
 def _read_from(request: Request, paths: list[Path]) -> Inputs:
     return read_inputs(
         paths, ndim=request.ndim, normalise=request.normalise, on_error=request.on_error, least=_box(request)
     )
+
+
+def _write_report(
+    path: Path, request: Request, model: BatchCSC | OnlineCSC, inputs: Inputs, held_out: Inputs | None
+) -> None:
+    examples = [Example(name, signal) for name, signal in zip(inputs.names, inputs.signals, strict=True)]
+    if held_out is not None:
+        examples += [Example(n, s, held_out=True) for n, s in zip(held_out.names, held_out.signals, strict=True)]
+    data = {name: str(value) for name, value in _data_summary(request, inputs).items()}
+    write_learning_report(path, model, examples, data={**data, "normalise": request.normalise})
 
 
 def _data_summary(request: Request, inputs: Inputs) -> dict[str, Any]:
@@ -167,6 +180,7 @@ def _summarise(request: Request, model: BatchCSC | OnlineCSC, inputs: Inputs, st
     judged = [info["validation_objective"] for info in model.history_ if "validation_objective" in info]
     if judged:
         lines.append(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
-    lines.append(f"wrote {' and '.join(str(path) for path in (request.output, request.mosaic) if path is not None)}")
+    written = [str(path) for path in (request.output, request.mosaic, request.report) if path is not None]
+    lines.append(f"wrote {' and '.join(written)}")
     lines.append(f"next: pointillist show {request.output}")
     out().print("\n".join(lines), markup=False, soft_wrap=True)
