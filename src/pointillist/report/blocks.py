@@ -131,9 +131,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Claims, one after the other."""
+    """Claims, one after the other; `brief` leaves out the reasons."""
 
     verdicts: Sequence[Verdict]
+    brief: bool = False
 
 
 @dataclass(frozen=True)

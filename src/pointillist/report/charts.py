@@ -31,7 +31,8 @@ def chart_svg(chart: Chart, name: str) -> str:
     for curve in chart.curves:
         if curve.colour not in COLOURS or curve.style not in (*_DASHES, "bars"):
             raise ValueError(f"curve {curve.label!r} has colour {curve.colour!r} and style {curve.style!r}")
-    figure = new_figure(5.4, 3.3)
+    figure = new_figure(5.4, 3.2)
+    figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves room around it already
     axes = figure.subplots()
     _frame(axes, chart)
     bars = [curve for curve in chart.curves if curve.style == "bars"]

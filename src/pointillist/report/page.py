@@ -173,16 +173,17 @@ def _(block: Settings, names: Names) -> str:
 
 @draw.register
 def _(block: Verdicts, names: Names) -> str:
-    return f'<ul class="verdicts">{"".join(_verdict(verdict) for verdict in block.verdicts)}</ul>'
+    style = "verdicts brief" if block.brief else "verdicts"
+    return f'<ul class="{style}">{"".join(_verdict(verdict, block.brief) for verdict in block.verdicts)}</ul>'
 
 
-def _verdict(verdict: Verdict) -> str:
+def _verdict(verdict: Verdict, brief: bool) -> str:
     word, style = ("holds", "yes") if verdict.holds else ("does not hold", "no")
+    reason = "" if brief else f"<p>because {escape(verdict.because)}</p>"
     return (
         f'<li class="{style}"><span class="mark">{word}</span><div><h3>{escape(verdict.claim)}</h3>'
         f"<dl><div><dt>paper</dt><dd>{escape(verdict.paper)}</dd></div>"
-        f"<div><dt>ours</dt><dd>{escape(verdict.ours)}</dd></div></dl>"
-        f"<p>because {escape(verdict.because)}</p></div></li>"
+        f"<div><dt>ours</dt><dd>{escape(verdict.ours)}</dd></div></dl>{reason}</div></li>"
     )
 
 

@@ -12,7 +12,7 @@ from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.dictionary.update import update_filters
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
-from pointillist.report.blocks import Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import exact, exponent, shortest
@@ -115,11 +115,11 @@ def _chart(axis: str, sizes: list[float], times: Times) -> Chart:
 
 def _table(fits: dict[tuple[str, str], float]) -> Table:
     axes = list(_NAMES)
-    rows = [
+    rows: list[list[Cell]] = [
         [name, *[f"{fits[name, axis]:.2f}" if (name, axis) in fits else None for axis in axes]]
         for name in (ADMM, OURS, FFT, UPDATE)
     ]
-    claims = [
+    claims: list[list[Cell]] = [
         ["claimed for coding, at most", *[f"{CLAIMED[axis]:.0f}" for axis in axes]],
         ["claimed for the filter update, at most", None, *[f"{CLAIMED_UPDATE[axis]:.0f}" for axis in axes[1:]]],
     ]

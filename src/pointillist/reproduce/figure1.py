@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from pointillist.learners import BatchCSC
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import draw_sample
-from pointillist.report.blocks import Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Block, Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.frequency import BatchFrequency
 from pointillist.reproduce.inputs import PENALTY
@@ -61,7 +62,7 @@ def run(lab: Lab) -> Outcome:
     admm = {p: runs["admm", p] for p in FRACTIONS}
     ours = {p: runs["cd", p] for p in FRACTIONS}
     reference = _frequency(lab)
-    blocks = [
+    blocks: list[Block] = [
         Text(
             f"{len(lab.inputs.train)} images, {lab.scale.n_filters} filters of {lab.scale.filter_size}×"
             f"{lab.scale.filter_size}, λ = 1. The objective is that of each iteration's codes with its new filters. The "
@@ -82,7 +83,12 @@ def run(lab: Lab) -> Outcome:
 def _learn(lab: Lab, solver: str, p: float) -> Run:
     lab.say(f"batch, {solver}, p = {p:g}")
     scale, train = lab.scale, lab.inputs.train
-    settings = {"sampling": p, "solver": solver, "init": lab.inputs.start(scale.n_filters), "random_state": 0}
+    settings: dict[str, Any] = {
+        "sampling": p,
+        "solver": solver,
+        "init": lab.inputs.start(scale.n_filters),
+        "random_state": 0,
+    }
     BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=1, **settings).fit(train[:1])  # compiles
     model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **settings).fit(train)
     clock = [info["seconds"] for info in model.history_]
@@ -115,12 +121,12 @@ def _chart(name: str, runs: dict[float, Run], reference: Run, clock: str) -> Cha
 
 
 def _table(admm: dict[float, Run], ours: dict[float, Run], reference: Run) -> Table:
-    rows = [
+    rows: list[list[Cell]] = [
         [f"{name}, p = {p:g}", run.pace, reference.pace / run.pace, run.objectives[-1], run.trained, run.unseen]
         for name, runs in ((ADMM, admm), (OURS, ours))
         for p, run in runs.items()
     ]
-    last = [FFT, reference.pace, 1.0, reference.objectives[-1], reference.trained, reference.unseen]
+    last: list[Cell] = [FFT, reference.pace, 1.0, reference.objectives[-1], reference.trained, reference.unseen]
     return Table(
         ["", "s per iteration", "times as fast as frequency domain", "last objective", "training", "unseen"],
         [*rows, last],
@@ -144,7 +150,8 @@ def _per_iteration(admm: dict[float, Run], ours: dict[float, Run], reference: Ru
             "6 times",
             f"{faster:.1f} times ({ADMM}), {ours[1.0].pace / ours[0.1].pace:.1f} times ({OURS})",
             faster >= SIX,
-            f"an iteration of {ADMM} takes {full:.2f} s with all codes and {tenth:.2f} s with a tenth{'' if faster >= SIX else fixed}.",
+            f"an iteration of {ADMM} takes {full:.2f} s with all codes and {tenth:.2f} s with a tenth"
+            + ("." if faster >= SIX else f"{fixed}."),
         )
     ]
     for name, runs in ((ADMM, admm), (OURS, ours)):
@@ -230,7 +237,7 @@ def _race(lab: Lab) -> tuple[Table, Verdict]:
     mine = follow(model, lab.inputs.train, OURS)
     values = [one.objective for one in mine.judged(lab.inputs.train)]
     levels = [one.objective for one in rival.judged(lab.inputs.train)]
-    rows: list[list[float | str | None]] = []
+    rows: list[list[Cell]] = []
     for seconds, level in zip(rival.seconds, levels, strict=True):
         when = first_at_most(mine.seconds, values, level)
         rows.append([f"{seconds:.1f} s", level, when, None if when is None else seconds / when])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointillist.learners import OnlineCSC
-from pointillist.report.blocks import Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Block, Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import Judgement, Path, first_at_most, follow
@@ -46,7 +46,7 @@ def run(lab: Lab) -> Outcome:
     return Outcome(TITLE, _verdicts(lab, paths, judged), _blocks(lab, paths, judged))
 
 
-def _blocks(lab: Lab, paths: dict[str, Path], judged: dict[str, list[Judgement]]) -> list[Any]:
+def _blocks(lab: Lab, paths: dict[str, Path], judged: dict[str, list[Judgement]]) -> list[Block]:
     colours = {name: f"c{i}" for i, name in zip((1, 2, 0), paths, strict=True)}
     styles = dict.fromkeys(paths, "line") | {rivals.rival_name(): "dashed"}
     charts = [
@@ -66,7 +66,7 @@ def _blocks(lab: Lab, paths: dict[str, Path], judged: dict[str, list[Judgement]]
         )
     ]
     one_pass = {name: _after_one_pass(lab, path) for name, path in paths.items()}
-    rows = [
+    rows: list[list[Cell]] = [
         [
             name,
             paths[name].seconds[at],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pointillist.report.blocks import Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Block, Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import Judgement, judge
 from pointillist.reproduce.lab import Lab, Outcome
@@ -30,7 +30,11 @@ def run(lab: Lab) -> Outcome:
         f"from {scale.n_patches} natural patches, code {len(pictures)} test pictures with λ = 1. Codes of at least 0.1 "
         "count as non-zero, as in the paper."
     )
-    blocks = [Text(words), Row(_charts(lab, under, over)), _table(lab, under, over, matched, penalty, pixels)]
+    blocks: list[Block] = [
+        Text(words),
+        Row(_charts(lab, under, over)),
+        _table(lab, under, over, matched, penalty, pixels),
+    ]
     return Outcome(TITLE, _verdicts(lab, under, over, matched, pixels), blocks)
 
 
@@ -67,7 +71,7 @@ def _charts(lab: Lab, under: Judgement, over: Judgement) -> list[Chart]:
 def _table(lab: Lab, under: Judgement, over: Judgement, matched: Judgement, penalty: float, pixels: int) -> Table:
     few, many = lab.scale.n_filters, lab.scale.n_overcomplete
     base = sum(under.each_large)
-    rows = [
+    rows: list[list[Cell]] = [
         [
             name,
             f"{price:.2f}",

@@ -57,7 +57,7 @@ def run(lab: Lab) -> Outcome:
         row: _row(lab, f"{named[row]}, {ITERATIONS} ADMM iterations", _iterated(banks[row]), scale.n_iterated)
         for row in "bc"
     }
-    given = _row(lab, "pt.inpaint, as users call it", lambda picture, seen: inpaint(picture, ~seen))
+    given = _row(lab, "pt.inpaint, as users call it", _given)
     table = _table(lab, named, exactly, iterated, given)
     verdicts = [*_verdicts(lab, exactly, iterated, given), _speed(rival, ours[scale.n_filters])]
     blocks: list[Block] = [
@@ -90,6 +90,10 @@ def _exact(filters: NDArray) -> Rebuild:
 
 def _iterated(filters: NDArray) -> Rebuild:
     return lambda picture, seen: inpaint_by_admm(filters, picture, seen, PENALTY, ITERATIONS)[0]
+
+
+def _given(picture: NDArray, seen: NDArray) -> NDArray:
+    return np.asarray(inpaint(picture, ~seen))
 
 
 def _row(lab: Lab, name: str, rebuild: Rebuild, count: int | None = None) -> list[float]:
@@ -187,8 +191,8 @@ def _slider(lab: Lab) -> Compare:
     """One picture, whole and filled in."""
     picture = lab.inputs.pictures[0]
     seen = _mask(picture, 0)
-    filled = inpaint(picture, ~seen)
+    filled = _given(picture, seen)
     limits = contrast_limits(picture)
     before = image_picture(picture, "picture 1, whole", limits=limits)
-    after = image_picture(np.asarray(filled), "picture 1, filled in from half of its pixels", limits=limits)
+    after = image_picture(filled, "picture 1, filled in from half of its pixels", limits=limits)
     return Compare(before, after, "Picture 1", f"pt.inpaint from half of the pixels: {psnr(picture, filled):.1f} dB.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pointillist.report.blocks import Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.judging import Judgement, Path, first_at_most
 from pointillist.reproduce.lab import Lab, Outcome
@@ -60,7 +60,7 @@ def _curve(
 
 
 def _table(paths: tuple[Path, ...], judged: dict[str, list[Judgement]]) -> Table:
-    rows = [
+    rows: list[list[Cell]] = [
         [
             path.name,
             path.seen[-1],

@@ -1,6 +1,6 @@
 """The record of a reproduction as a page: all verdicts first, then figure by figure."""
 
-from pointillist.report.blocks import Fact, Facts, Page, Section, Settings, Table, Verdict, Verdicts
+from pointillist.report.blocks import Fact, Facts, Page, Section, Settings, Verdict, Verdicts
 from pointillist.report.machine import fact_items
 from pointillist.reproduce.store import Record
 
@@ -10,7 +10,7 @@ _TITLE = "Stochastic convolutional sparse coding, reproduced"
 def record_page(record: Record) -> Page:
     """The page about all finished figures."""
     verdicts = [verdict for outcome in record.outcomes.values() for verdict in outcome.verdicts]
-    sections = [Section("Verdicts", [_numbers(record, verdicts), _overview(record)])]
+    sections = [Section("Verdicts", [_numbers(record, verdicts), Verdicts(verdicts, brief=True)])]
     for outcome in record.outcomes.values():
         sections.append(Section(outcome.title, [Verdicts(outcome.verdicts), *outcome.blocks]))
     about = {name: str(value) for name, value in record.about.items()}
@@ -34,26 +34,12 @@ def _summary(record: Record, verdicts: list[Verdict]) -> str:
 def _numbers(record: Record, verdicts: list[Verdict]) -> Facts:
     seconds = sum(outcome.seconds for outcome in record.outcomes.values())
     held = sum(verdict.holds for verdict in verdicts)
+    rival = str(record.about["rival"])
     return Facts(
         [
             Fact(f"{held} of {len(verdicts)}", "claims hold"),
             Fact(f"{len(record.outcomes)}", "figures repeated", f"scale: {record.about['scale']}"),
             Fact(f"{seconds / 60:.1f} min", "of computing", f"{record.facts['threads']} threads"),
-            Fact(str(record.about["rival"]).split(" (")[0], "frequency-domain method", "that we are compared with"),
+            Fact("SPORCO" if rival.startswith("SPORCO") else "our own", "frequency-domain method", rival),
         ]
     )
-
-
-def _overview(record: Record) -> Table:
-    rows = [
-        [
-            verdict.claim,
-            outcome.title.split(":")[0],
-            verdict.paper,
-            verdict.ours,
-            "holds" if verdict.holds else "does not",
-        ]
-        for outcome in record.outcomes.values()
-        for verdict in outcome.verdicts
-    ]
-    return Table(["claim", "where", "paper", "ours", "verdict"], rows)
