@@ -110,11 +110,11 @@ def _frame(axes: Axes, chart: Chart) -> None:
     ink, faint, grid = (_PLACEHOLDERS[name] for name in ("ink", "faint", "grid"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(faint)
-    axes.tick_params(which="both", colors=faint, labelcolor=ink, labelsize=10, length=3)
+    axes.tick_params(which="both", colors=faint, labelcolor=ink, labelsize=10.5, length=3)
     axes.grid(color=grid, linewidth=0.9)
     axes.set_axisbelow(True)
-    axes.set_xlabel(chart.x, fontsize=10.5, color=ink)
-    axes.set_ylabel(chart.y, fontsize=10.5, color=ink)
+    axes.set_xlabel(chart.x, fontsize=11, color=ink)
+    axes.set_ylabel(chart.y, fontsize=11, color=ink)
 
 
 def _line(axes: Axes, curve: Curve, plain: bool) -> None:

@@ -197,7 +197,8 @@ def _quality(admm: dict[float, Run], ours: dict[float, Run]) -> list[Verdict]:
             "the order of the curves",
             listed,
             ordered,
-            f"the last objectives of {ADMM} {'rise' if ordered else 'do not rise'} as p falls{why}.",
+            f"from p = 1 to p = 0.05 the last objective of {ADMM} changes by {100 * (values[-1] / values[0] - 1):+.1f} %"
+            + (", and rises at every step." if ordered else f", but does not rise at every step{why}."),
         ),
         Verdict(
             "All sampling rates converge after 10 to 12 iterations",

@@ -57,13 +57,14 @@ def _charts(lab: Lab, under: Judgement, over: Judgement) -> list[Chart]:
             "picture",
             label,
             [
-                Curve(name, numbers, getattr(one, value), colour, "bars")
+                Curve(name, numbers, getattr(one, value), colour, style)
                 for name, one, colour in zip(names, (under, over), ("c5", "c0"), strict=True)
             ],
         )
-        for title, label, value in (
-            ("Non-zeros of each picture", "codes of at least 0.1", "each_large"),
-            ("PSNR of each picture", "PSNR (dB)", "each_psnr"),
+        # Counts start at zero, decibels do not.
+        for title, label, value, style in (
+            ("Non-zeros of each picture", "codes of at least 0.1", "each_large", "bars"),
+            ("PSNR of each picture", "PSNR (dB)", "each_psnr", "line"),
         )
     ]
 

@@ -63,10 +63,10 @@ def run(lab: Lab) -> Outcome:
     blocks: list[Block] = [
         Text(
             f"Half of the pixels of {len(lab.inputs.pictures)} contrast-normalised pictures are hidden and filled in with "
-            f"λ = {PENALTY}; PSNR is over the whole picture, its range the peak. The rows named exact solve the problem to "
-            f"a certified optimum; the paper stops after {ITERATIONS} ADMM iterations and does not say which of ADMM's two "
-            f"variables it shows (here the one of the quadratic step), repeated for the first "
-            f"{scale.n_iterated}. pt.inpaint also keeps the seen pixels and chooses λ by itself."
+            f"λ = {PENALTY}; PSNR is over the whole picture, its range the peak. Exact rows solve to a certified "
+            f"optimum. The paper stops after {ITERATIONS} ADMM iterations and does not say which of ADMM's two variables it "
+            "shows: rows with ADMM repeat that with the variable of the quadratic step, for "
+            f"{scale.n_iterated} of the pictures. pt.inpaint also keeps the seen pixels and chooses λ by itself."
         ),
         mosaics,
         table,
