@@ -255,7 +255,7 @@ def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:
     rare = int(np.sum(share < 0.1 * share.mean()))
     words = (
         f"The {few} most used of {len(share)} filters carry {share[:few].sum():.0f} % of all codes (by size); "
-        f"{rare} {'is' if rare == 1 else 'are'} used less than a tenth of the average."
+        f"{rare or 'none'} of them {'are' if rare > 1 else 'is'} used less than a tenth of the average."
     )
     if rare > len(share) / 4:
         words += " So many rare ones say that fewer filters, or more signals, would do."
