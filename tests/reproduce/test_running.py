@@ -9,7 +9,8 @@ from pointillist.reproduce import figure3, redraw, reproduce, rivals
 from pointillist.reproduce.inputs import Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
 from pointillist.reproduce.judging import exact, exponent, first_at_most, powers_of_two
-from pointillist.reproduce.store import read_record
+from pointillist.reproduce.pages import _summary
+from pointillist.reproduce.store import Record, read_record
 from pointillist.solvers.encoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -67,6 +68,13 @@ def test_refusals(tmp_path):
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(ValueError, match="is not a results file"):
         redraw(tmp_path / "results.json", tmp_path)
+
+
+@pytest.mark.parametrize(("load", "said"), [([3.0, 1.0, 1.0], True), ([0.2, 3.0, 3.0], False), ([], False)])
+def test_a_busy_machine_is_mentioned(load, said):
+    about = {"scale": "quick", "data": "photographs", "rival": "our own"}
+    record = Record(about, {"load": load, "threads": 2})
+    assert ("busy" in _summary(record, [])) is said
 
 
 def test_results_are_plain_json_without_nan(tmp_path):

@@ -4,6 +4,8 @@ from pointillist.report.blocks import Fact, Facts, Page, Section, Settings, Verd
 from pointillist.report.machine import fact_items
 from pointillist.reproduce.store import Record
 
+BUSY = 0.5
+"""Load for each thread, before the start, from which times are not to be trusted."""
 _TITLE = "Stochastic convolutional sparse coding, reproduced"
 
 
@@ -26,6 +28,10 @@ def _summary(record: Record, verdicts: list[Verdict]) -> str:
     )
     if record.about["scale"] == "quick":
         words += " This is the small scale: a look at everything in minutes, not a test of the paper's numbers."
+    if record.facts["load"] and record.facts["load"][0] > BUSY * record.facts["threads"]:
+        words += (
+            " The machine was busy with other work: verdicts about time may be wrong, run it again when it is quiet."
+        )
     if record.pending:
         words += f" Not finished yet: {', '.join(record.pending)}."
     return words
