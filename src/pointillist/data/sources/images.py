@@ -27,7 +27,7 @@ class ImageSource(StoredSource):
         which an image file may be a decompression bomb.
     """
 
-    decoding: ClassVar[int] = 48  # colour as stored and converted, as floats before and after scaling, and grey
+    decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey
 
     def __init__(
         self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True, max_pixels: int | None = None
@@ -49,7 +49,7 @@ class ImageSource(StoredSource):
 
     def shape(self, index: int) -> tuple[int, ...]:
         try:
-            size = image_size(self.files[index])
+            size = image_size(self.files[index], max_pixels=self.max_pixels)
         except OSError as error:
             raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
         return size if self.grey else (3, *size)
