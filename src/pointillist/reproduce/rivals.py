@@ -39,8 +39,8 @@ def online_note() -> str:
     if not has_sporco():
         return f"The frequency-domain learner takes {frequency.ITERATIONS} ADMM iterations and its usual step sizes."
     return (
-        "SPORCO's online learner runs with its default step sizes and 50 ADMM iterations a step, untuned: settings tuned for "
-        "one set of images make it several times faster, so ratios to it are no bound for what it can do."
+        "SPORCO's online learner runs with its default step sizes and 50 ADMM iterations a step, untuned: settings tuned "
+        "for one set of images make it several times faster, so ratios to it are no bound for what it can do."
     )
 
 
