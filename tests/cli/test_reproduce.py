@@ -43,6 +43,24 @@ def test_chosen_figures_and_redrawing(cli, tmp_path, asked):
     assert (tmp_path / "again" / "report.html").read_text() == (tmp_path / "report.html").read_text()
 
 
+def test_ctrl_c_keeps_what_is_finished(cli, tmp_path, asked, monkeypatch):
+    make = running.import_module
+
+    class Interrupted:
+        def run(self, lab):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        running, "import_module", lambda name: Interrupted() if name.endswith("figure2") else make(name)
+    )
+    answer = cli("reproduce", "fig1", "fig2", "--quick", "-o", tmp_path)
+    assert answer.code == 130
+    assert "the same command goes on" in answer.err
+    monkeypatch.setattr(running, "import_module", make)
+    assert cli("reproduce", "fig1", "fig2", "--quick", "-o", tmp_path, "-q").code == 0
+    assert asked == ["figure1", "figure2"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pointillist.cli.console import err, out, show_log
+from pointillist.cli.console import err, out, show_log, warn
 from pointillist.reproduce import FIGURES, redraw, reproduce
 from pointillist.reproduce.running import REPORT, RESULTS
 from pointillist.reproduce.store import Record
@@ -24,7 +24,11 @@ def run(
     else:
         if output.is_dir():
             check_writable(output / REPORT)
-        record = reproduce(figures or FIGURES, output=output, data=data, quick=quick, say=_teller(quiet))
+        try:
+            record = reproduce(figures or FIGURES, output=output, data=data, quick=quick, say=_teller(quiet))
+        except KeyboardInterrupt:
+            warn(f"finished figures are kept in {output}; the same command goes on with the others")
+            raise
     if not quiet:
         _summarise(record, output, drawn_only=results is not None)
 

@@ -40,7 +40,7 @@ def mosaic_picture(filters: ArrayLike, *, channels: bool = False, caption: str =
     """The filters side by side on whatever the page's colour is."""
     array = np.asarray(filters)
     size = "×".join(str(side) for side in array.shape[1 + channels :])
-    alt = f"{len(array)} filters of {size}, the most used first, each on its own grey scale"
+    alt = f"{len(array)} filters of {size} side by side, each on its own grey scale"
     if array.ndim - channels == 2:
         return picture(mosaic(array, channels=channels), alt, caption=caption)
     return picture(see_through(array, channels=channels), alt, caption=caption, crisp=True)

@@ -81,7 +81,7 @@ def _blocks(lab: Lab, paths: dict[str, Path], judged: dict[str, list[Judgement]]
     columns = ["", "one pass: s", "objective", "PSNR (dB)", "all passes: s", "objective", "PSNR (dB)"]
     words = (
         f"Each step draws one of {lab.scale.n_images} images. Filters are judged on {lab.scale.n_judged} images of another "
-        "set by one exact coder, with the clocks stopped."
+        f"set by one exact coder, with the clocks stopped. {rivals.online_note()}"
     )
     return [Text(words), Row(charts), Table(columns, rows, "After one pass, and at the end")]
 

@@ -18,6 +18,7 @@ from pointillist.reproduce.scale import Scale
 
 PENALTY = 1.0
 PATCH = 100
+PUBLISHED_SIZE = 11
 
 _NEEDED = (
     "fruit_normalised.npz",
@@ -78,6 +79,15 @@ class Inputs:
             return list(_crops("test", scale.n_pictures, scale.picture_side, seed=2))
         images = [load_image(self.folder / "inpainting" / f"{i}.jpg") for i in range(scale.n_pictures)]
         return [contrast_normalise(image)[: scale.picture_side, : scale.picture_side] for image in images]
+
+    @cached_property
+    def published(self) -> NDArray | None:
+        """The over-complete dictionary that the paper's authors report, where the folder has it and the scale is theirs."""
+        file = None if self.folder is None else self.folder / "filters_paper_400.npz"
+        if file is None or not file.is_file() or self.scale.filter_size != PUBLISHED_SIZE:
+            return None
+        with np.load(file) as stored:
+            return np.ascontiguousarray(stored["filters"], np.float32)
 
     def large(self, side: int) -> NDArray:
         """One image (side, side) put together from patches."""

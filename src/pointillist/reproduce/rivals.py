@@ -34,6 +34,16 @@ def rival_name() -> str:
     return f"SPORCO {installed('sporco')}" if has_sporco() else "our own frequency-domain reference (no SPORCO here)"
 
 
+def online_note() -> str:
+    """How the online rival is set, for whoever judges the comparison."""
+    if not has_sporco():
+        return f"The frequency-domain learner takes {frequency.ITERATIONS} ADMM iterations and its usual step sizes."
+    return (
+        "SPORCO's online learner runs with its default step sizes and 50 ADMM iterations a step, untuned: settings tuned "
+        "for one set of images make it several times faster, so ratios to it are no bound for what it can do."
+    )
+
+
 def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
     """Batch learning for so many seconds (of learning): SPORCO's consensus learner, or our reference."""
     return _sporco_batch(images, start, seconds) if has_sporco() else _reference_batch(images, start, seconds)
