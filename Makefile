@@ -59,7 +59,7 @@ bench: $(VENV)/.installed-bench
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/pytest -m gpu
 
-bench-gpu: $(VENV)/.installed
+bench-gpu: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:

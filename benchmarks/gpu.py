@@ -1,8 +1,8 @@
 """The CUDA engine beside the CPU's: ``python -m benchmarks.gpu --output bench-output [--quick]``.
 
-Agreement, encoding throughput, online learning, one very large image and where the time goes, as tables on the terminal
-and in ``gpu.json``. Throughput is of `encode` from NumPy to NumPy, checks and transfers included. SPORCO's CuPy port is
-not run: its figures on the same kind of machine are constants here.
+Agreement, encoding throughput, online learning, one very large image, volumes and where the time goes, as tables on the
+terminal and in ``gpu.json``. Throughput is of `encode` with its checks, from NumPy to NumPy with transfers and from CuPy to
+CuPy without. SPORCO's CuPy port is run beside it where it can be imported.
 """
 
 from __future__ import annotations
@@ -19,17 +19,15 @@ from numpy.typing import NDArray
 
 import pointillist as pt
 from benchmarks.inputs import PENALTY, Inputs
+from benchmarks.sporco_cupy import rival
 from pointillist.backends.cuda.device import open_device
-from pointillist.learners.base import LearnerState
+from pointillist.learners.state import LearnerState
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.solvers.device import DeviceDescent, timings
 from pointillist.solvers.encoding import encode
 
-SPORCO = {"encode 100": 68.0, "encode 400": 17.0, "online 100": 7.8}
-"""Images a second of sporco.cupy on an H200: 100 ADMM iterations (0.1 % from the optimum), and online learning."""
-
-PEAK = 2 * 128 * 132 * 1.98e9  # float32 operations a second of an H200 at its highest clock
+TENSOR_PEAK = 989e12  # bfloat16 operations a second of an H200's tensor cores, by its data sheet
 SIDE = 100
 
 
@@ -44,8 +42,10 @@ def main() -> None:
     inputs = Inputs()
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     record: dict[str, Any] = {"device": name, "data": inputs.name, "tables": {}}
-    for experiment in (agreement, throughput, learning, large, stages):
+    for experiment in (agreement, rival, throughput, learning, large, volumes, stages):
         rows = experiment(inputs, arguments.device, arguments.quick)
+        if experiment is throughput:
+            _compare(rows, record["tables"]["rival"])
         record["tables"][experiment.__name__] = rows
         show(str(experiment.__doc__).splitlines()[0], rows)
         (arguments.output / "gpu.json").write_text(json.dumps(record, indent=1, ensure_ascii=False))
@@ -62,6 +62,13 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
                 text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))
             )
         )
+
+
+def _compare(rows: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> None:
+    """Say how many times as many images as SPORCO's in a second."""
+    rates = {row["what"]: row["images/s"] for row in rivals}
+    for row in rows:
+        row["times SPORCO"] = row["images/s"] / rates[f"encode {row['filters']}"]
 
 
 def _text(value: Any) -> str:
@@ -83,7 +90,8 @@ def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
 
 def _bank(count: int, *size: int) -> NDArray:
     filters = np.random.default_rng(0).standard_normal((count, *size))
-    return (filters / np.linalg.norm(filters, axis=(1, 2), keepdims=True)).astype(np.float32)
+    norms = np.sqrt(np.sum(filters**2, axis=tuple(range(1, filters.ndim)), keepdims=True))
+    return (filters / norms).astype(np.float32)
 
 
 def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
@@ -104,6 +112,10 @@ def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     cases.append(("K=400 learned", images, inputs.overcomplete, {}))
     cases.append(("p = 0.1", images, inputs.filters, {"sampling": 0.1, "random_state": 0}))
     cases.append(("300×300, tiles", inputs.large(300)[None], inputs.filters, {}))
+    volume = _volumes(inputs, 1, 40)
+    cases.append(("K=20 7×7×7 on 40×40×40, tiles", volume, _bank(20, 7, 7, 7), {}))
+    seen = (rng.random(volume.shape) < 0.5).astype(np.float32)
+    cases.append(("K=20 5×5×5 full masked", volume, _bank(20, 5, 5, 5), {"boundary": "full", "weights": seen}))
     rows = []
     for label, signals, filters, options in cases[::5] if quick else cases:
         ours = encode(signals, filters, PENALTY, tol=1e-4, device=device, **options)
@@ -115,8 +127,9 @@ def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
 
 
 def throughput(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
-    """Encoding 100×100 images, λ = 1, from NumPy to NumPy."""
+    """Encoding 100×100 images, λ = 1, from NumPy to NumPy and from CuPy to CuPy."""
     rows = []
+    cupy = open_device(device).cupy
     several = np.concatenate([inputs.train, inputs.unseen])
     for filters, count in ((inputs.filters, 4096), (inputs.overcomplete, 2048)):
         best = encode(several, filters, PENALTY, tol=1e-5, device=device).objective
@@ -124,6 +137,8 @@ def throughput(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]
         for tol in (0.2, 0.1, 0.05, 0.01, 1e-3):
             result = encode(several, filters, PENALTY, tol=tol, device=device)
             seconds = _seconds(lambda f=filters, t=tol, x=images: encode(x, f, PENALTY, tol=t, device=device))
+            there = cupy.asarray(images)
+            stayed = _seconds(lambda f=filters, t=tol, x=there: encode(x, f, PENALTY, tol=t, device=device))
             excess = result.objective / best - 1
             rows.append(
                 {
@@ -133,7 +148,7 @@ def throughput(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]
                     "largest excess": float(np.max(excess)),
                     "rounds": float(np.mean(result.iterations)),
                     "images/s": len(images) / seconds,
-                    "times SPORCO": len(images) / seconds / SPORCO[f"encode {len(filters)}"],
+                    "CuPy images/s": len(images) / stayed,
                 }
             )
     return rows
@@ -151,14 +166,16 @@ def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         model = pt.OnlineCSC(
             count, 11, PENALTY, sampling=0.1, batch_size=size, init=start, random_state=0, device=where
         )
-        held_out, seconds = {}, 0.0
-        for first in range(0, len(part), size):
-            begin = time.perf_counter()
-            model.partial_fit(part[first : first + size])
-            seconds += time.perf_counter() - begin if first else 0.0  # the first step compiles
-            seen = first + size
+        held_out: dict[int, float] = {}
+        batches: Any = (part[first : first + size] for first in range(0, len(part), size))
+        seen, seconds, begin = 0, 0.0, time.perf_counter()
+        for batch in batches if where == "cpu" else pt.prefetch(batches, where):
+            model.partial_fit(batch)
+            seconds += time.perf_counter() - begin if seen else 0.0  # the first step compiles
+            seen += size
             if seen in (640, 1600):
                 held_out[seen] = float(np.mean(encode(test, model.filters_, PENALTY, device=device).objective))
+            begin = time.perf_counter()
         row = {
             "filters": count,
             "device": where,
@@ -187,6 +204,26 @@ def large(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
+def _volumes(inputs: Inputs, count: int, side: int) -> NDArray:
+    """Volumes (count, side, side, side): natural patches side by side, smoothed across."""
+    patches = inputs.natural("train", count * side)[:, :side, :side]
+    layers = np.resize(patches, (count, side, side, side))
+    return np.ascontiguousarray(layers + np.roll(layers, 1, 1) + np.roll(layers, 2, 1)) / np.float32(np.sqrt(3))
+
+
+def volumes(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Volumes of 64×64×64, 50 filters of 7×7×7."""
+    signals, filters = _volumes(inputs, 1 if quick else 16, 24 if quick else 64), _bank(50, 7, 7, 7)
+    rows = []
+    for tol in (0.1, 1e-2):
+        seconds = _seconds(lambda t=tol: encode(signals, filters, PENALTY, tol=t, device=device), 1)
+        result = encode(signals, filters, PENALTY, tol=tol, device=device)
+        row = {"volumes": len(signals), "tolerance": tol, "seconds": seconds, "volumes/s": len(signals) / seconds}
+        row |= {"million voxels/s": signals.size / seconds / 1e6, "gap": float(np.max(result.gap))}
+        rows.append({**row, "codes": result.codes.nnz, "status": result.status.value})
+    return rows
+
+
 def stages(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     """Where the time goes, each stage waited for (they overlap otherwise)."""
     rows = []
@@ -203,7 +240,8 @@ def stages(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         work = 2.0 * filters.size * SIDE**2 * float(np.sum(result.iterations + 1))
         row: dict[str, Any] = {"what": f"encode {len(images)}, K={len(filters)}, gap {tol:g}"}
         row |= {f"{name} (ms)": 1e3 * seconds[name] for name in _STAGES}
-        rows.append({**row, "scan, part of the float32 peak": work / seconds["scan"] / PEAK})
+        row["scan (TFLOP/s)"] = work / seconds["scan"] / 1e12
+        rows.append({**row, "part of the tensor peak": 3 * work / seconds["scan"] / TENSOR_PEAK})  # three products each
     return [*rows, _learning_stages(inputs, device, quick)]
 
 
@@ -215,20 +253,20 @@ def _learning_stages(inputs: Inputs, device: str, quick: bool) -> dict[str, Any]
     stream = inputs.natural("train", 256)
     model = pt.OnlineCSC(100, 11, PENALTY, sampling=0.1, batch_size=64, random_state=0, device=device)
     spent: dict[str, float] = {}
-    _clock(model, "_add", spent)
-    _clock(model, "_objectives", spent)
-    for first in range(0, 256, 64):
-        if first == 64:
+    for name in ("_batch", "_add", "_objectives"):
+        _clock(model, name, spent)
+    for number, batch in enumerate(pt.prefetch((stream[first : first + 64] for first in range(0, 256, 64)), device)):
+        if number == 1:
             spent.clear()
             state: LearnerState = model._state
             _clock(state.statistics, "sweep", spent)
             begin = time.perf_counter()
-        model.partial_fit(stream[first : first + 64])
+        model.partial_fit(batch)
     total = (time.perf_counter() - begin) / 3
     parts = {name: 1e3 * value / 3 for name, value in spent.items()}
     text = ", ".join(f"{name.strip('_')} {value:.2g} ms" for name, value in parts.items())
     row: dict[str, Any] = {"what": f"learning step, 64 images: {1e3 * total:.3g} ms, of which {text}"}
-    return row | {f"{name} (ms)": None for name in _STAGES} | {"scan, part of the float32 peak": None}
+    return row | {f"{name} (ms)": None for name in _STAGES} | {"scan (TFLOP/s)": None, "part of the tensor peak": None}
 
 
 def _clock(owner: Any, name: str, spent: dict[str, float]) -> None:

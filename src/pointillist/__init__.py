@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from pointillist.learners import BatchCSC, OnlineCSC
     from pointillist.learners.checkpoint import Checkpoints
+    from pointillist.learners.device import prefetch
     from pointillist.learners.persistence import load, load_codes, save, save_codes
     from pointillist.model.codes import SparseCodes
     from pointillist.model.metrics import psnr
@@ -79,6 +80,7 @@ __all__ = [
     "demosaic",
     "estimate_sigma",
     "penalty_path",
+    "prefetch",
     "save",
     "load",
     "save_codes",
@@ -102,6 +104,7 @@ _HOMES = {
     ),
     "learners": ("BatchCSC", "OnlineCSC"),
     "learners.checkpoint": ("Checkpoints",),
+    "learners.device": ("prefetch",),
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),
     "model.codes": ("SparseCodes",),
     "model.metrics": ("psnr",),

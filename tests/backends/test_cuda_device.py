@@ -5,11 +5,10 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from pointillist.backends.cuda import device as devices
-from pointillist.backends.cuda.device import is_cpu, open_device, source, to_host
+from pointillist.backends.cuda.device import CONSTANTS, is_cpu, open_device, source
 
 
 @pytest.fixture(autouse=True)
@@ -60,18 +59,20 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
         open_device("cuda:1")
 
 
-def test_arrays_on_the_host_stay_as_they_are():
-    array = np.ones(3)
-    assert to_host(array) is array
-    assert to_host([1, 2]) == [1, 2]
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc, but no device")
-@pytest.mark.parametrize(("size", "flags"), [((1, 11, 11), (0, 0, 0)), ((3, 5, 4), (1, 1, 1)), ((1, 1, 25), (0, 1, 0))])
-def test_kernels_compile(tmp_path, size, flags):
-    names = ("CH", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED")
-    options = [f"-D{name}={value}" for name, value in zip(names, (*size, *flags), strict=True)]
+@pytest.mark.parametrize(
+    "constants",
+    [
+        (1, 1, 11, 11, 0, 0, 0),
+        (3, 1, 5, 4, 1, 1, 1),
+        (1, 1, 1, 25, 0, 1, 0),
+        (1, 5, 5, 5, 0, 1, 1),
+        (2, 7, 3, 4, 1, 0, 0),
+    ],
+)
+def test_kernels_compile(tmp_path, constants):
+    options = [f"-D{name}={value}" for name, value in zip(CONSTANTS, constants, strict=True)]
     (tmp_path / "kernels.cu").write_text(devices.source(), encoding="utf-8")
     subprocess.run(["nvcc", "-arch=sm_90", "-cubin", *options, "kernels.cu"], cwd=tmp_path, check=True)
     assert "scan" in source()

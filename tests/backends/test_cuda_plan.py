@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pointillist.backends.cuda import plan as planning
-from pointillist.backends.cuda.engine import filter_blocks
-from pointillist.backends.cuda.plan import batches, make_plan, pack, slots
+from pointillist.backends.cuda.engine import bfloat16, filter_blocks, fragments, paired
+from pointillist.backends.cuda.plan import as_volume, batches, colours, make_plan, pack, slots
 from pointillist.backends.cuda.sums import waves
 
 SHAPES = [
@@ -18,22 +18,28 @@ SHAPES = [
     ((60, 77), (5, 5), 1),
     ((64, 64), (21, 21), 1),
     ((30, 41), (7, 4), 1),
-    ((1, 500), (1, 25), 1),
+    ((500,), (25,), 1),
     ((512, 300), (11, 11), 1),
+    ((32, 40, 27), (5, 5, 5), 1),
+    ((64, 64, 64), (7, 7, 7), 1),
+    ((20, 90, 70), (3, 9, 4), 2),
+    ((17, 30, 30), (1, 5, 5), 1),
+    ((24, 24, 24), (11, 11, 11), 1),
 ]
 
 
 def _plan(shape):
     grid, size, channels = shape
-    return make_plan(grid, size, channels, 20)
+    return make_plan(as_volume(grid), as_volume(size), channels, 20)
 
 
 def _unpack(plan, buckets, codes):
     """Flat code indices from bucket numbers and packed codes, as the kernel `collect` makes them."""
     places = codes.astype(np.int64) & 4095
-    rows = buckets // plan.buckets[1] * plan.bucket[0] + (places >> plan.shift)
-    columns = buckets % plan.buckets[1] * plan.bucket[1] + (places & ((1 << plan.shift) - 1))
-    return (codes.astype(np.int64) >> 12) * plan.n_positions + rows * plan.grid[1] + columns
+    inside = places >> plan.lift, (places & ((1 << plan.lift) - 1)) >> plan.shift, places & ((1 << plan.shift) - 1)
+    corner = np.unravel_index(buckets, plan.buckets)
+    position = tuple(c * b + i for c, b, i in zip(corner, plan.bucket, inside, strict=True))
+    return (codes.astype(np.int64) >> 12) * plan.n_positions + np.ravel_multi_index(position, plan.grid)
 
 
 def _spans(count, side, length, reach):
@@ -44,7 +50,7 @@ def _spans(count, side, length, reach):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_buckets_of_one_colour_never_touch(shape):
     plan = _plan(shape)
-    for axis in range(2):
+    for axis in range(3):
         spans = _spans(plan.buckets[axis], plan.bucket[axis], plan.grid[axis], plan.filter[axis] - 1)
         for parity in (0, 1):
             chosen = spans[parity::2]
@@ -54,7 +60,7 @@ def test_buckets_of_one_colour_never_touch(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_tiles_of_one_colour_never_touch(shape):
     plan = _plan(shape)
-    for axis in range(2):
+    for axis in range(3):
         side = plan.bucket[axis] * plan.tile[axis]
         spans = _spans(plan.tiles[axis], side, plan.grid[axis], plan.filter[axis] - 1)
         for parity in (0, 1):
@@ -66,10 +72,16 @@ def test_tiles_of_one_colour_never_touch(shape):
 def test_colours_count_every_bucket_once(shape):
     plan = _plan(shape)
     for field in (plan.buckets, plan.tiles):
-        counted = [0] * 4
-        for row, column in product(*map(range, field)):
-            counted[2 * (row % 2) + column % 2] += 1
-        assert counted == [plan.of_colour(colour, field) for colour in range(4)]
+        counted = [0] * 8
+        for layer, row, column in product(*map(range, field)):
+            counted[4 * (layer % 2) + 2 * (row % 2) + column % 2] += 1
+        assert [(colour, count) for colour, count in enumerate(counted) if count] == colours(field)
+
+
+def test_a_plane_has_four_colours_and_a_line_two():
+    assert [colour for colour, _ in colours((1, 7, 5))] == [0, 1, 2, 3]
+    assert [colour for colour, _ in colours((1, 1, 5))] == [0, 1]
+    assert len(colours((2, 2, 2))) == 8
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -86,8 +98,9 @@ def test_packed_codes_come_back(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_scan_covers_every_position(shape):
     plan = _plan(shape)
-    assert plan.panels * plan.runs * planning.RUN >= plan.grid[1]
-    assert plan.threads * plan.blocks >= plan.grid[0] * plan.runs
+    assert plan.panels * plan.runs * planning.RUN >= plan.grid[2]
+    assert plan.threads * plan.blocks >= plan.grid[1] * plan.runs
+    assert plan.scan_blocks == plan.panels * plan.blocks * plan.grid[0]
     assert plan.scan_bytes <= 227 * 1024
     assert plan.tile_bytes <= 227 * 1024
     assert 1 <= plan.warps <= plan.most_warps <= 16
@@ -99,15 +112,30 @@ def test_few_threads_of_the_scan_are_idle():
 
 
 def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
-    plan = make_plan((4096, 4096), (11, 11), 1, 100)
-    assert plan.tiles[0] > 1
-    assert plan.tile_bytes <= 100 * 1024
-    assert plan.tile[0] * plan.tiles[0] >= plan.buckets[0]
+    for grid, size in (((1, 4096, 4096), (1, 11, 11)), ((128, 128, 128), (7, 7, 7))):
+        plan = make_plan(grid, size, 1, 100)
+        assert plan.tiles[1] > 1
+        assert plan.tile_bytes <= 100 * 1024
+        assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
 
 
 def test_too_large_filters_are_refused():
     with pytest.raises(ValueError, match="use device='cpu'"):
-        make_plan((300, 300), (120, 120), 1, 4)
+        make_plan((1, 300, 300), (1, 120, 120), 1, 4)
+    with pytest.raises(ValueError, match="use device='cpu'"):
+        make_plan((60, 60, 60), (21, 21, 21), 1, 4)
+
+
+def test_too_large_signals_are_refused():
+    with pytest.raises(ValueError, match="too large for a device"):
+        make_plan((2048, 1024, 1024), (3, 3, 3), 1, 4)
+
+
+def test_shapes_of_up_to_three_dimensions():
+    assert as_volume((5,)) == (1, 1, 5)
+    assert as_volume((4, 5), 0) == (0, 4, 5)
+    with pytest.raises(ValueError, match="up to three dimensions"):
+        as_volume((2, 3, 4, 5))
 
 
 def test_batches_fit_and_cover():
@@ -136,21 +164,21 @@ def test_slots_number_the_codes_of_a_bucket():
 
 
 def test_a_bucket_has_room_for_a_code_at_every_sample_and_more():
-    assert planning.bucket_capacity((12, 12), 1) >= 2.5 * 144
-    assert planning.bucket_capacity((6, 6), 3) >= 4 * 36
+    assert planning.bucket_capacity((1, 12, 12), 1) >= 2.5 * 144
+    assert planning.bucket_capacity((1, 6, 6), 3) >= 4 * 36
+    assert planning.bucket_capacity((6, 6, 6), 1) >= 2.5 * 216
 
 
 def test_integers_are_in_the_order_that_the_kernels_read():
     source = Path(planning.__file__).with_name("common.cuh").read_text(encoding="utf-8")
     names = re.findall(r"G_(\w+)", re.search(r"enum \{(.*?)\}", source, re.S)[1])
-    plan = _plan(SHAPES[1])
-    expected = {
-        "H": plan.grid[0], "W": plan.grid[1], "PH": plan.padded[0], "PW": plan.padded[1],
-        "BH": plan.bucket[0], "BW": plan.bucket[1], "NBY": plan.buckets[0], "NBX": plan.buckets[1],
-        "SHIFT": plan.shift, "CAP": plan.capacity, "TBY": plan.tile[0], "TBX": plan.tile[1],
-        "NTY": plan.tiles[0], "NTX": plan.tiles[1], "K": plan.n_filters,
-        "PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks,
-    }  # fmt: skip
+    plan = _plan(SHAPES[9])
+    shapes = {"DHW": plan.grid, "PD PH PW": plan.padded, "BD BH BW": plan.bucket, "NBZ NBY NBX": plan.buckets}
+    shapes |= {"TBZ TBY TBX": plan.tile, "NTZ NTY NTX": plan.tiles}
+    expected = {"SHIFT": plan.shift, "LIFT": plan.lift, "CAP": plan.capacity, "K": plan.n_filters}
+    expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks}
+    for axes, shape in shapes.items():
+        expected |= dict(zip(axes.split() if " " in axes else axes, shape, strict=True))
     assert dict(zip(names, plan.integers().tolist(), strict=True)) == expected
 
 
@@ -162,9 +190,44 @@ def test_filter_blocks_hold_eight_filters_side_by_side():
     assert not blocks[1, :, 3:].any()
 
 
+def test_rows_of_filters_are_padded_to_pairs_of_taps():
+    filters = np.random.default_rng(0).standard_normal((3, 2, 1, 4, 5)).astype(np.float32)
+    plan = make_plan((1, 30, 30), (1, 4, 5), 2, 3)
+    flat = paired(filters, plan.paired_taps)
+    assert flat.shape == (3, 48)
+    np.testing.assert_array_equal(flat.reshape(3, 2, 4, 6)[..., :5], filters[:, :, 0])
+    assert not flat.reshape(3, 2, 4, 6)[..., 5].any()
+
+
+def _floats(halves):
+    return (halves.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_two_halves_of_bfloat16_hold_sixteen_bits():
+    numbers = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    high = bfloat16(numbers)
+    assert np.all(np.abs(_floats(high) - numbers) <= 2.0**-8 * np.abs(numbers))
+    low = bfloat16(numbers - _floats(high))
+    assert np.all(np.abs(_floats(high) + _floats(low) - numbers) <= 2.0**-16 * np.abs(numbers))
+
+
+def test_lanes_hold_the_taps_that_tensor_cores_expect():
+    flat = np.random.default_rng(0).standard_normal((40, 48)).astype(np.float32)
+    laid = _floats(fragments(flat))
+    assert laid.shape == (2, 3, 2, 2, 32, 8)
+    # Of a product of 16 filters and 16 taps lane l holds filters l // 4 and 8 further, taps 2 (l % 4), the next, 8 further.
+    for chunk, step, tile, lane, number in product(range(2), range(3), range(2), range(32), range(8)):
+        filter_ = 32 * chunk + 16 * tile + lane // 4 + 8 * (number // 2 % 2)
+        tap = 16 * step + 2 * (lane % 4) + 8 * (number // 4) + number % 2
+        expected = flat[filter_, tap] if filter_ < 40 else 0.0
+        assert laid[chunk, step, tile, :, lane, number].sum() == pytest.approx(expected, rel=1e-5)
+
+
 def test_waves_give_the_spectrum_of_an_autocorrelation():
     rng = np.random.default_rng(0)
-    half = rng.standard_normal((5, 7))
-    own = half + half[::-1, ::-1]
-    spectrum = np.fft.fftn(np.fft.ifftshift(own)).real
-    np.testing.assert_allclose(own.ravel() @ waves((5, 7)), spectrum.ravel(), atol=1e-12)
+    half = rng.standard_normal((3, 5, 7))
+    own = half + half[::-1, ::-1, ::-1]
+    spectrum = own
+    for side in own.shape:
+        spectrum = np.tensordot(spectrum, waves(side), axes=(0, 0))
+    np.testing.assert_allclose(spectrum, np.fft.fftn(np.fft.ifftshift(own)), atol=1e-12)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.backends.cuda.exchange import to_host
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics
 
@@ -70,7 +71,7 @@ def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, 
         signal = signals[i]
         corner = [rng.integers(n - s + 1) for n, s in zip(signal.shape[1:], size, strict=True)]
         window = tuple(slice(c, c + s) for c, s in zip(corner, size, strict=True))
-        patches.append(signal[(slice(None), *window)])
+        patches.append(to_host(signal[(slice(None), *window)]))
     return np.stack(patches)
 
 

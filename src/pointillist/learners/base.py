@@ -15,22 +15,24 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.backends.cuda.device import is_cpu
+from pointillist.backends.cuda.exchange import any_resident
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
-from pointillist.learners.device import DeviceStatistics
+from pointillist.learners.device import DeviceStatistics, resident_batch
 from pointillist.learners.state import Batch, CodesHere, Coding, LearnerState, StepCodes
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, inner
 from pointillist.model.sampling import check_sampling, generator, seed_from
-from pointillist.model.signals import Signals, as_signals, as_weights, check_finite
+from pointillist.model.signals import Signals, as_signals, as_weights, check_finite, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.device import on_device
-from pointillist.solvers.encoding import decode, encode, encode_signals, group_by_shape, on_host
+from pointillist.solvers.encoding import decode, encode, encode_signals, on_host
+from pointillist.solvers.resident import resident_signals
 from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
@@ -99,7 +101,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """Like `transform`, with objective, duality gap, status and residuals; `progress` as in `pointillist.encode`."""
         check_is_fitted(self, "filters_")
         if weights is None:
-            weights = _seen(as_signals(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, name="X"))
+            weights = self._unseen(X)
         return encode(
             X,
             self.filters_,
@@ -114,6 +116,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             device=self.device,
             progress=progress,
         )
+
+    def _unseen(self, X: Signals) -> list[NDArray] | None:
+        """Weights of zero where X is NaN, None where it never is."""
+        ndim = self.filters_.ndim - 1 - self.channels
+        if not is_cpu(self.device) and any_resident(X):
+            return resident_signals(X, None, self.device, ndim, channels=self.channels, name="X", nan_unseen=True)[1]
+        return _seen(as_signals(on_host(X), ndim, channels=self.channels, name="X"))
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
         """Signals from codes: an array when they share a shape, a list otherwise."""
@@ -148,6 +157,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
 
     def _batch(self, X: Signals, weights: Signals | None) -> Batch:
         """Check signals and weights against the parameters."""
+        if self._learning_device and any_resident(X):
+            return Batch(*resident_batch(X, weights, self._learning_device, self._ndim(X), self.channels))
         X, weights = on_host(X), on_host(weights)
         signals = as_signals(X, self._ndim(X), channels=self.channels, name="X")
         seen = _seen(signals) if weights is None else as_weights(weights, signals, channels=self.channels)
@@ -156,6 +167,12 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             if np.ptp(signal if seen is None else signal[seen[i] > 0]) == 0:
                 raise ValueError(f"X[{i}] is constant: there is nothing to learn from it; leave it out")
         return Batch(signals, seen)
+
+    @property
+    def _learning_device(self) -> str | None:
+        """The device that statistics live on; None is the host, where also the codes of a cluster come together."""
+        shared = getattr(self, "cluster", None) is not None
+        return None if is_cpu(self.device) or shared or self.statistics != "toeplitz" else self.device
 
     def _ndim(self, X: Signals) -> int:
         """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
@@ -182,7 +199,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         constraints = FilterConstraints(self.zero_mean, self.nonnegative_filters, shapes.support())
         seed = seed_from(self.random_state) if seed is None else seed
         shape = (len(shapes.sizes), channels, *size)
-        dtype = np.result_type(np.float32, *batch.signals)
+        dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
         drawn = batch.signals if patches is None else patches
         filters = initial_filters(self.init, shape, constraints, drawn, generator(seed, 0), dtype)
         sums = self._statistics(shape[0], channels, size)
@@ -190,9 +207,15 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
 
     def _statistics(self, n_filters: int, channels: int, size: tuple[int, ...]) -> Statistics:
         """Empty statistics, on the device where that knows them."""
-        if not is_cpu(self.device) and self.statistics == "toeplitz":
-            return DeviceStatistics(n_filters, channels, size, self.device)
+        if self._learning_device:
+            return DeviceStatistics(n_filters, channels, size, self._learning_device)
         return make_statistics(self.statistics, n_filters, channels, size)
+
+    def _move_statistics(self, state: LearnerState) -> None:
+        """Follow a change of the parameter `device`."""
+        sums, (n_filters, channels, *size) = state.statistics.arrays(), state.filters.shape
+        state.statistics = self._statistics(n_filters, channels, tuple(size))
+        state.statistics.restore(sums)
 
     def _penalty(self) -> float | NDArray:
         """The penalty as it is used, a copy: reordering filters reorders their own penalties."""
@@ -208,7 +231,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             ridge = float(self.ridge) / (1 + (step / half) ** 2)
             if ridge >= _LEAST_RIDGE:
                 settings = {**_RIDGE_ROUNDS, "ridge": ridge}
-        return on_device(make_solver(self.solver, **settings), self.device)
+        return on_device(make_solver(self.solver, **settings), self.device, resident=self._learning_device is not None)
 
     def _ridge_steps(self) -> float:
         """Steps after which the ridge is half of what it was at first, unless `ridge_steps` says so."""
@@ -244,6 +267,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
 
     def _take_in(self, state: LearnerState, codes: StepCodes, image_weights: NDArray, begin: float) -> dict[str, Any]:
         """What a step does once its codes are known; `begin` is when the step began."""
+        if isinstance(state.statistics, DeviceStatistics) != (self._learning_device is not None):
+            self._move_statistics(state)
         codes.add_to(state, image_weights)
         state.step += 1
         state.n_seen += len(codes)
@@ -302,9 +327,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if isinstance(state.statistics, DeviceStatistics):
             for members, problem, weights in self._groups(state, batch):
                 some, signals = codes[members], [batch.signals[i] for i in members]
-                losses = state.statistics.losses(problem, (some.indices, some.values), signals, weights)
-                priced = zip(some.indices, some.values, strict=True)
-                objectives[members] = losses + [inner(problem.penalty_at(z), np.abs(value)) for z, value in priced]
+                given = (some.indices, some.values)
+                objectives[members] = state.statistics.objectives(problem, given, signals, weights)
             return objectives
         filters = state.filters.astype(np.float64)
         shapes = [signal.shape[1:] for signal in batch.signals]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pointillist.learners.base import Callback, ConvolutionalLearner, LearnerState
+from pointillist.learners.device import placed
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -160,7 +161,7 @@ class BatchCSC(ConvolutionalLearner):
         """
         if self.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        batch = self._batch(X, weights)
+        batch = placed(self._batch(X, weights), self._learning_device)
         held_out = None if validation is None else self._batch(validation, None)
         state = self._start(batch)
         for _ in range(self.max_iter):

@@ -1,29 +1,68 @@
-"""Statistics that live on a CUDA device, for learners with ``device="cuda"``."""
+"""Learning on a CUDA device: statistics that live there, and mini-batches that are moved while another is learned from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
 from math import prod
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import open_device
-from pointillist.backends.cuda.sums import DeviceSums
+from pointillist.backends.cuda.device import Device, open_device
+from pointillist.backends.cuda.exchange import any_resident
+from pointillist.backends.cuda.plan import as_volume
+from pointillist.backends.cuda.sums import CodeLists, DeviceSums
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import ToeplitzStatistics
 from pointillist.model.problem import Problem
+from pointillist.solvers.resident import refuse_constant, resident_signals, upload
+
+Codes = tuple[Sequence[NDArray], Sequence[NDArray]]
+AnyBatch = TypeVar("AnyBatch", bound=Any)
+
+_RESIDENT_PART = 0.25  # of the free memory that signals may take for good
 
 
-class DeviceStatistics(ToeplitzStatistics):
-    """`ToeplitzStatistics` whose sums stay on a device; the host has a copy only while it needs one."""
+class DeviceStatistics:
+    """`ToeplitzStatistics` whose sums live on a device.
+
+    What a step does happens there; what is asked for rarely (storing, reordering, the surrogate) is done by a
+    `ToeplitzStatistics` with a copy of the sums. The device is opened when it is first needed, so that a stored model can be
+    read where there is none.
+    """
 
     def __init__(self, n_filters: int, channels: int, size: tuple[int, ...], device: str) -> None:
-        if len(size) > 2:
-            raise ValueError('device="cuda" learns from signals of one or two dimensions; use device="cpu" for more')
-        super().__init__(n_filters, channels, size)
-        rows, columns = (1, *self.size)[-2:]
-        self._sums = DeviceSums(open_device(device), n_filters, channels, (rows, columns))
+        self.n_filters, self.channels, self.size, self.device = n_filters, channels, tuple(size), device
+        self.total = 0.0
+        self._energy: Any = 0.0  # on the device once something was added
+        self._restored: ToeplitzStatistics | None = None  # what the device is to begin with
+        self._laid: dict[tuple[int, ...], tuple[list[NDArray], CodeLists]] = {}
+
+    @cached_property
+    def _sums(self) -> DeviceSums:
+        sums = DeviceSums(open_device(self.device), self.n_filters, self.channels, as_volume(self.size))
+        if self._restored is not None:
+            sums.linear.set(self._restored.linear().reshape(sums.linear.shape))
+            sums.pairs.set(self._restored.pairs.reshape(sums.pairs.shape))
+            self._restored = None
+        return sums
+
+    def on_host(self) -> ToeplitzStatistics:
+        """A copy of the sums for the CPU."""
+        if self._restored is not None:
+            return self._restored
+        copy = ToeplitzStatistics(self.n_filters, self.channels, self.size)
+        arrays = copy.arrays()
+        linear, pairs = (array.get().reshape(arrays[name].shape) for name, array in self._device_arrays().items())
+        copy.restore({"linear": linear, "pairs": pairs, "sums": np.array([self.total, float(self._energy)])})
+        return copy
+
+    def _device_arrays(self) -> dict[str, Any]:
+        return {"linear": self._sums.linear, "pairs": self._sums.pairs}
 
     def add(
         self,
@@ -42,50 +81,55 @@ class DeviceStatistics(ToeplitzStatistics):
     def add_all(
         self,
         problem: Problem,
-        codes: tuple[Sequence[NDArray], Sequence[NDArray]],
+        codes: Codes,
         residuals: Sequence[NDArray],
         counts: NDArray,
         weights: Sequence[NDArray] | None,
     ) -> None:
         """Add signals of one shape at once; `counts` is how much each of them counts."""
-        largest = np.array([_largest(None if weights is None else weights[i]) for i in range(len(residuals))])
-        geometry = problem.geometry
-        self._energy += self._sums.add(
-            (1, *geometry.grid)[-2:],
+        if problem.geometry.boundary == "circular":
+            raise ValueError('device="cuda" cannot learn with boundary="circular"; use device="cpu"')
+        self._energy = self._energy + self._sums.add(
+            self._lists(problem, codes),
             problem.filters.reshape(self.n_filters, -1),
-            *codes,
-            _planes(residuals),
-            (0, *geometry.offset)[-2:],
-            counts * largest,
-            1 / largest,
+            residuals,
+            as_volume(problem.geometry.offset, 0),
+            counts,
+            weights,
         )
         self.total += float(np.sum(counts))
 
-    def losses(
-        self,
-        problem: Problem,
-        codes: tuple[Sequence[NDArray], Sequence[NDArray]],
-        signals: Sequence[NDArray],
-        weights: Sequence[NDArray] | None,
+    def objectives(
+        self, problem: Problem, codes: Codes, signals: Sequence[NDArray], weights: Sequence[NDArray] | None
     ) -> NDArray:
-        """½ Σ w (x − Dz)² of signals (channels, *space) of the problem's shape, for its filters."""
-        geometry = problem.geometry
-        losses: NDArray = self._sums.losses(
-            (1, *geometry.grid)[-2:],
+        """½ Σ w (x − Dz)² + Σ λ|z| of signals (channels, *space) of the problem's shape, for its filters and penalty."""
+        lists = self._lists(problem, codes)
+        losses = self._sums.losses(
+            lists,
             problem.filters.reshape(self.n_filters, -1),
-            *codes,
-            _planes(signals),
-            (0, *geometry.offset)[-2:],
-            None if weights is None else _planes(weights),
+            signals,
+            as_volume(problem.geometry.offset, 0),
+            weights,
         )
-        return losses
+        objectives: NDArray = (losses + lists.prices(problem.penalty)).get()
+        return objectives
+
+    def _lists(self, problem: Problem, codes: Codes) -> CodeLists:
+        """The codes laid out on the device; those of the last step are there already when they are evaluated."""
+        indices, values = codes
+        grid = problem.geometry.grid
+        known, lists = self._laid.get(grid, ([], None))
+        if lists is None or len(known) != len(indices) or any(a is not b for a, b in zip(known, indices, strict=True)):
+            lists = self._sums.lay_out(as_volume(grid), indices, values)
+            self._laid = {grid: (list(indices), lists)}
+        return lists
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
         flat = filters.reshape(self.n_filters, -1)
-        moved = self._sums.sweep(flat, support, constraints.zero_mean, constraints.nonnegative)
+        moved = self._sums.sweep(flat, support, constraints.zero_mean, constraints.nonnegative).get()
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def lipschitz(self) -> NDArray:
@@ -93,52 +137,99 @@ class DeviceStatistics(ToeplitzStatistics):
         return bounds
 
     def energies(self) -> NDArray:
-        energies: NDArray = self._sums.energies()
+        energies: NDArray = self._sums.energies().get()
         return energies
 
     def product(self, filters: NDArray, k: int) -> NDArray:
-        self._pull()
-        return super().product(filters, k)
+        return self.on_host().product(filters, k)
 
     def objective(self, filters: NDArray) -> float:
-        self._pull()
-        return self._energy + sum(
-            0.5 * float(np.vdot(filters[k], super(DeviceStatistics, self).product(filters, k)))
-            - float(np.vdot(filters[k], self._linear[k]))
-            for k in range(self.n_filters)
-        )
+        """The surrogate Σ ½‖x̃ − Zd‖² for these filters."""
+        return self.on_host().objective(filters)
 
     def linear(self) -> NDArray:
-        self._pull()
-        return super().linear()
+        return self.on_host().linear()
 
     def permute(self, order: NDArray) -> None:
-        self._pull()
-        super().permute(order)
-        self._push()
+        moved = self.on_host()
+        moved.permute(order)
+        self.restore(moved.arrays())
 
     def arrays(self) -> dict[str, NDArray]:
-        self._pull()
-        return super().arrays()
+        return self.on_host().arrays()
 
     def restore(self, arrays: dict[str, NDArray]) -> None:
-        super().restore(arrays)
-        self._push()
-
-    def _pull(self) -> None:
-        self._linear[...] = self._sums.linear.get().reshape(self._linear.shape)
-        self.pairs[...] = self._sums.pairs.get().reshape(self.pairs.shape)
-
-    def _push(self) -> None:
-        self._sums.linear.set(np.ascontiguousarray(self._linear).reshape(self._sums.linear.shape))
-        self._sums.pairs.set(np.ascontiguousarray(self.pairs).reshape(self._sums.pairs.shape))
+        self._restored = ToeplitzStatistics(self.n_filters, self.channels, self.size)
+        self._restored.restore(arrays)
+        self.total, self._energy = (float(value) for value in arrays["sums"])
+        self.__dict__.pop("_sums", None)
 
 
-def _planes(arrays: Sequence[NDArray]) -> NDArray:
-    """Arrays (channels, *space) of one or two dimensions as (n, channels, rows, columns)."""
-    stacked = np.stack(arrays)
-    return stacked if stacked.ndim == 4 else stacked[:, :, None, :]
+def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
+    """Mini-batches from a stream on a device, each moved there while the caller is busy with the one before.
+
+    Parameters
+    ----------
+    batches : iterable
+        Of arrays (n_signals, [channels,] *space) or lists of arrays, which a thread takes one ahead of the caller.
+    device : str
+        "cuda" or "cuda:N".
+
+    Yields
+    ------
+    CuPy arrays or lists of them, which `encode` and the learners take with the same `device`; float64 stays, everything else
+    becomes float32.
+    """
+    opened = open_device(device)
+    return _ahead(batches, opened, lambda batch: batch if any_resident(batch) else upload(batch, opened))
 
 
-def _largest(weights: NDArray | None) -> float:
-    return 1.0 if weights is None else max(float(np.max(weights)), 1.0)
+def ahead(batches: Iterable[AnyBatch], device: str | None) -> Iterable[AnyBatch]:
+    """`prefetch` for the learners' batches, data classes with `signals` and `weights`; as they are without a device."""
+    if device is None:
+        return batches
+    opened = open_device(device)
+    return _ahead(batches, opened, lambda batch: _moved(batch, opened))
+
+
+def placed(batch: AnyBatch, device: str | None) -> AnyBatch:
+    """A batch that is learned from again and again, on the device for good if that leaves most of the memory free."""
+    if device is None:
+        return batch
+    opened = open_device(device)
+    size = sum(array.nbytes for array in [*batch.signals, *(batch.weights or [])])
+    return _moved(batch, opened) if size <= _RESIDENT_PART * opened.free_memory() else batch
+
+
+def _moved(batch: AnyBatch, device: Device) -> AnyBatch:
+    if any_resident(batch.signals):
+        return batch
+    with device.use():
+        weights = None if batch.weights is None else upload(batch.weights, device)
+        return replace(batch, signals=upload(batch.signals, device), weights=weights)
+
+
+def resident_batch(
+    X: Any, weights: Any, device: str, ndim: int, channels: bool
+) -> tuple[list[NDArray], list[NDArray] | None]:
+    """Signals on a device to learn from, each (channels, *space), and their weights; NaN marks what was not seen."""
+    signals, seen = resident_signals(X, weights, device, ndim, channels=channels, name="X", nan_unseen=True)
+    refuse_constant(signals, seen, device, "X")
+    return signals, seen
+
+
+def _ahead(items: Iterable[Any], device: Device, move: Callable[[Any], Any]) -> Iterator[Any]:
+    waiting = iter(items)
+
+    def step() -> tuple[Any, ...]:
+        """The next item, moved through page-locked memory on a stream of its own; nothing after the last."""
+        for item in waiting:
+            with device.use(), device.mover:
+                return (move(item),)
+        return ()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="pointillist-move") as mover:
+        coming = mover.submit(step)
+        while arrived := coming.result():
+            coming = mover.submit(step)
+            yield arrived[0]

@@ -16,6 +16,7 @@ from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.base import Callback, ConvolutionalLearner
 from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
 from pointillist.learners.cluster import coded_steps, connect
+from pointillist.learners.device import ahead
 from pointillist.learners.feed import Feed, Readable, in_memory
 from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
 from pointillist.model.sampling import seed_from
@@ -176,7 +177,9 @@ class OnlineCSC(ConvolutionalLearner):
         state = self._state
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
-        with closing(self._coded(feed, state)) as coded:
+        # The position of a stream that is read ahead of the run cannot be put away.
+        batches = ahead(feed, self._learning_device) if checkpoint is None else feed
+        with closing(self._coded(feed, batches, state)) as coded:
             for begin, codes in coded:
                 info = self._take_in(state, codes, self._image_weights(state.n_seen, len(codes)), begin)
                 stop = self._record(state, info, held_out if state.step % validation_every == 0 else None)
@@ -233,13 +236,15 @@ class OnlineCSC(ConvolutionalLearner):
         first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
         return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
 
-    def _coded(self, feed: Feed, state: LearnerState) -> Generator[tuple[float, StepCodes], None, None]:
+    def _coded(
+        self, feed: Feed, batches: Iterable[Batch], state: LearnerState
+    ) -> Generator[tuple[float, StepCodes], None, None]:
         """For each batch when its step began, and its codes for the filters that `state` has by then."""
         if self.cluster is not None:
             with connect(self.cluster) as client:
                 yield from coded_steps(client, self, feed, state)
             return
-        for batch in feed:
+        for batch in batches:
             begin = time.perf_counter()
             yield begin, CodesHere(self, batch, self._encode(state, batch))
 

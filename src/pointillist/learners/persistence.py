@@ -18,7 +18,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
@@ -123,7 +122,7 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
         filters = stored.filters if estimator.channels else stored.filters[:, None]
         state = LearnerState(
             filters,
-            _empty_statistics(estimator, filters),
+            estimator._statistics(len(filters), filters.shape[1], filters.shape[2:]),
             FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
             number_or_array(stored.arrays[_PENALTY]),
             int(facts["seed"]),
@@ -146,16 +145,6 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     estimator.preprocessing_ = preprocessing
     estimator.extra_ = extra
     return estimator
-
-
-def _empty_statistics(estimator: ConvolutionalLearner, filters: NDArray) -> Statistics:
-    """As the learner makes them; on the host where its device is not at hand, so that the model can be used otherwise."""
-    shape = (len(filters), filters.shape[1], filters.shape[2:])
-    try:
-        return estimator._statistics(*shape)
-    except RuntimeError as error:
-        log.warning('%s. The model can be used here after set_params(device="cpu"), partial_fit included', error)
-        return make_statistics(estimator.statistics, *shape)
 
 
 def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:

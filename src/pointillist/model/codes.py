@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pointillist.backends.cuda.exchange import all_to_host, any_resident, summed_by
+
 
 class SparseCodes:
     """Codes of n signals, possibly on grids of different shapes.
@@ -76,21 +78,33 @@ class SparseCodes:
             parts[0].n_filters,
         )
 
+    @property
+    def resident(self) -> bool:
+        """Whether the codes live on a device (CuPy arrays or torch's CUDA tensors)."""
+        return any_resident(self.values[:1])
+
+    def on_host(self) -> SparseCodes:
+        """The same codes as NumPy arrays."""
+        if not self.resident:
+            return self
+        return SparseCodes(all_to_host(self.indices), all_to_host(self.values), self.grids, self.n_filters)
+
     def to_dense(self) -> NDArray:
         """Dense codes ``(n_signals, n_filters, *grid)``; the grids must agree (index by signal otherwise)."""
         grid = self._common_grid("to_dense")
-        out = np.zeros((len(self), self.n_filters * prod(grid)), self.dtype)
-        for row, index, value in zip(out, self.indices, self.values, strict=True):
+        host = self.on_host()
+        out = np.zeros((len(self), self.n_filters * prod(grid)), host.dtype)
+        for row, index, value in zip(out, host.indices, host.values, strict=True):
             row[index] = value
         return out.reshape(len(self), self.n_filters, *grid)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
-        grid = self._common_grid("to_scipy")
+        grid, host = self._common_grid("to_scipy"), self.on_host()
         pointers = np.concatenate([[0], np.cumsum([len(index) for index in self.indices])])
         shape = (len(self), self.n_filters * prod(grid))
         return scipy.sparse.csr_array(
-            (np.concatenate(self.values), np.concatenate(self.indices), pointers), shape=shape
+            (np.concatenate(host.values), np.concatenate(host.indices), pointers), shape=shape
         )
 
     def _common_grid(self, what: str) -> tuple[int, ...]:
@@ -114,12 +128,15 @@ class SparseCodes:
 
     def count(self, threshold: float = 0.1) -> NDArray:
         """Codes of each signal with ``|value| ≥ threshold``, as the paper counts them."""
-        return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.values])
+        return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.on_host().values])
 
     def usage(self) -> NDArray:
         """Sum of ``|value|`` for each filter, over all signals, in float64."""
         total = np.zeros(self.n_filters)
-        for index, value, grid in zip(self.indices, self.values, self.grids, strict=True):
+        if self.resident and len(set(self.grids)) == 1:
+            return summed_by(self.indices, self.values, prod(self.grids[0]), self.n_filters)
+        host = self.on_host()
+        for index, value, grid in zip(host.indices, host.values, self.grids, strict=True):
             weight = np.abs(value).astype(np.float64)
             total += np.bincount(index // prod(grid), weight, minlength=self.n_filters)
         return total
@@ -128,8 +145,8 @@ class SparseCodes:
         """The same codes for filters that were reordered as ``filters[order]``."""
         place = np.empty(self.n_filters, np.int64)
         place[np.asarray(order)] = np.arange(self.n_filters)
-        indices, values = [], []
-        for index, value, grid in zip(self.indices, self.values, self.grids, strict=True):
+        indices, values, host = [], [], self.on_host()
+        for index, value, grid in zip(host.indices, host.values, self.grids, strict=True):
             moved = place[index // prod(grid)] * prod(grid) + index % prod(grid)
             sorting = np.argsort(moved)
             indices.append(moved[sorting])

@@ -105,6 +105,14 @@ def _one_weight(weight: NDArray, signal: NDArray, i: int) -> NDArray:
     return full
 
 
+def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
+    """Indices of the signals of each shape, in order of appearance."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, signal in enumerate(signals):
+        groups.setdefault(signal.shape, []).append(i)
+    return list(groups.values())
+
+
 def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
     """Check filters and give them the shape ``(n_filters, channels, *size)``."""
     array = np.asarray(filters)

@@ -81,7 +81,11 @@ class Result:
     def merge(cls, parts: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
         """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
         order = np.argsort([place for group in places for place in group])
-        codes = SparseCodes.concatenate([part.codes for part in parts])[order.tolist()]
+        in_order = np.array_equal(order, np.arange(len(order)))
+        if len(parts) == 1 and in_order:
+            return parts[0]
+        codes = SparseCodes.concatenate([part.codes for part in parts])
+        codes = codes if in_order else codes[order.tolist()]
         statuses = [status for part in parts for status in part.statuses]
         residuals = [residual for part in parts for residual in part.residuals]
         return cls(

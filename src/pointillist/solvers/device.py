@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from pointillist.backends.cuda.device import Device, is_cpu, open_device
 from pointillist.backends.cuda.engine import Batch, Engine, Evaluation
-from pointillist.backends.cuda.plan import Plan, batches, make_plan
+from pointillist.backends.cuda.exchange import pieces, rows, to_host
+from pointillist.backends.cuda.plan import DEPTH, Plan, as_volume, batches, make_plan
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem, certificate
 from pointillist.solvers.base import Result, Solver, judge
@@ -26,18 +27,19 @@ from pointillist.solvers.descent import _NEGLIGIBLE, _STALLED_ROUNDS, Coordinate
 
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
 _MEMORY = 0.8  # part of the free device memory that may be taken
+_TENSOR_TOL = 1e-3  # the smallest tolerance for which correlations of some 16 bits do
 
 
-def on_device(solver: Solver, device: str) -> Solver:
+def on_device(solver: Solver, device: str, *, resident: bool = False) -> Solver:
     """The solver itself for "cpu", its counterpart on the device otherwise; the device is looked for at once."""
     if is_cpu(device):
         return solver
     if isinstance(solver, DeviceDescent):
-        return replace(solver, device=device)
+        return replace(solver, device=device, resident=resident)
     if not isinstance(solver, CoordinateDescent):
         raise ValueError(f'device="{device}" solves with solver="cd" only, got {solver!r}')
     open_device(device)
-    return DeviceDescent(settings=solver, device=device)
+    return DeviceDescent(settings=solver, device=device, resident=resident)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +54,21 @@ class DeviceDescent:
         "cuda" or "cuda:N".
     memory : int or None
         Bytes of device memory that may be taken; None is four fifths of what is free. The batch is split to fit.
+    resident : bool
+        Leave codes and residuals on the device, as CuPy arrays; they go to the host otherwise.
     """
 
     settings: CoordinateDescent = field(default_factory=CoordinateDescent)
     device: str = "cuda"
     memory: int | None = None
+    resident: bool = False
 
     def prepare(self, problem: Problem) -> DeviceState:
         """Lay out what all signals of the problem share, and move it to the device."""
         geometry = problem.geometry
         if geometry.boundary == "circular":
             raise ValueError('device="cuda" does not wrap around; use device="cpu" for boundary="circular"')
-        if len(geometry.signal) > 2:
-            raise ValueError('device="cuda" codes signals of one or two dimensions; use device="cpu" for more')
+        as_volume(geometry.signal)
         if self.settings.keep_start:
             raise ValueError('device="cuda" does not know keep_start; use device="cpu"')
         return DeviceState(problem, open_device(self.device))
@@ -88,7 +92,7 @@ class DeviceDescent:
             try:
                 with device.use(), stream:
                     begin = None if start is None else start[part]
-                    return _Rounds(self.settings, state, signals[part], part, begin).run()
+                    return _Rounds(self, state, signals[part], part, begin).run()
             finally:
                 streams.put(stream)
 
@@ -112,17 +116,17 @@ class DeviceState:
     @cached_property
     def plan(self) -> Plan:
         geometry = self.problem.geometry
-        shapes = _plane(geometry.grid), _plane(geometry.filter)
+        shapes = as_volume(geometry.grid), as_volume(geometry.filter)
         return make_plan(*shapes, geometry.channels, self.problem.n_filters, self.device.shared_limit)
 
     @cached_property
     def engine(self) -> Engine:
         problem = self.problem
         filters = problem.filters.reshape(problem.n_filters, problem.geometry.channels, *self.plan.filter)
-        offset = (0, *problem.geometry.offset)[-2:]
+        offset = as_volume(problem.geometry.offset, 0)
         with self.device.use():
             made = Engine(self.device, self.plan, filters, problem.penalty, offset, problem.nonnegative, problem.sample)
-            self.device.cupy.cuda.get_current_stream().synchronize()  # what follows runs on other streams
+            self.device.wait()  # what follows runs on other streams
         return made
 
     @cached_property
@@ -132,15 +136,18 @@ class DeviceState:
     @cached_property
     def rounding(self) -> float:
         """What rounding can take from max |Dᵀr| / λ, for each unit of ‖r‖ over a box: n products are off by n ε ‖d‖ ‖r‖."""
+        return (self.plan.taps + 2) * float(np.finfo(np.float32).eps) / 2 * self._steepness
+
+    @cached_property
+    def tensor_rounding(self) -> float:
+        """The same on tensor cores: what the split leaves out, and sums of 17 terms that are cut off, thrice a step."""
+        sums = 3 * 17 * (self.plan.paired_taps // DEPTH) * float(np.finfo(np.float32).eps)
+        return (3 * 2.0**-16 + sums) * self._steepness
+
+    @cached_property
+    def _steepness(self) -> float:
         flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
-        norm = float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
-        return (self.plan.taps + 2) * float(np.finfo(np.float32).eps) / 2 * norm / self.smallest_penalty
-
-
-def _plane(shape: tuple[int, ...]) -> tuple[int, int]:
-    """A shape of one or two dimensions as rows and columns."""
-    rows, columns = (1, *shape)[-2:]
-    return rows, columns
+        return float(np.sqrt(np.max(np.sum(flat**2, axis=1)))) / self.smallest_penalty
 
 
 class _Rounds:
@@ -148,18 +155,18 @@ class _Rounds:
 
     def __init__(
         self,
-        settings: CoordinateDescent,
+        solver: DeviceDescent,
         state: DeviceState,
         signals: Sequence[NDArray],
         part: slice,
         start: SparseCodes | None,
     ) -> None:
-        self.settings, self.state, self.problem = settings, state, state.problem
+        self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
         self.signals, self.first = signals, part.start
         n = len(signals)
-        self.batch = Batch(state.engine, _planes(signals), self._weights(part))
+        self.batch = Batch(state.engine, signals, self._weights(part))
         if start is not None:
-            self.batch.begin(*self._allowed(start))
+            self.batch.begin(start.indices, start.values)
         self.objective, self.gap = np.zeros(n), np.zeros(n)
         self.bare = np.zeros(n)  # the gap if nothing were rounded
         self.iterations = np.zeros(n, int)
@@ -169,26 +176,16 @@ class _Rounds:
         weights = self.problem.weights
         if weights is None:
             return None
-        return _planes(list(weights[part]) if self.problem.has_own_weights else [weights])
-
-    def _allowed(self, start: SparseCodes) -> tuple[list[NDArray], list[NDArray]]:
-        """Codes to start from that the sample and the sign allow."""
-        indices, values = [], []
-        for index, value in zip(start.indices, start.values, strict=True):
-            kept = value > 0 if self.problem.nonnegative else value != 0
-            if self.problem.sample is not None:
-                kept &= np.isin(index, self.problem.sample)
-            indices.append(index[kept])
-            values.append(value[kept])
-        return indices, values
+        return list(weights[part]) if self.problem.has_own_weights else [weights]
 
     def run(self) -> Result:
         settings, batch = self.settings, self.batch
         active, rounds = np.arange(len(self.signals)), 0
         floor = 1 + 4 * float(np.finfo(np.float32).eps)
+        tensor = self.state.engine.has_tensor_scan and (settings.tol >= _TENSOR_TOL or settings.ridge > 0)
         while True:
-            found = batch.look(active)
-            active = active[~self._judge(found, active, rounds)]
+            found = self._look(active, tensor)
+            active = active[~self._judge(active, rounds)]
             if len(active) == 0:
                 return self._result()
             batch.enlarge(active, settings.cells[min(rounds, len(settings.cells) - 1)], floor)
@@ -197,13 +194,28 @@ class _Rounds:
             if settings.ridge > 0 and rounds == settings.max_iter:
                 batch.prune(active, _NEGLIGIBLE)
 
-    def _judge(self, found: Evaluation, active: NDArray, rounds: int) -> NDArray:
-        """Certify the active signals and say which of them are to stop."""
+    def _look(self, active: NDArray, tensor: bool) -> Evaluation:
+        """Evaluate and certify the active signals, in float32 where only the rounding of tensor cores stands in the way."""
+        found = self.batch.look(active, tensor)
+        self._certify(found, active, self.state.tensor_rounding if tensor else self.state.rounding)
+        doubtful = active[(self.bare[active] <= self.settings.tol) & (self.gap[active] > self.settings.tol)]
+        if tensor and len(doubtful):
+            again = self.batch.look(doubtful)
+            self._certify(again, doubtful, self.state.rounding)
+            for before, after in zip(found, again, strict=True):
+                before[doubtful] = after[doubtful]
+        return found
+
+    def _certify(self, found: Evaluation, active: NDArray, rounding: float) -> None:
         loss, energy, ratio = found.loss[active], found.energy[active], found.ratio[active]
         objective = loss + found.price[active]
         self.objective[active] = objective
-        self.gap[active] = _gaps(objective, loss, energy, ratio + self.state.rounding * found.box[active])
+        self.gap[active] = _gaps(objective, loss, energy, ratio + rounding * found.box[active])
         self.bare[active] = _gaps(objective, loss, energy, ratio)
+
+    def _judge(self, active: NDArray, rounds: int) -> NDArray:
+        """Say which of the active signals are to stop."""
+        objective = self.objective[active]
         self.iterations[active] = rounds
         lower = (objective < self.lowest[active] * (1 - 1e-10)) | (self.settings.ridge > 0)  # that is another objective
         self.stalled[active] = np.where(lower, 0, self.stalled[active] + 1)
@@ -219,24 +231,25 @@ class _Rounds:
     def _result(self) -> Result:
         problem, dtype = self.problem, self.problem.filters.dtype
         with self.state.engine.stage("transfers"):
-            indices, values = self.batch.collect()
+            index, value, bounds = self.batch.collect()
             shape = (len(self.signals), problem.geometry.channels, *problem.geometry.signal)
-            residuals = self.batch.residuals().reshape(shape).astype(dtype, copy=False)
-        values = [value.astype(dtype, copy=False) for value in values]
+            arrays: tuple[Any, ...] = index, value.astype(dtype, copy=False), self.batch.residuals().reshape(shape)
+            if not self.resident:
+                arrays = tuple(self.state.device.download(array) for array in arrays)
+        indices, values = (pieces(flat, bounds) for flat in arrays[:2])
+        residuals = rows(arrays[2].astype(dtype, copy=False))
         tol = self.settings.tol
         near = (self.gap > tol) & (self.bare <= 10 * tol)
         for i in np.flatnonzero(near).tolist() if problem.operator.n_codes <= _RECHECKED else ():
-            # Perhaps only rounding stands in the way: evaluate in float64 throughout.
-            found = certificate(problem, self.first + i, self.signals[i], indices[i], values[i])
+            # Perhaps only rounding stands in the way: evaluate in float64 throughout, on the host.
+            exact = replace(problem, weights=to_host(problem.weights_of(self.first + i)))
+            found = certificate(exact, 0, to_host(self.signals[i]), to_host(indices[i]), to_host(values[i]))
             self.objective[i], self.gap[i] = found.objective, found.gap
+        if self.resident:
+            self.state.device.wait()  # others will use what was made here
         statuses = tuple(judge(gap, value, tol) for gap, value in zip(self.gap, self.objective, strict=True))
         codes = SparseCodes(indices, values, [problem.geometry.grid] * len(indices), problem.n_filters)
-        return Result(codes, self.objective, self.gap, statuses, self.iterations, list(residuals))
-
-
-def _planes(arrays: Sequence[NDArray]) -> list[NDArray]:
-    """Arrays (channels, *space) of one or two dimensions as (channels, rows, columns)."""
-    return [array if array.ndim == 3 else array[:, None, :] for array in arrays]
+        return Result(codes, self.objective, self.gap, statuses, self.iterations, residuals)
 
 
 def _gaps(objective: NDArray, loss: NDArray, energy: NDArray, ratio: NDArray) -> NDArray:

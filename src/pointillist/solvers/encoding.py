@@ -1,24 +1,25 @@
 """Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import to_host
+from pointillist.backends.cuda.device import is_cpu
+from pointillist.backends.cuda.exchange import any_resident, is_resident, kind_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
-from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite
+from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite, group_by_shape
 from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
+from pointillist.solvers.resident import decode_resident, of_kind, resident_signals
 from pointillist.solvers.tiles import Progress, TiledDescent
 
 
@@ -71,8 +72,9 @@ def encode(
     n_jobs : int
         Threads; None or -1 is all cores. Answers do not depend on it.
     device : str
-        "cpu", or "cuda" or "cuda:N" to solve on a GPU (coordinate descent, signals of one or two dimensions); that takes
-        ``pip install 'pointillist[cuda]'``. Arrays that live on a device are then accepted too. Answers are NumPy arrays.
+        "cpu", or "cuda" or "cuda:N" to solve on a GPU (coordinate descent, signals of up to three dimensions); that takes
+        ``pip install 'pointillist[cuda]'``. Signals that live there (CuPy arrays, torch's CUDA tensors) then stay there:
+        codes and residuals are arrays of the same kind. Answers are NumPy arrays otherwise.
     random_state : int, numpy Generator or None
         Seed of the sampling.
     progress : callable, optional
@@ -92,9 +94,14 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    coder = on_device(make_solver(solver, tol=tol), device)
+    resident = not is_cpu(device) and any_resident(signals)
+    coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
-    arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
+    if resident:
+        arrays, seen = resident_signals(signals, weights, device, bank.ndim - 2, channels=channels)
+        _check_channels(arrays, bank)
+    else:
+        arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
     result = encode_signals(
         arrays,
         bank,
@@ -104,13 +111,13 @@ def encode(
         boundary=boundary,
         solver=coder,
         nonnegative=nonnegative,
-        start=start,
+        start=start.on_host() if start is not None and is_cpu(device) else start,
         n_jobs=effective_jobs(n_jobs),
         seed=seed_from(random_state),
         progress=progress,
     )
     warn_unless_converged(result)
-    return result
+    return of_kind(result, kind_of(signals)) if resident else result
 
 
 def on_host(signals: Any) -> Any:
@@ -124,11 +131,15 @@ def _checked(
     signals: Signals, weights: Signals | None, bank: NDArray, channels: bool
 ) -> tuple[list[NDArray], list[NDArray] | None]:
     arrays = as_signals(signals, bank.ndim - 2, channels=channels)
+    _check_channels(arrays, bank)
+    seen = as_weights(weights, arrays, channels=channels)
+    return check_finite(arrays, seen), seen
+
+
+def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
     for i, array in enumerate(arrays):
         if array.shape[0] != bank.shape[1]:
             raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
-    seen = as_weights(weights, arrays, channels=channels)
-    return check_finite(arrays, seen), seen
 
 
 def encode_signals(
@@ -148,7 +159,7 @@ def encode_signals(
     progress: Progress | None = None,
 ) -> Result:
     """`encode` for signals that were checked, each (channels, *space)."""
-    dtype = np.result_type(filters, *signals)
+    dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
     parts, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
     for members in group_by_shape(signals):
@@ -161,7 +172,7 @@ def encode_signals(
             sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
             nonnegative=nonnegative,
         )
-        chosen = [converted(signals[i], dtype) for i in members]
+        chosen = [_in_precision(signals[i], dtype) for i in members]
         begin = None if start is None else start[members]
         size = sum(signal.size for signal in chosen)
         coder = _by_tiles(solver, problem, _part_of(progress, done / total, size / total))
@@ -171,6 +182,10 @@ def encode_signals(
         if progress is not None:
             progress(done / total)
     return Result.merge(parts, places)
+
+
+def _in_precision(signal: NDArray, dtype: np.dtype) -> NDArray:
+    return signal.astype(dtype, copy=False) if is_resident(signal) else converted(signal, dtype)
 
 
 def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
@@ -186,14 +201,6 @@ def _part_of(progress: Progress | None, first: float, share: float) -> Progress 
     return None if progress is None else lambda settled: progress(first + share * settled)
 
 
-def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
-    """Indices of the signals of each shape, in order of appearance."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for i, signal in enumerate(signals):
-        groups.setdefault(signal.shape, []).append(i)
-    return list(groups.values())
-
-
 def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArray | None:
     """One array where all members share it, so that solvers can share their factors."""
     if weights is None:
@@ -201,7 +208,7 @@ def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArra
     first = weights[members[0]]
     if all(weights[i] is first or np.array_equal(weights[i], first) for i in members[1:]):
         return first
-    return np.stack([weights[i] for i in members])
+    return stacked([weights[i] for i in members])
 
 
 def warn_unless_converged(result: Result) -> None:
@@ -221,16 +228,21 @@ def decode(
 ) -> NDArray | list[NDArray]:
     """Signals from sparse codes: the sum of the filters that the codes place.
 
-    Returns an array ``(n_signals, [channels,] *space)`` when all signals have one shape, a list otherwise.
+    Returns an array ``(n_signals, [channels,] *space)`` when all signals have one shape, a list otherwise. Codes that live
+    on a device give signals there, of their kind.
     """
-    bank = as_filters(filters, channels=channels)
+    bank = as_filters(to_host(filters), channels=channels)
     if len(bank) != codes.n_filters:
         raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
     shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
-    signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
+    kind = kind_of(codes.values)
+    if kind == "numpy":
+        signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
+    else:
+        signals = decode_resident(codes, bank, shapes, boundary, kind)
     if not channels:
         signals = [signal[0] for signal in signals]
-    return np.stack(signals) if len(set(shapes)) == 1 else signals
+    return stacked(signals) if len(set(shapes)) == 1 else signals
 
 
 def max_penalty(

@@ -1,10 +1,13 @@
 // What all kernels share: the geometry that the host passes as an array of integers, and warp helpers.
-// FH, FW, CH (filter height, width, channels) are given when the kernels are compiled.
+// CH, FD, FH, FW (channels, and a filter's depth, height and width) are given when the kernels are compiled; planes have a
+// depth of one, lines a height of one too.
 
-enum { G_H, G_W, G_PH, G_PW, G_BH, G_BW, G_NBY, G_NBX, G_SHIFT, G_CAP, G_TBY, G_TBX, G_NTY, G_NTX, G_K,
-       G_PANELS, G_RUNS, G_BLOCKS };
+enum { G_D, G_H, G_W, G_PD, G_PH, G_PW, G_BD, G_BH, G_BW, G_NBZ, G_NBY, G_NBX, G_SHIFT, G_LIFT, G_CAP,
+       G_TBZ, G_TBY, G_TBX, G_NTZ, G_NTY, G_NTX, G_K, G_PANELS, G_RUNS, G_BLOCKS };
 
-#define TAPS (CH * FH * FW)
+#define AREA (FH * FW)
+#define BOX (FD * AREA)
+#define TAPS (CH * BOX)
 #define PER_LANE ((TAPS + 31) / 32)
 
 typedef long long i64;
@@ -26,15 +29,15 @@ __device__ __forceinline__ void max_into(float* at, float v) {
     atomicMax(reinterpret_cast<unsigned int*>(at), __float_as_uint(v));
 }
 
-// Where this lane's share of a filter's samples lies relative to a code's base, for a plane and row stride.
-__device__ __forceinline__ void lane_offsets(int lane, int plane, int pitch, int* offsets) {
+// Where sample t of a filter lies relative to a code's base, for the strides of channels, layers and rows.
+__device__ __forceinline__ i64 tap_offset(int t, i64 volume, i64 plane, i64 pitch) {
+    return t / BOX * volume + t % BOX / AREA * plane + t % AREA / FW * pitch + t % FW;
+}
+
+// The same for this lane's share of a filter's samples.
+__device__ __forceinline__ void lane_offsets(int lane, int volume, int plane, int pitch, int* offsets) {
     #pragma unroll
-    for (int q = 0; q < PER_LANE; ++q) {
-        int t = lane + 32 * q;
-        t = t < TAPS ? t : TAPS - 1;
-        int c = t / (FH * FW), rest = t - c * (FH * FW);
-        offsets[q] = c * plane + (rest / FW) * pitch + rest % FW;
-    }
+    for (int q = 0; q < PER_LANE; ++q) offsets[q] = (int)tap_offset(min(lane + 32 * q, TAPS - 1), volume, plane, pitch);
 }
 
 __device__ __forceinline__ void lane_taps(int lane, const float* __restrict__ filters, int k, float* taps) {
@@ -45,12 +48,52 @@ __device__ __forceinline__ void lane_taps(int lane, const float* __restrict__ fi
     }
 }
 
-// Bucket number `index` among those of one colour, in a field of rows × columns buckets.
-__device__ __forceinline__ bool of_colour(int index, int colour, int rows, int columns, int* row, int* column) {
-    int cy = colour >> 1, cx = colour & 1;
-    int across = (columns - cx + 1) >> 1, down = (rows - cy + 1) >> 1;
-    if (across <= 0 || index >= across * down) return false;
-    *row = 2 * (index / across) + cy;
-    *column = 2 * (index % across) + cx;
+struct Spot { int z, y, x; };
+
+// Bucket number `index` among those of one colour, in a field of layers × rows × columns buckets.
+__device__ __forceinline__ bool of_colour(int index, int colour, int layers, int rows, int columns, Spot* at) {
+    const int cz = colour >> 2, cy = colour >> 1 & 1, cx = colour & 1;
+    const int across = (columns - cx + 1) >> 1, down = (rows - cy + 1) >> 1, deep = (layers - cz + 1) >> 1;
+    if (index >= across * down * deep) return false;
+    const int line = index / across;
+    at->x = 2 * (index - line * across) + cx;
+    at->y = 2 * (line % down) + cy;
+    at->z = 2 * (line / down) + cz;
     return true;
 }
+
+__device__ __forceinline__ int n_buckets(const int* g) { return g[G_NBZ] * g[G_NBY] * g[G_NBX]; }
+
+__device__ __forceinline__ int bucket_number(const int* g, int layer, int row, int column) {
+    return (layer * g[G_NBY] + row) * g[G_NBX] + column;
+}
+
+// First position of a bucket.
+__device__ __forceinline__ Spot corner_of(const int* g, int bucket) {
+    const int line = bucket / g[G_NBX];
+    return {line / g[G_NBY] * g[G_BD], line % g[G_NBY] * g[G_BH], (bucket - line * g[G_NBX]) * g[G_BW]};
+}
+
+// A code is filter << 12 | layer in bucket << lift | row in bucket << shift | column in bucket.
+__device__ __forceinline__ int pack(const int* g, int k, int z, int y, int x) {
+    return k << 12 | z << g[G_LIFT] | y << g[G_SHIFT] | x;
+}
+
+// Position of a code in a bucket that begins at `corner`.
+__device__ __forceinline__ Spot spot_of(const int* g, int code, const Spot& corner) {
+    const int place = code & 4095, shift = g[G_SHIFT], lift = g[G_LIFT];
+    return {corner.z + (place >> lift), corner.y + ((place & ((1 << lift) - 1)) >> shift),
+            corner.x + (place & ((1 << shift) - 1))};
+}
+
+__device__ __forceinline__ i64 position_of(const int* g, const Spot& s) {
+    return ((i64)s.z * g[G_H] + s.y) * g[G_W] + s.x;
+}
+
+// Where the filter of a code begins in the padded signal.
+__device__ __forceinline__ i64 base_of(const int* g, const Spot& s) {
+    return ((i64)s.z * g[G_PH] + s.y) * g[G_PW] + s.x;
+}
+
+__device__ __forceinline__ i64 padded_volume(const int* g) { return (i64)g[G_PD] * g[G_PH] * g[G_PW]; }
+__device__ __forceinline__ i64 n_positions(const int* g) { return (i64)g[G_D] * g[G_H] * g[G_W]; }

@@ -1,15 +1,15 @@
 // The working set and coordinate descent on it. Codes lie in buckets at least (filter size − 1) wide, each with room for
-// `capacity` codes, so that buckets of one of four colours never touch and a warp can own a bucket: its codes are visited
-// in order, and the answer does not depend on which warp came first. MAPPED (penalty by position) and NONNEGATIVE are
-// given when compiled. A code is filter << 12 | row in bucket << shift | column in bucket.
+// `capacity` codes, so that buckets of one colour (four of a plane, eight of a volume) never touch and a warp can own a
+// bucket: its codes are visited in order, and the answer does not depend on which warp came first. MAPPED (penalty by
+// position) and NONNEGATIVE are given when compiled.
 
 __device__ __forceinline__ i64 bucket_start(const int* g, int n, int bucket) {
-    return ((i64)n * g[G_NBY] * g[G_NBX] + bucket) * g[G_CAP];
+    return ((i64)n * n_buckets(g) + bucket) * g[G_CAP];
 }
 
-__device__ __forceinline__ float penalty_of(const int* g, const float* __restrict__ penalty, int k, int y, int x) {
+__device__ __forceinline__ float penalty_of(const int* g, const float* __restrict__ penalty, int k, const Spot& at) {
 #if MAPPED
-    return __ldg(penalty + ((i64)k * g[G_H] + y) * g[G_W] + x);
+    return __ldg(penalty + k * n_positions(g) + position_of(g, at));
 #else
     return __ldg(penalty + k);
 #endif
@@ -40,15 +40,15 @@ enlarge(const int* __restrict__ g, const int* __restrict__ active, const float* 
         int* __restrict__ counts, int cell, float floor_) {
     extern __shared__ __align__(16) int room[];  // for each warp the codes, values and curvatures of its bucket
     const int lane = threadIdx.x & 31, bucket = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
-    if (bucket >= g[G_NBY] * g[G_NBX]) return;
-    const int n = active[blockIdx.y], H = g[G_H], W = g[G_W], shift = g[G_SHIFT], capacity = g[G_CAP];
+    if (bucket >= n_buckets(g)) return;
+    const int n = active[blockIdx.y], capacity = g[G_CAP];
     int* code_of = room + (threadIdx.x >> 5) * 3 * capacity;
     float* value_of = reinterpret_cast<float*>(code_of + capacity);
     float* curvature = value_of + capacity;
-    const int y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
-    const int y1 = min(y0 + g[G_BH], H), x1 = min(x0 + g[G_BW], W);
+    const Spot from = corner_of(g, bucket);
+    const Spot to = {min(from.z + g[G_BD], g[G_D]), min(from.y + g[G_BH], g[G_H]), min(from.x + g[G_BW], g[G_W])};
     const i64 start = bucket_start(g, n, bucket);
-    int* count_at = counts + (i64)n * g[G_NBY] * g[G_NBX] + bucket;
+    int* count_at = counts + (i64)n * n_buckets(g) + bucket;
     const unsigned before = (1u << lane) - 1;
     const int count = *count_at;
     int kept = 0;
@@ -57,40 +57,42 @@ enlarge(const int* __restrict__ g, const int* __restrict__ active, const float* 
         const float value = i < count ? values[start + i] : 0.0f;
         const unsigned alive = __ballot_sync(0xffffffffu, value != 0.0f);
         if (value != 0.0f) {
-            const int to = kept + __popc(alive & before);
-            code_of[to] = codes[start + i]; value_of[to] = value; curvature[to] = curvatures[start + i];
+            const int slot = kept + __popc(alive & before);
+            code_of[slot] = codes[start + i]; value_of[slot] = value; curvature[slot] = curvatures[start + i];
         }
         kept += __popc(alive);
     }
     __syncwarp();
-    const int across = (x1 - x0 + cell - 1) / cell, cells = across * ((y1 - y0 + cell - 1) / cell);
+    const int across = (to.x - from.x + cell - 1) / cell, down = (to.y - from.y + cell - 1) / cell;
+    const int cells = across * down * ((to.z - from.z + cell - 1) / cell);
     int total = kept;
     for (int c0 = 0; c0 < cells; c0 += 32) {
         const int c = c0 + lane;
         float top = floor_;
         int code = -1;
         if (c < cells) {
-            const int ya = y0 + c / across * cell, xa = x0 + c % across * cell;
-            for (int y = ya; y < min(ya + cell, y1); ++y)
-                for (int x = xa; x < min(xa + cell, x1); ++x) {
-                    const i64 at = ((i64)n * H + y) * W + x;
-                    const float ratio = best[at];
-                    if (ratio > top) { top = ratio; code = winner[at] << 12 | (y - y0) << shift | (x - x0); }
-                }
+            const int line = c / across;
+            const int za = from.z + line / down * cell, ya = from.y + line % down * cell, xa = from.x + c % across * cell;
+            for (int z = za; z < min(za + cell, to.z); ++z)
+                for (int y = ya; y < min(ya + cell, to.y); ++y)
+                    for (int x = xa; x < min(xa + cell, to.x); ++x) {
+                        const i64 at = n * n_positions(g) + position_of(g, {z, y, x});
+                        const float ratio = best[at];
+                        if (ratio > top) { top = ratio; code = pack(g, winner[at], z - from.z, y - from.y, x - from.x); }
+                    }
         }
         for (int i = 0; i < kept; ++i) if (code_of[i] == code) code = -1;
         const unsigned fresh = __ballot_sync(0xffffffffu, code >= 0);
-        const int to = total + __popc(fresh & before);
-        if (code >= 0 && to < capacity) { code_of[to] = code; value_of[to] = 0.0f; }
+        const int slot = total + __popc(fresh & before);
+        if (code >= 0 && slot < capacity) { code_of[slot] = code; value_of[slot] = 0.0f; }
         total = min(total + __popc(fresh), capacity);
     }
     __syncwarp();
-    const int PW = g[G_PW];
     int offsets[PER_LANE];
-    lane_offsets(lane, g[G_PH] * PW, PW, offsets);
+    lane_offsets(lane, (int)padded_volume(g), g[G_PH] * g[G_PW], g[G_PW], offsets);
     for (int i = kept; i < total; ++i) {
-        const int code = code_of[i], place = code & 4095;
-        const i64 base = (i64)(y0 + (place >> shift)) * PW + x0 + (place & ((1 << shift) - 1));
+        const int code = code_of[i];
+        const i64 base = base_of(g, spot_of(g, code, from));
         const float c = curvature_of(lane, filters, code >> 12, weights + n * weight_stride, base, offsets);
         if (lane == 0) curvature[i] = c;
     }
@@ -116,15 +118,15 @@ measure(const int* __restrict__ g, const float* __restrict__ filters, const floa
         i64 weight_stride, const int* __restrict__ codes, const int* __restrict__ counts,
         float* __restrict__ curvatures) {
     const int lane = threadIdx.x & 31, bucket = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5), n = blockIdx.y;
-    if (bucket >= g[G_NBY] * g[G_NBX]) return;
-    const int PW = g[G_PW], shift = g[G_SHIFT], y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
+    if (bucket >= n_buckets(g)) return;
+    const Spot corner = corner_of(g, bucket);
     const i64 start = bucket_start(g, n, bucket);
-    const int count = counts[(i64)n * g[G_NBY] * g[G_NBX] + bucket];
+    const int count = counts[(i64)n * n_buckets(g) + bucket];
     int offsets[PER_LANE];
-    lane_offsets(lane, g[G_PH] * PW, PW, offsets);
+    lane_offsets(lane, (int)padded_volume(g), g[G_PH] * g[G_PW], g[G_PW], offsets);
     for (int i = 0; i < count; ++i) {
-        const int code = codes[start + i], place = code & 4095;
-        const i64 base = (i64)(y0 + (place >> shift)) * PW + x0 + (place & ((1 << shift) - 1));
+        const int code = codes[start + i];
+        const i64 base = base_of(g, spot_of(g, code, corner));
         const float c = curvature_of(lane, filters, code >> 12, weights + n * weight_stride, base, offsets);
         if (lane == 0) curvatures[start + i] = c;
     }
@@ -135,18 +137,20 @@ extern "C" __global__ void
 prune(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ penalty,
       const int* __restrict__ codes, float* __restrict__ values, const int* __restrict__ counts, float part) {
     const int lane = threadIdx.x & 31, bucket = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
-    if (bucket >= g[G_NBY] * g[G_NBX]) return;
-    const int n = active[blockIdx.y], shift = g[G_SHIFT], low = (1 << shift) - 1;
-    const int y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
+    if (bucket >= n_buckets(g)) return;
+    const int n = active[blockIdx.y];
+    const Spot corner = corner_of(g, bucket);
     const i64 start = bucket_start(g, n, bucket);
-    const int count = counts[(i64)n * g[G_NBY] * g[G_NBX] + bucket];
+    const int count = counts[(i64)n * n_buckets(g) + bucket];
     for (int i = lane; i < count; i += 32) {
-        const int code = codes[start + i], place = code & 4095;
-        const float lambda = penalty_of(g, penalty, code >> 12, y0 + (place >> shift), x0 + (place & low));
+        const int code = codes[start + i];
+        const float lambda = penalty_of(g, penalty, code >> 12, spot_of(g, code, corner));
         if (fabsf(values[start + i]) < part * lambda) values[start + i] = 0.0f;
     }
 }
 
+// A tile being swept over: its first bucket (`corner`) and how many it has each way (`field`), and the strides of its
+// window of the residual.
 struct Sweep {
     const int* g;
     const float *filters, *penalty, *weights;
@@ -156,17 +160,17 @@ struct Sweep {
     const int* counts;
     float *window, *moves;
     float ridge;
-    int n, lane, row0, column0, rows, columns, pitch, plane;
+    int n, lane, pitch, plane;
+    Spot corner, field;
 };
 
 // One pass over the codes of a bucket, or over its non-zeros. Returns the largest curvature · change².
-__device__ float visit(const Sweep& s, const int* offsets, int row, int column, bool alive_only) {
+__device__ float visit(const Sweep& s, const int* offsets, const Spot& which, bool alive_only) {
     const int* g = s.g;
-    const int shift = g[G_SHIFT], bucket = (s.row0 + row) * g[G_NBX] + s.column0 + column;
-    const int count = s.counts[(i64)s.n * g[G_NBY] * g[G_NBX] + bucket];
+    const int bucket = bucket_number(g, s.corner.z + which.z, s.corner.y + which.y, s.corner.x + which.x);
+    const int count = s.counts[(i64)s.n * n_buckets(g) + bucket];
     const i64 start = bucket_start(g, s.n, bucket);
-    const int y0 = row * g[G_BH], x0 = column * g[G_BW], low = (1 << shift) - 1;
-    const int y_tile = s.row0 * g[G_BH], x_tile = s.column0 * g[G_BW];
+    const Spot inside = {which.z * g[G_BD], which.y * g[G_BH], which.x * g[G_BW]};  // in the tile
     float largest = 0.0f;
     for (int i0 = 0; i0 < count; i0 += 32) {
         const int i = i0 + s.lane;
@@ -176,11 +180,10 @@ __device__ float visit(const Sweep& s, const int* offsets, int row, int column, 
         const float before = value;
         unsigned todo = __ballot_sync(0xffffffffu, i < count && (!alive_only || value != 0.0f));
         if (!todo) continue;
+        const Spot at = spot_of(g, code, inside);
+        const int own = at.z * s.plane + at.y * s.pitch + at.x;
         float price = 0.0f;
-        if (i < count) {
-            const int place = code & 4095;
-            price = penalty_of(g, s.penalty, code >> 12, y_tile + y0 + (place >> shift), x_tile + x0 + (place & low));
-        }
+        if (i < count) price = penalty_of(g, s.penalty, code >> 12, spot_of(g, code, corner_of(g, bucket)));
         float next[PER_LANE];
         int from = __ffs(todo) - 1;
         lane_taps(s.lane, s.filters, __shfl_sync(0xffffffffu, code, from) >> 12, next);
@@ -194,11 +197,10 @@ __device__ float visit(const Sweep& s, const int* offsets, int row, int column, 
                 from = __ffs(todo) - 1;
                 lane_taps(s.lane, s.filters, __shfl_sync(0xffffffffu, code, from) >> 12, next);
             }
-            const int place = __shfl_sync(0xffffffffu, code, now) & 4095;
+            const int base = __shfl_sync(0xffffffffu, own, now);
             const float old = __shfl_sync(0xffffffffu, value, now);
             const float signed_c = __shfl_sync(0xffffffffu, curvature, now), c = fabsf(signed_c);
             const float lambda = __shfl_sync(0xffffffffu, price, now);
-            const int y = y0 + (place >> shift), x = x0 + (place & low), base = y * s.pitch + x;
             float met[PER_LANE], slope = 0.0f;
             #pragma unroll
             for (int q = 0; q < PER_LANE; ++q) {
@@ -213,16 +215,15 @@ __device__ float visit(const Sweep& s, const int* offsets, int row, int column, 
 #endif
             if (fresh == old) continue;
             const float change = old - fresh;
-            const float* w = s.weights + (i64)(y_tile + y) * g[G_PW] + x_tile + x;
+            const float* w = s.weights;
+            if (signed_c < 0.0f) w += base_of(g, spot_of(g, __shfl_sync(0xffffffffu, code, now), corner_of(g, bucket)));
             #pragma unroll
             for (int q = 0; q < PER_LANE; ++q) {
                 const int t = s.lane + 32 * q;
                 if (t < TAPS) {
                     float step = change * taps[q];
-                    if (signed_c < 0.0f) {
-                        const int plane = t / (FH * FW), rest = t - plane * (FH * FW);
-                        step *= __ldg(w + ((i64)plane * g[G_PH] + rest / FW) * g[G_PW] + rest % FW);
-                    }
+                    if (signed_c < 0.0f)
+                        step *= __ldg(w + tap_offset(t, padded_volume(g), g[G_PH] * g[G_PW], g[G_PW]));
                     s.window[base + offsets[q]] = met[q] + step;
                 }
             }
@@ -236,10 +237,10 @@ __device__ float visit(const Sweep& s, const int* offsets, int row, int column, 
 }
 
 // Whether a code of the bucket or of one beside it moved more than `quiet` when it was last visited.
-__device__ bool stirred(const Sweep& s, int row, int column, float quiet) {
-    const int y = row + s.lane / 3 - 1, x = column + s.lane % 3 - 1;
-    const bool inside = s.lane < 9 && y >= 0 && y < s.rows && x >= 0 && x < s.columns;
-    return __any_sync(0xffffffffu, inside && s.moves[y * s.columns + x] > quiet);
+__device__ bool stirred(const Sweep& s, const Spot& which, float quiet) {
+    const int z = which.z + s.lane / 9 - 1, y = which.y + s.lane / 3 % 3 - 1, x = which.x + s.lane % 3 - 1;
+    const bool inside = s.lane < 27 && z >= 0 && z < s.field.z && y >= 0 && y < s.field.y && x >= 0 && x < s.field.x;
+    return __any_sync(0xffffffffu, inside && s.moves[(z * s.field.y + y) * s.field.x + x] > quiet);
 }
 
 // One pass over the buckets of a tile, colour by colour: over all codes, or over the non-zeros of those buckets where
@@ -247,17 +248,19 @@ __device__ bool stirred(const Sweep& s, int row, int column, float quiet) {
 __device__ float sweep(const Sweep& s, const int* offsets, bool alive_only, float quiet, int* ticket, float* peak) {
     if (threadIdx.x == 0) *peak = 0.0f;
     float largest = 0.0f;
-    for (int colour = 0; colour < 4; ++colour) {
+    const int colours = s.field.z > 1 ? 8 : 4;
+    for (int colour = 0; colour < colours; ++colour) {
         if (threadIdx.x == 0) *ticket = 0;
         __syncthreads();
         while (true) {
-            int index = 0, row, column;
+            int index = 0;
+            Spot which;
             if (s.lane == 0) index = atomicAdd(ticket, 1);
             index = __shfl_sync(0xffffffffu, index, 0);
-            if (!of_colour(index, colour, s.rows, s.columns, &row, &column)) break;
-            if (alive_only && !stirred(s, row, column, quiet * quiet)) continue;
-            const float move = visit(s, offsets, row, column, alive_only);
-            if (s.lane == 0) s.moves[row * s.columns + column] = move;
+            if (!of_colour(index, colour, s.field.z, s.field.y, s.field.x, &which)) break;
+            if (alive_only && !stirred(s, which, quiet * quiet)) continue;
+            const float move = visit(s, offsets, which, alive_only);
+            if (s.lane == 0) s.moves[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
             largest = fmaxf(largest, move);
         }
         __syncthreads();
@@ -267,6 +270,12 @@ __device__ float sweep(const Sweep& s, const int* offsets, bool alive_only, floa
     const float found = sqrtf(*peak);
     __syncthreads();
     return found;
+}
+
+// Where sample i of a tile's window lies in the padded signal, relative to the tile's first.
+__device__ __forceinline__ i64 window_offset(const int* g, const Sweep& s, int depth, int height, int i) {
+    const int row = i / s.pitch, layer = row / height, c = layer / depth;
+    return (((i64)c * g[G_PD] + layer - c * depth) * g[G_PH] + row - layer * height) * g[G_PW] + i - row * s.pitch;
 }
 
 // Sweeps over the tiles of one colour, a block a tile with its part of the residual in shared memory. Each sweep over the
@@ -281,9 +290,8 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     extern __shared__ __align__(16) float window[];
     __shared__ int ticket;
     __shared__ float peak;
-    int tile_row, tile_column;
-    if (!of_colour(blockIdx.x, tile_colour, g[G_NTY], g[G_NTX], &tile_row, &tile_column)) return;
-    const int PH = g[G_PH], PW = g[G_PW];
+    Spot tile;
+    if (!of_colour(blockIdx.x, tile_colour, g[G_NTZ], g[G_NTY], g[G_NTX], &tile)) return;
     Sweep s;
     s.g = g; s.filters = filters; s.penalty = penalty; s.codes = codes; s.values = values;
     s.curvatures = curvatures; s.counts = counts; s.window = window;
@@ -291,32 +299,29 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     s.n = active[blockIdx.y];
     s.weights = weights + s.n * weight_stride;
     s.lane = threadIdx.x & 31;
-    s.row0 = tile_row * g[G_TBY]; s.rows = min(g[G_TBY], g[G_NBY] - s.row0);
-    s.column0 = tile_column * g[G_TBX]; s.columns = min(g[G_TBX], g[G_NBX] - s.column0);
-    const int y0 = s.row0 * g[G_BH], x0 = s.column0 * g[G_BW];
-    const int height = min(y0 + s.rows * g[G_BH], g[G_H]) - y0 + FH - 1;
-    s.pitch = min(x0 + s.columns * g[G_BW], g[G_W]) - x0 + FW - 1;
+    s.corner = {tile.z * g[G_TBZ], tile.y * g[G_TBY], tile.x * g[G_TBX]};
+    s.field = {min(g[G_TBZ], g[G_NBZ] - s.corner.z), min(g[G_TBY], g[G_NBY] - s.corner.y),
+               min(g[G_TBX], g[G_NBX] - s.corner.x)};
+    const Spot first = {s.corner.z * g[G_BD], s.corner.y * g[G_BH], s.corner.x * g[G_BW]};  // position
+    const int depth = min(s.field.z * g[G_BD], g[G_D] - first.z) + FD - 1;
+    const int height = min(s.field.y * g[G_BH], g[G_H] - first.y) + FH - 1;
+    s.pitch = min(s.field.x * g[G_BW], g[G_W] - first.x) + FW - 1;
     s.plane = height * s.pitch;
-    s.moves = window + CH * s.plane;
-    float* mine = residual + (i64)s.n * CH * PH * PW;
-    for (int i = threadIdx.x; i < CH * s.plane; i += blockDim.x) {
-        const int row = i / s.pitch, c = row / height;
-        window[i] = mine[((i64)c * PH + y0 + row - c * height) * PW + x0 + i - row * s.pitch];
-    }
+    const int volume = depth * s.plane;
+    s.moves = window + CH * volume;
+    float* mine = residual + s.n * CH * padded_volume(g) + base_of(g, first);
+    for (int i = threadIdx.x; i < CH * volume; i += blockDim.x) window[i] = mine[window_offset(g, s, depth, height, i)];
     int offsets[PER_LANE];
-    lane_offsets(s.lane, s.plane, s.pitch, offsets);
+    lane_offsets(s.lane, volume, s.plane, s.pitch, offsets);
     const float target = targets[s.n];
-    float first = 0.0f;
+    float largest = 0.0f;
     for (int pass = 0; pass < max_sweeps; ++pass) {
-        first = sweep(s, offsets, false, 0.0f, &ticket, &peak);
-        if (!(first >= target)) break;
+        largest = sweep(s, offsets, false, 0.0f, &ticket, &peak);
+        if (!(largest >= target)) break;
         for (int again = 0; again < extra; ++again)
             if (!(sweep(s, offsets, true, 0.5f * target, &ticket, &peak) >= 0.5f * target)) break;
     }
-    if (threadIdx.x == 0) max_into(moved + s.n, first);
+    if (threadIdx.x == 0) max_into(moved + s.n, largest);
     if (!write_back) return;
-    for (int i = threadIdx.x; i < CH * s.plane; i += blockDim.x) {
-        const int row = i / s.pitch, c = row / height;
-        mine[((i64)c * PH + y0 + row - c * height) * PW + x0 + i - row * s.pitch] = window[i];
-    }
+    for (int i = threadIdx.x; i < CH * volume; i += blockDim.x) mine[window_offset(g, s, depth, height, i)] = window[i];
 }

@@ -1,4 +1,4 @@
-"""Finding a CUDA device and compiling kernels for it. CuPy is imported here and nowhere else."""
+"""Finding a CUDA device, compiling kernels for it and moving arrays to it. CuPy is imported only once one is asked for."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pointillist.backends.cuda.exchange import as_cupy, is_resident, stacked
 from pointillist.backends.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
@@ -21,7 +22,10 @@ _PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
 STREAMS = 4
 """Batches in flight: some are moved while another is computed."""
 
-_SOURCES = ("common.cuh", "scan.cu", "descent.cu", "evaluate.cu", "statistics.cu")
+CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED")
+"""What the kernels are compiled for: a filter's channels, layers, rows and columns, and flags."""
+
+_SOURCES = ("common.cuh", "scan.cu", "descent.cu", "evaluate.cu", "statistics.cu", "tensor.cu")
 
 
 def is_cpu(device: str) -> bool:
@@ -58,12 +62,15 @@ class Device:
 
     def __init__(self, cupy: Any, number: int) -> None:
         self.cupy, self.number = cupy, number
+        self.name = f"cuda:{number}"
         with self.use():
             attributes = cupy.cuda.Device(number).attributes
             self.multiprocessors = int(attributes["MultiProcessorCount"])
             self.shared_limit = int(attributes["MaxSharedMemoryPerBlockOptin"])
+            self.has_tensor_cores = int(cupy.cuda.Device(number).compute_capability) >= 80  # those that know bfloat16
             # Kept, because the memory pool keeps what each of them frees.
             self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
+            self.mover = cupy.cuda.Stream(non_blocking=True)
         self._modules: dict[tuple[int, ...], Any] = {}
         self._kernels: dict[tuple[Any, ...], Any] = {}
         self._lock = Lock()
@@ -79,14 +86,35 @@ class Device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             return int(free + self.cupy.get_default_memory_pool().free_bytes())
 
-    def upload(self, arrays: Sequence[np.ndarray]) -> Any:
-        """Arrays of one shape, stacked, in float32 on this device."""
-        shape = (len(arrays), *arrays[0].shape)
-        staged = self._staging(shape, np.dtype(np.float32))
-        np.stack(arrays, out=staged, casting="same_kind")
-        moved = self.cupy.empty(shape, np.float32)
-        moved.set(staged)
+    def take(self, array: Any, name: str = "signals") -> Any:
+        """Any array as a CuPy one on this device; its memory is shared where it lives here already."""
+        if not is_resident(array):
+            return self.cupy.asarray(np.asarray(array))
+        taken = as_cupy(array)
+        if taken.device.id != self.number:
+            other = f"cuda:{taken.device.id}"
+            raise ValueError(f'{name} must live on device="{self.name}" or on the host, got an array on {other}')
+        return taken
+
+    def wait(self) -> None:
+        """Wait for the current stream: what was made on it may then be used on others."""
         self.cupy.cuda.get_current_stream().synchronize()
+
+    def settle(self) -> None:
+        """Wait for all that was started on this device, by whomever."""
+        with self.use():
+            self.cupy.cuda.runtime.deviceSynchronize()
+
+    def upload(self, arrays: Sequence[Any], dtype: Any = np.float32) -> Any:
+        """Arrays of one shape, of the host or of this device, stacked here."""
+        if is_resident(arrays[0]):
+            return stacked(arrays).astype(dtype, copy=False)
+        shape = (len(arrays), *arrays[0].shape)
+        staged = self._staging(shape, np.dtype(dtype))
+        np.stack(arrays, out=staged, casting="same_kind")
+        moved = self.cupy.empty(shape, dtype)
+        moved.set(staged)
+        self.wait()
         return moved
 
     def download(self, array: Any) -> np.ndarray:
@@ -106,10 +134,11 @@ class Device:
             self._staged[stream] = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
         return self._staged[stream][:size].view(dtype).reshape(shape)
 
-    def kernel(
-        self, name: str, filter_shape: tuple[int, int, int], flags: tuple[bool, bool, bool], shared: int = 0
-    ) -> Any:
-        """A kernel for filters (channels, rows, columns) and flags (nonnegative, sampled, mapped), with `shared` bytes."""
+    def kernel(self, name: str, filter_shape: tuple[int, ...], flags: tuple[bool, bool, bool], shared: int = 0) -> Any:
+        """A kernel for filters (channels, layers, rows, columns) and flags (nonnegative, sampled, mapped).
+
+        `shared` is how many bytes of shared memory it will be launched with.
+        """
         key = (*filter_shape, *(int(flag) for flag in flags))
         with self._lock:
             found = self._kernels.get((name, key))
@@ -121,8 +150,7 @@ class Device:
 
     def _module(self, key: tuple[int, ...]) -> Any:
         if key not in self._modules:
-            names = ("CH", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED")
-            options = tuple(f"-D{name}={value}" for name, value in zip(names, key, strict=True))
+            options = tuple(f"-D{name}={value}" for name, value in zip(CONSTANTS, key, strict=True))
             self._modules[key] = self.cupy.RawModule(code=source(), options=("--std=c++14", *options))
         return self._modules[key]
 
@@ -132,11 +160,3 @@ def source() -> str:
     """All kernels as one text."""
     folder = Path(__file__).parent
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in _SOURCES)
-
-
-def to_host(array: Any) -> Any:
-    """A NumPy array from one that lives on a device (CuPy, torch); anything else as it is."""
-    if isinstance(array, np.ndarray) or not hasattr(array, "__cuda_array_interface__"):
-        return array
-    cupy = importlib.import_module("cupy")
-    return cupy.asnumpy(cupy.asarray(array))

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.cuda.plan import RUN, pack, slots
+from pointillist.backends.cuda.exchange import joined
+from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours, pack, slots
 
 _WARPS = 4  # a block of the kernels that give each warp a bucket
 
@@ -34,9 +35,9 @@ class Engine:
     ----------
     device : Device
     plan : Plan
-    filters : (n_filters, channels, rows, columns) array
+    filters : (n_filters, channels, layers, rows, columns) array
     penalty : (n_filters, 1) or (n_filters, n_positions) float64 array
-    offset : (row, column) of the signal's first sample in the padded signal
+    offset : (layer, row, column) of the signal's first sample in the padded signal
     nonnegative : bool
     sample : None or (n,) int64 array of the codes that may be non-zero
     """
@@ -59,18 +60,33 @@ class Engine:
             factors = np.zeros((plan.filter_blocks * RUN, penalty.shape[1]), np.float32)
             factors[: plan.n_filters] = 1 / penalty
             self.factors = cupy.asarray(factors)
-            self.mask = self._mark(sample)
+            self.sample = None if sample is None else cupy.asarray(np.ascontiguousarray(sample, np.int64))
+            self.mask = self._mark()
+            self.has_tensor_scan = (
+                device.has_tensor_cores and not mapped and plan.tensor_bytes <= device.shared_limit - RESERVED_SHARED
+            )
+            if self.has_tensor_scan:
+                self.fragments = cupy.asarray(fragments(paired(filters, plan.paired_taps)))
+                self.tensor_factors = cupy.zeros(-(-plan.n_filters // CHUNK) * CHUNK, np.float32)
+                self.tensor_factors[: plan.n_filters] = self.factors[: plan.n_filters, 0]
 
-    def _mark(self, sample):
-        plan, cupy = self.plan, self.device.cupy
-        if sample is None:
-            return cupy.zeros(1, np.uint32)
-        words = plan.filter_blocks * plan.panels * plan.grid[0] * plan.runs * RUN // 4
-        mask = cupy.zeros(words, np.uint32)
-        if len(sample):
-            chosen = cupy.asarray(np.ascontiguousarray(sample, np.int64))
-            self.launch("mark", (-(-len(sample) // 256),), 256, (chosen, np.int64(len(sample)), mask))
+    def _mark(self):
+        """The sample as bits that the scan can test."""
+        plan, cupy, count = self.plan, self.device.cupy, 0 if self.sample is None else len(self.sample)
+        mask = cupy.zeros(1 if self.sample is None else plan.filter_blocks * plan.mask_positions // 4, np.uint32)
+        if count:
+            self.launch("mark", (-(-count // 256),), 256, (self.sample, np.int64(count), mask))
         return mask
+
+    def allowed(self, indices, values):
+        """Which of the given codes, flat indices and values on the device, the sign and the sample allow."""
+        cupy, kept = self.device.cupy, values > 0 if self.flags[0] else values != 0
+        if self.sample is None:
+            return kept
+        if len(self.sample) == 0:
+            return cupy.zeros_like(kept)
+        place = cupy.minimum(cupy.searchsorted(self.sample, indices), len(self.sample) - 1)
+        return kept & (self.sample[place] == indices)
 
     def launch(self, name, grid, threads, arguments, shared=0):
         """Run a kernel, its first argument the plan's integers."""
@@ -99,13 +115,45 @@ def filter_blocks(flat):
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
+def paired(filters, length):
+    """Filters (n, channels, layers, rows, columns) with their rows padded to pairs, flat and zero-padded to `length`."""
+    odd = filters.shape[-1] % 2
+    flat = np.pad(filters, [(0, 0)] * (filters.ndim - 1) + [(0, odd)]).reshape(len(filters), -1)
+    return np.pad(flat, [(0, 0), (0, length - flat.shape[1])]).astype(np.float32)
+
+
+def fragments(flat):
+    """Filters (n, taps) in bfloat16 as the lanes of the tensor cores hold them, high and low parts.
+
+    The answer is uint16 of shape (chunks, steps, 2 tiles, 2 parts, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1, then
+    the same of filter i + 8, then both with taps 8 further.
+    """
+    count = -(-len(flat) // CHUNK) * CHUNK
+    padded = np.zeros((count, flat.shape[1]), np.float32)
+    padded[: len(flat)] = flat
+    high = bfloat16(padded)
+    low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
+    parts = np.stack(
+        [high, low]
+    )  # part, then chunk, tile, half of the filters, filter, step, half of the taps, lane, pair
+    tiles = parts.reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
+    ordered = tiles.transpose(1, 5, 2, 0, 4, 7, 6, 3, 8)
+    return np.ascontiguousarray(ordered).reshape(count // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
+
+
+def bfloat16(array):
+    """The upper halves of float32 numbers, rounded to nearest, ties to even, as uint16."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
 class Batch:
     """Signals that are solved together.
 
     Parameters
     ----------
     engine : Engine
-    signals : sequence of n arrays (channels, rows, columns)
+    signals : sequence of n arrays (channels, *space), of the host or of the engine's device
     weights : None, or a sequence of one such array for all signals or one for each
     """
 
@@ -113,7 +161,8 @@ class Batch:
         self.engine, self.n = engine, len(signals)
         plan, cupy = engine.plan, engine.device.cupy
         padded = (plan.channels, *plan.padded)
-        self.inside = tuple(slice(o, o + s) for o, s in zip(engine.offset, signals[0].shape[1:], strict=True))
+        space = as_volume(signals[0].shape[1:])
+        self.inside = tuple(slice(o, o + s) for o, s in zip(engine.offset, space, strict=True))
         with engine.stage("transfers"):
             self.signals = self._spread(signals)
             self.weights = self._spread([np.ones(signals[0].shape, np.float32)] if weights is None else weights)
@@ -132,67 +181,68 @@ class Batch:
         self.moved = cupy.zeros(self.n, np.float32)
 
     def _spread(self, arrays):
-        """Lay arrays (channels, rows, columns) into zeros of the padded shape."""
+        """Lay arrays (channels, *space) into zeros of the padded shape."""
         plan, device = self.engine.plan, self.engine.device
         flat = device.cupy.zeros((len(arrays), plan.channels, *plan.padded), np.float32)
-        flat[(slice(None), slice(None), *self.inside)] = device.upload(arrays)
+        within = flat[(slice(None), slice(None), *self.inside)]
+        within[...] = device.upload(arrays).reshape(within.shape)
         return flat
 
     def begin(self, indices, values):
-        """Start from sparse codes, lists with one array for each signal; those that find no room are left out."""
-        plan, engine = self.engine.plan, self.engine
-        codes = np.zeros((self.n, plan.n_buckets, plan.capacity), np.int32)
-        numbers = np.zeros(codes.shape, np.float32)
-        counts = np.zeros(codes.shape[:2], np.int32)
-        for i, (index, value) in enumerate(zip(indices, values, strict=True)):
-            bucket, packed = pack(plan, index)
-            place, fits = slots(bucket, plan.capacity)
-            codes[i, bucket[fits], place[fits]] = packed[fits]
-            numbers[i, bucket[fits], place[fits]] = value[fits]
-            counts[i] = np.minimum(np.bincount(bucket, minlength=plan.n_buckets), plan.capacity)
-        self.codes.set(codes)
-        self.values.set(numbers)
-        self.counts.set(counts)
+        """Start from sparse codes, lists with one array for each signal; those not allowed or without room are left out."""
+        plan, engine, cupy = self.engine.plan, self.engine, self.engine.device.cupy
+        index, value = cupy.asarray(joined(indices)), cupy.asarray(joined(values), np.float32)
+        kept = engine.allowed(index, value)
+        index, value, signal = index[kept], value[kept], owners(cupy, [len(one) for one in indices])[kept]
+        bucket, packed = pack(plan, index)
+        bucket = bucket + plan.n_buckets * signal
+        place, fits = slots(bucket, plan.capacity, cupy)
+        spot = (bucket * plan.capacity + place)[fits]
+        self.codes.reshape(-1)[spot] = packed[fits]
+        self.values.reshape(-1)[spot] = value[fits]
+        counts = cupy.bincount(bucket, minlength=self.counts.size)
+        self.counts[...] = cupy.minimum(counts, plan.capacity).reshape(self.counts.shape)
         arguments = (engine.filters, self.weights, self.weight_stride, self.codes, self.counts, self.curvatures)
         engine.launch("measure", (-(-plan.n_buckets // _WARPS), self.n), 32 * _WARPS, arguments)
 
-    def look(self, active) -> Evaluation:
-        """The residual afresh from the codes in float64, the scan, and what they say about all signals in `active`."""
-        engine, plan = self.engine, self.engine.plan
+    def look(self, active, tensor: bool = False) -> Evaluation:
+        """The residual afresh from the codes in float64, the scan, and what they say about all signals in `active`.
+
+        With `tensor` the scan runs on tensor cores, to some 16 bits.
+        """
+        engine = self.engine
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         self.sums.fill(0)
         self.peaks.fill(0)
         with engine.stage("residual"):
             self._evaluate(chosen)
         with engine.stage("scan"):
-            arguments = (chosen, self.residual, engine.blocks, engine.factors, engine.mask, self.best, self.winner)
-            engine.launch(
-                "scan",
-                (plan.panels * plan.blocks, len(active)),
-                plan.threads,
-                (*arguments, self.peaks[0]),
-                plan.scan_bytes,
-            )
+            self._scan(chosen, tensor)
         sums, peaks = self.sums.get(), self.peaks.get().astype(np.float64)
         return Evaluation(sums[:, 0], sums[:, 1], sums[:, 2], peaks[0], np.sqrt(1.001 * peaks[1]))
 
+    def _scan(self, chosen, tensor):
+        engine, plan = self.engine, self.engine.plan
+        grid, found = (plan.scan_blocks, len(chosen)), (engine.mask, self.best, self.winner, self.peaks[0])
+        if tensor:
+            arguments = (chosen, self.residual, engine.fragments, engine.tensor_factors, *found, np.int32(plan.threads))
+            engine.launch("scan_tensor", grid, 256, arguments, plan.tensor_bytes)
+        else:
+            arguments = (chosen, self.residual, engine.blocks, engine.factors, *found)
+            engine.launch("scan", grid, plan.threads, arguments, plan.scan_bytes)
+
     def _evaluate(self, chosen):
         engine, plan = self.engine, self.engine.plan
-        samples = plan.channels * plan.padded[0] * plan.padded[1]
-        spread = (min(-(-samples // 1024), 1024), len(chosen))
+        spread = (min(-(-plan.samples // 1024), 1024), len(chosen))
         engine.launch("fill", spread, 256, (chosen, self.signals, self.difference))
-        for colour in range(4):
-            blocks = -(-plan.of_colour(colour, plan.buckets) // _WARPS)
-            if blocks:
-                arguments = (chosen, engine.filters, engine.penalty64, self.codes, self.values, self.counts)
-                arguments = (*arguments, self.difference, self.sums, np.int32(colour))
-                engine.launch("subtract", (blocks, len(chosen)), 32 * _WARPS, arguments)
+        for colour, count in colours(plan.buckets):
+            arguments = (chosen, engine.filters, engine.penalty64, self.codes, self.values, self.counts)
+            arguments = (*arguments, self.difference, self.sums, np.int32(colour))
+            engine.launch("subtract", (-(-count // _WARPS), len(chosen)), 32 * _WARPS, arguments)
         arguments = (chosen, self.signals, self.weights, self.weight_stride, self.difference, self.residual, self.sums)
         engine.launch("finish", spread, 256, arguments)
-        tiles = -(-plan.grid[0] // 32) * -(-plan.grid[1] // 32)
-        height, width = 31 + plan.filter[0], 31 + plan.filter[1]
-        shared = 4 * height * (width + 32)
-        engine.launch("boxes", (tiles, len(chosen)), 256, (chosen, self.residual, self.peaks[1]), shared)
+        arguments = (chosen, self.residual, self.peaks[1])
+        engine.launch("boxes", (plan.box_tiles, len(chosen)), 256, arguments, plan.box_bytes)
 
     def enlarge(self, active, cell: int, floor: float) -> None:
         """Drop zeros from the working sets and take the best violator of every cell in."""
@@ -222,21 +272,18 @@ class Batch:
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         goals = engine.device.cupy.asarray(targets.astype(np.float32))
         with engine.stage("sweeps"):
-            if plan.tiles == (1, 1):
-                self._sweep(chosen, goals, ridge, 0, max_sweeps, extra, write_back=False)
+            if plan.tiles == (1, 1, 1):
+                self._sweep(chosen, goals, ridge, (0, 1), max_sweeps, extra, write_back=False)
                 return
             for _ in range(max_sweeps):
                 self.moved.fill(0)
-                for colour in range(4):
-                    self._sweep(chosen, goals, ridge, colour, 1, extra, write_back=True)
+                for tiles in colours(plan.tiles):
+                    self._sweep(chosen, goals, ridge, tiles, 1, extra, write_back=True)
                 if np.all(self.moved.get()[active] < targets[active]):
                     return
 
-    def _sweep(self, chosen, goals, ridge, colour, max_sweeps, extra, write_back):
-        engine, plan = self.engine, self.engine.plan
-        count = plan.of_colour(colour, plan.tiles)
-        if count == 0:
-            return
+    def _sweep(self, chosen, goals, ridge, tiles, max_sweeps, extra, write_back):
+        engine, plan, (colour, count) = self.engine, self.engine.plan, tiles
         arguments = (chosen, self.residual, engine.filters, engine.penalty, self.weights, self.weight_stride)
         arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts, goals, self.moved)
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
@@ -253,7 +300,7 @@ class Batch:
         engine.launch("prune", (-(-plan.n_buckets // _WARPS), len(active)), 32 * _WARPS, arguments)
 
     def collect(self):
-        """Non-zero codes of all signals: lists of ascending flat indices and of values."""
+        """Non-zero codes of all signals on the device: ascending flat indices, values, and where each signal's begin."""
         engine, plan, cupy = self.engine, self.engine.plan, self.engine.device.cupy
         total = self.n * plan.n_buckets
         places, blocks = cupy.empty(total, np.int64), -(-total // _WARPS)
@@ -261,16 +308,19 @@ class Batch:
         none = cupy.empty(1, np.int64)
         engine.launch("collect", (blocks,), 32 * _WARPS, (*arguments, np.int32(0), places, none, none))
         places = cupy.cumsum(places)
-        count = int(places[-1])
-        if count == 0:
-            return [np.empty(0, np.int64)] * self.n, [np.empty(0, np.float32)] * self.n
-        keys, values = cupy.empty(count, np.int64), cupy.empty(count, np.float32)
-        engine.launch("collect", (blocks,), 32 * _WARPS, (*arguments, np.int32(1), places, keys, values))
+        bounds = [0, *places[plan.n_buckets - 1 :: plan.n_buckets].get().tolist()]
+        keys, values = cupy.empty(bounds[-1], np.int64), cupy.empty(bounds[-1], np.float32)
+        if bounds[-1]:
+            engine.launch("collect", (blocks,), 32 * _WARPS, (*arguments, np.int32(1), places, keys, values))
         order = cupy.argsort(keys)
-        bounds = places[plan.n_buckets - 1 : -1 : plan.n_buckets].get()
-        indices = engine.device.download(keys[order] % (plan.n_filters * plan.n_positions))
-        return np.split(indices, bounds), np.split(engine.device.download(values[order]), bounds)
+        return keys[order] % (plan.n_filters * plan.n_positions), values[order], bounds
 
     def residuals(self):
-        """w (x − Dz) of all signals as last evaluated, (n, channels, rows, columns) float32."""
-        return self.engine.device.download(self.residual[(slice(None), slice(None), *self.inside)])
+        """w (x − Dz) of all signals as last evaluated, (n, channels, layers, rows, columns) float32, on the device."""
+        return self.engine.device.cupy.ascontiguousarray(self.residual[(slice(None), slice(None), *self.inside)])
+
+
+def owners(cupy, counts):
+    """For each of Σ counts items the number of the list that it is from."""
+    bounds = np.cumsum(counts)
+    return cupy.searchsorted(cupy.asarray(bounds), cupy.arange(int(bounds[-1])), side="right")

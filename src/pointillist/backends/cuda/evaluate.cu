@@ -4,7 +4,7 @@
 // difference = signal, on the padded grid.
 extern "C" __global__ void fill(const int* __restrict__ g, const int* __restrict__ active,
                                 const float* __restrict__ signals, double* __restrict__ difference) {
-    const i64 length = (i64)CH * g[G_PH] * g[G_PW], n = active[blockIdx.y];
+    const i64 length = CH * padded_volume(g), n = active[blockIdx.y];
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < length; i += (i64)gridDim.x * blockDim.x)
         difference[n * length + i] = signals[n * length + i];
 }
@@ -15,23 +15,23 @@ subtract(const int* __restrict__ g, const int* __restrict__ active, const float*
          const double* __restrict__ penalty, const int* __restrict__ codes, const float* __restrict__ values,
          const int* __restrict__ counts, double* __restrict__ difference, double* __restrict__ sums, int colour) {
     const int lane = threadIdx.x & 31, index = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
-    int row, column;
-    if (!of_colour(index, colour, g[G_NBY], g[G_NBX], &row, &column)) return;
-    const int n = active[blockIdx.y], bucket = row * g[G_NBX] + column, shift = g[G_SHIFT], PW = g[G_PW];
-    const int count = counts[(i64)n * g[G_NBY] * g[G_NBX] + bucket];
+    Spot which;
+    if (!of_colour(index, colour, g[G_NBZ], g[G_NBY], g[G_NBX], &which)) return;
+    const int n = active[blockIdx.y], bucket = bucket_number(g, which.z, which.y, which.x);
+    const i64 one = (i64)n * n_buckets(g) + bucket, start = one * g[G_CAP];
+    const int count = counts[one];
     if (count == 0) return;
-    const i64 start = ((i64)n * g[G_NBY] * g[G_NBX] + bucket) * g[G_CAP];
-    const int plane = g[G_PH] * PW, y0 = row * g[G_BH], x0 = column * g[G_BW];
-    double* mine = difference + (i64)n * CH * plane;
+    const Spot corner = corner_of(g, bucket);
+    double* mine = difference + n * CH * padded_volume(g);
     int offsets[PER_LANE];
-    lane_offsets(lane, plane, PW, offsets);
+    lane_offsets(lane, (int)padded_volume(g), g[G_PH] * g[G_PW], g[G_PW], offsets);
     double price = 0.0;
     for (int i = 0; i < count; ++i) {
         const float value = values[start + i];
         if (value == 0.0f) continue;
-        const int code = codes[start + i], place = code & 4095, k = code >> 12;
-        const int y = y0 + (place >> shift), x = x0 + (place & ((1 << shift) - 1));
-        double* at = mine + (i64)y * PW + x;
+        const int code = codes[start + i], k = code >> 12;
+        const Spot spot = spot_of(g, code, corner);
+        double* at = mine + base_of(g, spot);
         #pragma unroll
         for (int q = 0; q < PER_LANE; ++q) {
             const int t = lane + 32 * q;
@@ -39,7 +39,7 @@ subtract(const int* __restrict__ g, const int* __restrict__ active, const float*
         }
         __syncwarp();
 #if MAPPED
-        price += __ldg(penalty + ((i64)k * g[G_H] + y) * g[G_W] + x) * fabs((double)value);
+        price += __ldg(penalty + k * n_positions(g) + position_of(g, spot)) * fabs((double)value);
 #else
         price += __ldg(penalty + k) * fabs((double)value);
 #endif
@@ -55,7 +55,7 @@ finish(const int* __restrict__ g, const int* __restrict__ active, const float* _
     __shared__ double totals[2];
     if (threadIdx.x < 2) totals[threadIdx.x] = 0.0;
     __syncthreads();
-    const i64 length = (i64)CH * g[G_PH] * g[G_PW], n = active[blockIdx.y];
+    const i64 length = CH * padded_volume(g), n = active[blockIdx.y];
     double loss = 0.0, energy = 0.0;
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < length; i += (i64)gridDim.x * blockDim.x) {
         const double d = difference[n * length + i], r = (double)weights[n * weight_stride + i] * d;
@@ -70,21 +70,22 @@ finish(const int* __restrict__ g, const int* __restrict__ active, const float* _
     if (threadIdx.x < 2) atomicAdd(sums + 3 * n + threadIdx.x, totals[threadIdx.x]);
 }
 
-// peaks[n] = the largest Σ r² over the box of a position, over all channels; a block a tile of 32 × 32 positions.
+// peaks[n] = the largest Σ r² over the box of a position, over all channels; a block a tile of 32 × 32 positions of a layer.
 #define SIDE 32
 extern "C" __global__ void boxes(const int* __restrict__ g, const int* __restrict__ active,
                                  const float* __restrict__ residual, float* __restrict__ peaks) {
     extern __shared__ float squares[];                       // (SIDE + FH − 1, SIDE + FW − 1), then (SIDE + FH − 1, SIDE)
     const int width = SIDE + FW - 1, height = SIDE + FH - 1;
     float* across = squares + width * height;
-    const int PH = g[G_PH], PW = g[G_PW], tiles = (g[G_W] + SIDE - 1) / SIDE, n = active[blockIdx.y];
-    const int y0 = blockIdx.x / tiles * SIDE, x0 = blockIdx.x % tiles * SIDE;
+    const int PD = g[G_PD], PH = g[G_PH], PW = g[G_PW], n = active[blockIdx.y], z = blockIdx.x % g[G_D];
+    const int tile = blockIdx.x / g[G_D], tiles = (g[G_W] + SIDE - 1) / SIDE;
+    const int y0 = tile / tiles * SIDE, x0 = tile % tiles * SIDE;
     for (int i = threadIdx.x; i < width * height; i += blockDim.x) {
         const int y = y0 + i / width, x = x0 + i % width;
         float sum = 0.0f;
         if (y < PH && x < PW)
-            for (int c = 0; c < CH; ++c) {
-                const float r = residual[(((i64)n * CH + c) * PH + y) * PW + x];
+            for (int c = 0; c < CH * FD; ++c) {
+                const float r = residual[((((i64)n * CH + c / FD) * PD + z + c % FD) * PH + y) * PW + x];
                 sum = fmaf(r, r, sum);
             }
         squares[i] = sum;
@@ -114,10 +115,9 @@ extern "C" __global__ void collect(const int* __restrict__ g, const int* __restr
     const int lane = threadIdx.x & 31;
     const i64 one = (i64)blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     if (one >= (i64)buckets) return;
-    const int per_signal = g[G_NBY] * g[G_NBX], bucket = (int)(one % per_signal), shift = g[G_SHIFT];
-    const i64 n = one / per_signal, positions = (i64)g[G_H] * g[G_W];
-    const i64 start = one * g[G_CAP];
-    const int count = counts[one], y0 = bucket / g[G_NBX] * g[G_BH], x0 = bucket % g[G_NBX] * g[G_BW];
+    const i64 n = one / n_buckets(g), positions = n_positions(g), start = one * g[G_CAP];
+    const Spot corner = corner_of(g, (int)(one % n_buckets(g)));
+    const int count = counts[one];
     i64 place = pass && one ? places[one - 1] : 0;
     i64 total = 0;
     for (int i0 = 0; i0 < count; i0 += 32) {
@@ -125,10 +125,9 @@ extern "C" __global__ void collect(const int* __restrict__ g, const int* __restr
         const float value = i < count ? values[start + i] : 0.0f;
         const unsigned alive = __ballot_sync(0xffffffffu, value != 0.0f);
         if (pass && value != 0.0f) {
-            const int code = codes[start + i], at = code & 4095;
-            const i64 position = (i64)(y0 + (at >> shift)) * g[G_W] + x0 + (at & ((1 << shift) - 1));
+            const int code = codes[start + i];
             const i64 to = place + total + __popc(alive & ((1u << lane) - 1));
-            keys[to] = (n * g[G_K] + (code >> 12)) * positions + position;
+            keys[to] = (n * g[G_K] + (code >> 12)) * positions + position_of(g, spot_of(g, code, corner));
             out[to] = value;
         }
         total += __popc(alive);

@@ -1,30 +1,40 @@
 """What a device computes where: buckets, colours, tiles and runs of positions, and how many signals fit at a time.
 
-Plain functions of shapes; nothing here needs a device. Signals are planes (1-D ones a single row). Codes are kept in
-*buckets* of positions at least (filter size − 1) wide: filters of two buckets with one in between never overlap, so that
-buckets of one of four colours can be descended on at once, a warp each. A signal whose residual does not fit in a block's
-shared memory is cut into *tiles* of whole buckets, coloured alike. The scan takes *runs* of eight neighbouring positions.
+Plain functions of shapes; nothing here needs a device. Signals are volumes (planes have one layer, lines one row too).
+Codes are kept in *buckets* of positions at least (filter size − 1) wide: filters of two buckets with one in between never
+overlap, so that buckets of one of the eight colours (four of a plane) can be descended on at once, a warp each. A signal
+whose residual does not fit in a block's shared memory is cut into *tiles* of whole buckets, coloured alike. The scan takes
+*runs* of eight neighbouring positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
+from typing import Any
 
 import numpy as np
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
 
+DEPTH, CHUNK = 16, 32
+"""Taps and filters that a warp of the scan on tensor cores multiplies with at a time."""
+
 RESERVED_SHARED = 1024
 """Bytes of a block's shared memory that are left to the system and to the kernels' own variables."""
+
+Shape = tuple[int, int, int]
+"""Layers, rows and columns."""
 
 _PLACES = 4096  # positions of a bucket that fit into a code's lower bits
 _MAX_FILTERS = 1 << 19
 _THREADS = (128, 64)  # four or eight blocks of the scan a multiprocessor, whose registers are then full
 _PART_POSITIONS = 512 * 100 * 100
 _TILE_BYTES = 100 * 1024  # two blocks a multiprocessor
+_MAX_SAMPLES = 2**31  # of a padded signal: the kernels count them in 32 bits
 
 
 @dataclass(frozen=True)
@@ -33,33 +43,34 @@ class Plan:
 
     Attributes
     ----------
-    grid, padded, filter : (rows, columns)
+    grid, padded, filter : (layers, rows, columns)
     channels, n_filters : int
-    bucket, buckets : (rows, columns)
+    bucket, buckets : (layers, rows, columns)
         Positions of a bucket, and how many buckets.
-    shift : int
-        Bits of a column in a bucket.
+    shift, lift : int
+        Bits of a column in a bucket, and of a row and a column.
     capacity : int
         Codes that a bucket has room for.
-    tile, tiles : (rows, columns)
+    tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
     warps, most_warps : int
         Warps that share a tile when there are many tiles, and when there are few.
     panels, runs, threads, blocks : int
-        The scan's columns of panels, runs in a row of one, threads of a block and blocks of a panel.
+        The scan's columns of panels, runs in a row of one, threads of a block and blocks of a panel's layer.
     """
 
-    grid: tuple[int, int]
-    padded: tuple[int, int]
-    filter: tuple[int, int]
+    grid: Shape
+    padded: Shape
+    filter: Shape
     channels: int
     n_filters: int
-    bucket: tuple[int, int]
-    buckets: tuple[int, int]
+    bucket: Shape
+    buckets: Shape
     shift: int
+    lift: int
     capacity: int
-    tile: tuple[int, int]
-    tiles: tuple[int, int]
+    tile: Shape
+    tiles: Shape
     warps: int
     most_warps: int
     panels: int
@@ -69,15 +80,20 @@ class Plan:
 
     @property
     def n_positions(self) -> int:
-        return self.grid[0] * self.grid[1]
+        return prod(self.grid)
 
     @property
     def n_buckets(self) -> int:
-        return self.buckets[0] * self.buckets[1]
+        return prod(self.buckets)
 
     @property
     def taps(self) -> int:
-        return self.channels * self.filter[0] * self.filter[1]
+        return self.channels * prod(self.filter)
+
+    @property
+    def samples(self) -> int:
+        """Samples of a padded signal."""
+        return self.channels * prod(self.padded)
 
     @property
     def filter_blocks(self) -> int:
@@ -91,9 +107,44 @@ class Plan:
     @property
     def scan_bytes(self) -> int:
         """Shared memory of a block of the scan."""
-        rows = min(self.grid[0], (self.threads - 1) // self.runs + 2) + self.filter[0] - 1
-        window = -(-(RUN + self.filter[1] - 1) // 4) * 4
-        return 4 * (2 * self.taps * RUN + self.channels * rows * (self.runs * RUN + window - RUN))
+        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
+        window = -(-(RUN + self.filter[2] - 1) // 4) * 4
+        layers = self.channels * self.filter[0]
+        return 4 * (2 * self.taps * RUN + layers * rows * (self.runs * RUN + window - RUN))
+
+    @property
+    def paired_taps(self) -> int:
+        """Taps of a filter whose rows are padded to pairs, and all to whole steps of the tensor cores."""
+        pairs = self.channels * self.filter[0] * self.filter[1] * -(-self.filter[2] // 2) * 2
+        return -(-pairs // DEPTH) * DEPTH
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Shared memory of a block of the scan on tensor cores: two chunks of filters, and the samples four times."""
+        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
+        pitch = self.runs * RUN + -(-self.filter[2] // 8) * 8
+        words = -(-self.channels * self.filter[0] * rows * pitch // 64) * 32 + 16
+        return 2 * CHUNK * self.paired_taps * 4 + self.paired_taps // DEPTH * 32 + 4 * 4 * words
+
+    @property
+    def scan_blocks(self) -> int:
+        """Blocks of the scan for one signal."""
+        return self.panels * self.grid[0] * self.blocks
+
+    @property
+    def box_tiles(self) -> int:
+        """Blocks that sum squares over boxes, 32 × 32 positions of a layer each."""
+        return self.grid[0] * -(-self.grid[1] // 32) * -(-self.grid[2] // 32)
+
+    @property
+    def box_bytes(self) -> int:
+        """Shared memory of such a block: the samples that its positions meet, and their sums along rows."""
+        return 4 * (31 + self.filter[1]) * (31 + self.filter[2] + 32)
+
+    @property
+    def step_bytes(self) -> int:
+        """Shared memory of a block that steps a filter: shifts of two filters, and a filter, in float64."""
+        return 8 * (prod(2 * size - 1 for size in self.filter) + self.taps)
 
     @property
     def enlarge_warps(self) -> int:
@@ -108,52 +159,67 @@ class Plan:
     @property
     def signal_bytes(self) -> int:
         """Device memory that one signal takes while it is solved, with weights of its own."""
-        samples = self.channels * self.padded[0] * self.padded[1]
-        return samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + self.n_buckets * (self.capacity * 12 + 4) + 64
+        codes = self.n_buckets * (self.capacity * 12 + 4)
+        return self.samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + codes + 64
+
+    @property
+    def mask_positions(self) -> int:
+        """Positions of a filter in the mask of sampled codes, the unused ends of runs included."""
+        return self.panels * self.grid[0] * self.grid[1] * self.runs * RUN
 
     def shared_bytes(self, sampled: bool = False, mapped: bool = False) -> int:
-        """Device memory that all signals share: filters twice, a bit for each code, penalties by position thrice."""
-        codes = self.filter_blocks * RUN * self.panels * self.grid[0] * self.runs * RUN
+        """Device memory that all signals share: filters thrice, a bit for each code, penalties by position thrice."""
+        codes = self.filter_blocks * RUN * self.mask_positions
         sample = codes // 8 + 8 * codes if sampled else 0
-        return 8 * self.filter_blocks * RUN * self.taps + sample + (16 * codes if mapped else 0) + (1 << 20)
+        filters = 8 * self.filter_blocks * RUN * self.taps + 4 * (self.n_filters + CHUNK) * self.paired_taps
+        return filters + sample + (16 * codes if mapped else 0) + (1 << 20)
 
     def integers(self) -> np.ndarray:
         """The numbers that the kernels read, in the order of `common.cuh`."""
-        pairs = (self.grid, self.padded, self.bucket, self.buckets)
-        flat = [number for pair in pairs for number in pair]
-        flat += [self.shift, self.capacity, *self.tile, *self.tiles, self.n_filters]
+        shapes = (self.grid, self.padded, self.bucket, self.buckets)
+        flat = [number for shape in shapes for number in shape]
+        flat += [self.shift, self.lift, self.capacity, *self.tile, *self.tiles, self.n_filters]
         return np.array([*flat, self.panels, self.runs, self.blocks], np.int32)
 
-    def of_colour(self, colour: int, field: tuple[int, int]) -> int:
-        """How many of a field of buckets or tiles have one of the four colours."""
-        down, across = ((length - part + 1) // 2 for length, part in zip(field, divmod(colour, 2), strict=True))
-        return down * across
+
+def colours(field: Shape) -> list[tuple[int, int]]:
+    """The colours that a field of buckets or tiles has, and how many of each: bits are the parities along the axes."""
+    counts = [prod((n - (colour >> 2 - axis & 1) + 1) // 2 for axis, n in enumerate(field)) for colour in range(8)]
+    return [(colour, count) for colour, count in enumerate(counts) if count]
 
 
-def make_plan(
-    grid: tuple[int, int], filter_: tuple[int, int], channels: int, n_filters: int, shared_limit: int = 227 * 1024
-) -> Plan:
+def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
+    """A shape (or place) of one to three dimensions as layers, rows and columns."""
+    if len(shape) > 3:
+        raise ValueError(f"a device takes signals of up to three dimensions, got {len(shape)}; use device='cpu'")
+    layers, rows, columns = (missing, missing, *shape)[-3:]
+    return int(layers), int(rows), int(columns)
+
+
+def make_plan(grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024) -> Plan:
     """Plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
     if n_filters >= _MAX_FILTERS:
         raise ValueError(f"a device takes fewer than {_MAX_FILTERS} filters, got {n_filters}")
-    bucket = (bucket_side(filter_[0], grid[0]), bucket_side(filter_[1], grid[1]))
-    shift = max(bucket[1] - 1, 1).bit_length()
-    if bucket[0] << shift > _PLACES:
+    bucket = bucket_shape(filter_, grid)
+    shift = max(bucket[2] - 1, 1).bit_length()
+    lift = shift + (bucket[1] - 1).bit_length()
+    if bucket[0] << lift > _PLACES:
         raise ValueError(f"filters of {filter_} are too large for a device; use device='cpu'")
-    buckets = (-(-grid[0] // bucket[0]), -(-grid[1] // bucket[1]))
+    buckets = _parts(grid, bucket)
     tile = tile_buckets(grid, filter_, channels, bucket, buckets, shared_limit - RESERVED_SHARED)
-    tiles = (-(-buckets[0] // tile[0]), -(-buckets[1] // tile[1]))
+    tiles = _parts(buckets, tile)
     panels, runs = scan_panels(grid)
-    threads, blocks = scan_threads(grid[0] * runs)
+    threads, blocks = scan_threads(grid[1] * runs)
     plan = Plan(
         grid=grid,
-        padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1),
+        padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
         filter=filter_,
         channels=channels,
         n_filters=n_filters,
         bucket=bucket,
         buckets=buckets,
         shift=shift,
+        lift=lift,
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
@@ -164,9 +230,18 @@ def make_plan(
         threads=threads,
         blocks=blocks,
     )
-    if max(plan.scan_bytes, plan.enlarge_bytes) > shared_limit - RESERVED_SHARED:
+    if plan.samples >= _MAX_SAMPLES:
+        raise ValueError(
+            f"signals of {plan.samples} samples are too large for a device; cut them up or use device='cpu'"
+        )
+    if max(plan.scan_bytes, plan.enlarge_bytes, plan.step_bytes) > shared_limit - RESERVED_SHARED:
         raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
     return plan
+
+
+def _parts(whole: Shape, part: Shape) -> Shape:
+    """How many parts cover the whole, along each axis."""
+    return -(-whole[0] // part[0]), -(-whole[1] // part[1]), -(-whole[2] // part[2])
 
 
 def bucket_side(size: int, length: int) -> int:
@@ -174,54 +249,50 @@ def bucket_side(size: int, length: int) -> int:
     return min(max(6, -(-(size - 1) // 6) * 6), length)
 
 
-def bucket_capacity(bucket: tuple[int, int], channels: int) -> int:
+def bucket_shape(filter_: Shape, grid: Shape) -> Shape:
+    """Positions of a bucket."""
+    return bucket_side(filter_[0], grid[0]), bucket_side(filter_[1], grid[1]), bucket_side(filter_[2], grid[2])
+
+
+def bucket_capacity(bucket: Shape, channels: int) -> int:
     """Codes that a bucket has room for, a multiple of 32: an optimum has one for each sample, and a round adds some."""
-    return -(-(2 * channels + 3) * bucket[0] * bucket[1] // 64) * 32
+    return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
 
 
-def tile_bytes(
-    grid: tuple[int, int], filter_: tuple[int, int], channels: int, bucket: tuple[int, int], tile: tuple[int, int]
-) -> int:
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
     """Bytes of the float32 residual that the codes of a tile touch, and of one number for each bucket."""
-    height, width = (min(b * t, g) + f - 1 for b, t, g, f in zip(bucket, tile, grid, filter_, strict=True))
-    return 4 * (channels * height * width + tile[0] * tile[1])
+    sides = (min(b * t, g) + f - 1 for b, t, g, f in zip(bucket, tile, grid, filter_, strict=True))
+    return 4 * (channels * prod(sides) + prod(tile))
 
 
-def tile_buckets(
-    grid: tuple[int, int],
-    filter_: tuple[int, int],
-    channels: int,
-    bucket: tuple[int, int],
-    buckets: tuple[int, int],
-    limit: int,
-) -> tuple[int, int]:
-    """Buckets of a tile: all of them where the residual fits, the largest square ones that leave room for two otherwise."""
+def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buckets: Shape, limit: int) -> Shape:
+    """Buckets of a tile: all of them where the residual fits, the largest cubes that leave room for two otherwise."""
     if tile_bytes(grid, filter_, channels, bucket, buckets) <= limit:
         return buckets
     for room in (min(_TILE_BYTES, limit), limit):
         for side in range(max(buckets), 0, -1):
-            tile = (min(side, buckets[0]), min(side, buckets[1]))
+            tile = (min(side, buckets[0]), min(side, buckets[1]), min(side, buckets[2]))
             if tile_bytes(grid, filter_, channels, bucket, tile) <= room:
                 return tile
     raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
 
 
-def tile_warps(tile: tuple[int, int], size: int, shared_limit: int) -> int:
+def tile_warps(tile: Shape, size: int, shared_limit: int) -> int:
     """Warps for a tile of `size` bytes: about 32 a multiprocessor, and no more than its largest colour has buckets."""
-    largest = -(-tile[0] // 2) * -(-tile[1] // 2)
+    largest = prod(-(-side // 2) for side in tile)
     blocks = max(1, shared_limit // (size + RESERVED_SHARED))
     return min(max(4, min(16, 32 // blocks)), max(largest, 1))
 
 
-def scan_panels(grid: tuple[int, int]) -> tuple[int, int]:
-    """Panels of columns and runs in a row of one: about 128 positions wide, more for flat grids."""
-    widest = min(1024, max(128, -(-1024 // grid[0])))
-    panels = -(-grid[1] // widest)
-    return panels, -(-grid[1] // (panels * RUN))
+def scan_panels(grid: Shape) -> tuple[int, int]:
+    """Panels of columns and runs in a row of one: about 128 positions wide, more for grids of few rows."""
+    widest = min(1024, max(128, -(-1024 // grid[1])))
+    panels = -(-grid[2] // widest)
+    return panels, -(-grid[2] // (panels * RUN))
 
 
 def scan_threads(runs: int) -> tuple[int, int]:
-    """Threads of a block that leave the fewest idle over all blocks of a panel, and how many blocks."""
+    """Threads of a block that leave the fewest idle over all blocks of a panel's layer, and how many blocks."""
     candidates = [(-(-runs // threads), threads) for threads in _THREADS]
     blocks, threads = min(candidates, key=lambda pair: round(50 * pair[0] * pair[1] / runs))
     return threads, blocks
@@ -245,19 +316,18 @@ def batches(count: int, plan: Plan, memory: int, in_flight: int = 1, shared: int
 
 def pack(plan: Plan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bucket number and packed code of flat code indices (filter · n_positions + position)."""
-    filters, positions = np.divmod(indices, plan.n_positions)
-    rows, columns = np.divmod(positions, plan.grid[1])
-    bucket_row, row = np.divmod(rows, plan.bucket[0])
-    bucket_column, column = np.divmod(columns, plan.bucket[1])
-    codes = filters << 12 | row << plan.shift | column
-    return bucket_row * plan.buckets[1] + bucket_column, codes.astype(np.int32)
+    filters, positions = indices // plan.n_positions, indices % plan.n_positions
+    lines, columns = positions // plan.grid[2], positions % plan.grid[2]
+    layers, rows = lines // plan.grid[1], lines % plan.grid[1]
+    bucket = (layers // plan.bucket[0] * plan.buckets[1] + rows // plan.bucket[1]) * plan.buckets[2]
+    codes = filters << 12 | layers % plan.bucket[0] << plan.lift | rows % plan.bucket[1] << plan.shift
+    return bucket + columns // plan.bucket[2], (codes | columns % plan.bucket[2]).astype(np.int32)
 
 
-def slots(buckets: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """For codes in the given buckets their number in the bucket, and which of them find room."""
-    order = np.argsort(buckets, kind="stable")
+def slots(buckets: np.ndarray, capacity: int, xp: Any = np) -> tuple[np.ndarray, np.ndarray]:
+    """For codes in the given buckets their number in the bucket, and which of them find room; `xp` is NumPy or CuPy."""
+    order = xp.argsort(buckets, kind="stable")
     ordered = buckets[order]
-    first = np.searchsorted(ordered, ordered)
-    number = np.empty(len(buckets), np.int64)
-    number[order] = np.arange(len(buckets)) - first
+    number = xp.empty_like(order)
+    number[order] = xp.arange(len(buckets)) - xp.searchsorted(ordered, ordered)
     return number, number < capacity

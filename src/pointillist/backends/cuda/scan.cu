@@ -4,6 +4,7 @@
 // filters lie in shared memory. NONNEGATIVE, SAMPLED and MAPPED (penalty by position) are given when compiled.
 
 #define RUN 8
+#define PLANES (CH * FD)  // for the scan a layer below is just another channel
 #define WINDOW (((RUN + FW - 1) + 3) / 4 * 4)
 
 // Copy 16 bytes to shared memory behind the back of the arithmetic, where the device can.
@@ -27,8 +28,8 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
      const float* __restrict__ blocks, const float* __restrict__ factors, const unsigned char* __restrict__ mask,
      float* __restrict__ best_out, int* __restrict__ winner_out, float* __restrict__ ratio_out) {
     extern __shared__ __align__(16) float memory[];
-    const int H = g[G_H], W = g[G_W], PH = g[G_PH], PW = g[G_PW], K = g[G_K], runs = g[G_RUNS];
-    const int panel = blockIdx.x / g[G_BLOCKS], piece = blockIdx.x % g[G_BLOCKS];
+    const int D = g[G_D], H = g[G_H], W = g[G_W], PD = g[G_PD], PH = g[G_PH], PW = g[G_PW], K = g[G_K], runs = g[G_RUNS];
+    const int layer = blockIdx.x / g[G_BLOCKS], piece = blockIdx.x % g[G_BLOCKS], panel = layer / D, z = layer % D;
     const int n = active[blockIdx.y];
     const int threads = blockDim.x;
     const int first = piece * threads, total = H * runs;
@@ -36,16 +37,17 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
     const int y0 = first / runs, rows = last / runs - y0 + FH;
     const int x_panel = panel * runs * RUN;
     const int pitch = runs * RUN + WINDOW - RUN;
-    float* samples = memory + 2 * TAPS * RUN;      // (CH, rows, pitch), behind two blocks of filters (TAPS, 8)
+    float* samples = memory + 2 * TAPS * RUN;      // (PLANES, rows, pitch), behind two blocks of filters (TAPS, 8)
 
-    const float* mine = residual + (i64)n * CH * PH * PW;
-    for (int i = threadIdx.x; i < CH * rows * pitch; i += threads) {
+    const float* mine = residual + (i64)n * CH * padded_volume(g);
+    for (int i = threadIdx.x; i < PLANES * rows * pitch; i += threads) {
         int row = i / pitch, x = x_panel + i - row * pitch;
-        int c = row / rows, y = y0 + row - c * rows;
-        samples[i] = x < PW ? mine[((i64)c * PH + y) * PW + x] : 0.0f;
+        int plane = row / rows, y = y0 + row - plane * rows;
+        samples[i] = x < PW ? mine[(((i64)(plane / FD) * PD + z + plane % FD) * PH + y) * PW + x] : 0.0f;
     }
     const int index = min(first + (int)threadIdx.x, last);
     const int y = index / runs, run = index - y * runs;
+    const i64 line = (i64)z * H + y;
     const float* corner = samples + (y - y0) * pitch + run * RUN;
 
     float best[RUN];
@@ -71,9 +73,9 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
             #pragma unroll
             for (int p = 0; p < RUN; ++p) sums[k][p] = 0.0f;
         #pragma unroll 1
-        for (int row = 0; row < CH * FH; ++row) {
-            const int c = CH == 1 ? 0 : row / FH;
-            const float* at = corner + (c * rows + row - c * FH) * pitch;
+        for (int row = 0; row < PLANES * FH; ++row) {
+            const int plane = PLANES == 1 ? 0 : row / FH;
+            const float* at = corner + (plane * rows + row - plane * FH) * pitch;
             const float4* tap = reinterpret_cast<const float4*>(taps + row * FW * RUN);
             float window[WINDOW];
             #pragma unroll
@@ -93,7 +95,7 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
         }
 #if SAMPLED
         unsigned long long allowed = *reinterpret_cast<const unsigned long long*>(
-            mask + ((((i64)block * g[G_PANELS] + panel) * H + y) * runs + run) * RUN);
+            mask + ((((i64)block * g[G_PANELS] + panel) * D * H + line) * runs + run) * RUN);
 #endif
         #pragma unroll
         for (int k = 0; k < RUN; ++k) {
@@ -105,7 +107,7 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
             for (int p = 0; p < RUN; ++p) {
 #if MAPPED
                 const int x = min(x_panel + run * RUN + p, W - 1);
-                const float factor = filter < K ? __ldg(factors + ((i64)filter * H + y) * W + x) : 0.0f;
+                const float factor = filter < K ? __ldg(factors + ((i64)filter * D * H + line) * W + x) : 0.0f;
 #endif
                 float ratio = sums[k][p] * factor;
 #if !NONNEGATIVE
@@ -124,7 +126,7 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
     for (int p = 0; p < RUN; ++p) {
         const int x = x_panel + run * RUN + p;
         if (own && x < W) {
-            const i64 at = ((i64)n * H + y) * W + x;
+            const i64 at = ((i64)n * D * H + line) * W + x;
             best_out[at] = best[p];
             winner_out[at] = winner[p];
             largest = fmaxf(largest, best[p]);
@@ -135,16 +137,16 @@ scan(const int* __restrict__ g, const int* __restrict__ active, const float* __r
     if ((threadIdx.x & 31) == 0) max_into(ratio_out + n, largest);
 }
 
-// Set the bit of every sampled code; `mask` is (filter blocks, panels, H, runs, 8 filters) bytes of 8 positions.
+// Set the bit of every sampled code; `mask` is (filter blocks, panels, D · H, runs, 8 filters) bytes of 8 positions.
 extern "C" __global__ void mark(const int* __restrict__ g, const i64* __restrict__ sample, i64 count, unsigned int* mask) {
     const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
-    const int H = g[G_H], W = g[G_W], runs = g[G_RUNS];
-    const i64 positions = (i64)H * W;
+    const int W = g[G_W], runs = g[G_RUNS];
+    const i64 positions = n_positions(g);
     const int k = (int)(sample[i] / positions);
-    const int position = (int)(sample[i] - k * positions);
-    const int y = position / W, x = position - y * W;
+    const i64 position = sample[i] - k * positions, line = position / W;
+    const int x = (int)(position - line * W);
     const int panel = x / (runs * 8), inside = x - panel * runs * 8;
-    const i64 byte = ((((i64)(k / 8) * g[G_PANELS] + panel) * H + y) * runs + inside / 8) * 8 + k % 8;
+    const i64 byte = ((((i64)(k / 8) * g[G_PANELS] + panel) * g[G_D] * g[G_H] + line) * runs + inside / 8) * 8 + k % 8;
     atomicOr(mask + byte / 4, 1u << (8 * (int)(byte % 4) + inside % 8));
 }

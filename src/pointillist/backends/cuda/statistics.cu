@@ -1,11 +1,21 @@
 // The dictionary's statistics from sparse codes, and the sweep over the filters. Codes are sorted by signal and position;
 // sums are in float64 and added atomically, so the last bits may differ from run to run.
 
-struct Place { int n, k, y, x; };
+#define SPAN ((2 * FD - 1) * (2 * FH - 1) * (2 * FW - 1))  // shifts of two filters that meet
+
+// C_kl for k ≤ l.
+template <typename T>
+__device__ __forceinline__ T* pair_block(T* pairs, int K, int low, int high) {
+    return pairs + ((i64)low * K - (i64)low * (low - 1) / 2 + high - low) * SPAN;
+}
+
+struct Place { int n, k; Spot at; };
 
 __device__ __forceinline__ Place place_of(const int* g, const int* signal, const int* filter, const int* position, int i) {
     Place p;
-    p.n = signal[i]; p.k = filter[i]; p.y = position[i] / g[G_W]; p.x = position[i] - p.y * g[G_W];
+    const int line = position[i] / g[G_W];
+    p.n = signal[i]; p.k = filter[i];
+    p.at = {line / g[G_H], line % g[G_H], position[i] - line * g[G_W]};
     return p;
 }
 
@@ -17,13 +27,10 @@ synthesise(const int* __restrict__ g, int count, const int* __restrict__ signal,
     const int lane = threadIdx.x & 31, i = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     if (i >= count) return;
     const Place p = place_of(g, signal, filter, position, i);
-    const int plane = g[G_PH] * g[G_PW];
-    double* at = imputed + (i64)p.n * CH * plane + (i64)p.y * g[G_PW] + p.x;
-    for (int t = lane; t < TAPS; t += 32) {
-        const int c = t / (FH * FW), rest = t - c * (FH * FW);
-        atomicAdd(at + (i64)c * plane + rest / FW * g[G_PW] + rest % FW,
+    double* at = imputed + p.n * CH * padded_volume(g) + base_of(g, p.at);
+    for (int t = lane; t < TAPS; t += 32)
+        atomicAdd(at + tap_offset(t, padded_volume(g), g[G_PH] * g[G_PW], g[G_PW]),
                   (double)values[i] * (double)__ldg(filters + (i64)p.k * TAPS + t));
-    }
 }
 
 // linear[k] += weight · z · (the box of the imputed signal that the code meets), a warp a code.
@@ -34,17 +41,14 @@ add_boxes(const int* __restrict__ g, int count, const int* __restrict__ signal, 
     const int lane = threadIdx.x & 31, i = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     if (i >= count) return;
     const Place p = place_of(g, signal, filter, position, i);
-    const int plane = g[G_PH] * g[G_PW];
     const double factor = weights[p.n] * (double)values[i];
-    const double* at = imputed + (i64)p.n * CH * plane + (i64)p.y * g[G_PW] + p.x;
-    for (int t = lane; t < TAPS; t += 32) {
-        const int c = t / (FH * FW), rest = t - c * (FH * FW);
-        atomicAdd(linear + (i64)p.k * TAPS + t, factor * at[(i64)c * plane + rest / FW * g[G_PW] + rest % FW]);
-    }
+    const double* at = imputed + p.n * CH * padded_volume(g) + base_of(g, p.at);
+    for (int t = lane; t < TAPS; t += 32)
+        atomicAdd(linear + (i64)p.k * TAPS + t, factor * at[tap_offset(t, padded_volume(g), g[G_PH] * g[G_PW], g[G_PW])]);
 }
 
 // pairs[k ≤ l][shift of l from k] += weight · z_k z_l for codes closer than a filter, each pair once; a warp a code.
-// rows[n · H + y] … rows[n · H + y + 1] are the codes of a row.
+// rows[(n · D + z) · H + y] and the next say where the codes of a row begin and end.
 extern "C" __global__ void
 add_pairs(const int* __restrict__ g, int count, const int* __restrict__ signal, const int* __restrict__ filter,
           const int* __restrict__ position, const float* __restrict__ values, const double* __restrict__ weights,
@@ -52,20 +56,25 @@ add_pairs(const int* __restrict__ g, int count, const int* __restrict__ signal, 
     const int lane = threadIdx.x & 31, i = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     if (i >= count) return;
     const Place p = place_of(g, signal, filter, position, i);
-    const int K = g[G_K], whole = (2 * FH - 1) * (2 * FW - 1) - 1;
     const double mine = weights[p.n] * (double)values[i];
-    for (int dy = 0; dy < FH && p.y + dy < g[G_H]; ++dy) {
-        const int begin = dy ? rows[p.n * g[G_H] + p.y + dy] : i, end = rows[p.n * g[G_H] + p.y + dy + 1];
-        for (int j = begin + lane; j < end; j += 32) {
-            const int shift = position[j] - (p.y + dy) * g[G_W] - p.x;
-            if (shift >= FW) break;
-            if (shift <= -FW) continue;
-            int low = p.k, high = filter[j], at = (dy + FH - 1) * (2 * FW - 1) + shift + FW - 1;
-            if (low > high) { const int swap = low; low = high; high = swap; at = whole - at; }
-            const double product = mine * (double)values[j];
-            double* block = pairs + ((i64)low * K - (i64)low * (low - 1) / 2 + high - low) * (whole + 1);
-            atomicAdd(block + at, product);
-            if (low == high && i != j) atomicAdd(block + whole - at, product);
+    for (int dz = 0; dz < FD && p.at.z + dz < g[G_D]; ++dz) {
+        // Of the code's own layer only the rows below, of its own row only the codes behind: each pair once.
+        const int top = dz ? max(1 - FH, -p.at.y) : 0;
+        for (int dy = top; dy < FH && p.at.y + dy < g[G_H]; ++dy) {
+            const int line = (p.at.z + dz) * g[G_H] + p.at.y + dy;
+            const int* row = rows + (i64)p.n * g[G_D] * g[G_H] + line;
+            for (int j = (dz || dy ? row[0] : i) + lane; j < row[1]; j += 32) {
+                const int shift = position[j] - line * g[G_W] - p.at.x;
+                if (shift >= FW) break;
+                if (shift <= -FW) continue;
+                int low = p.k, high = filter[j];
+                int at = ((dz + FD - 1) * (2 * FH - 1) + dy + FH - 1) * (2 * FW - 1) + shift + FW - 1;
+                if (low > high) { const int swap = low; low = high; high = swap; at = SPAN - 1 - at; }
+                const double product = mine * (double)values[j];
+                double* block = pair_block(pairs, g[G_K], low, high);
+                atomicAdd(block + at, product);
+                if (low == high && i != j) atomicAdd(block + SPAN - 1 - at, product);
+            }
         }
     }
 }
@@ -76,25 +85,26 @@ extern "C" __global__ void
 step_filter(int K, int k, const double* __restrict__ pairs, const double* __restrict__ linear,
             const double* __restrict__ lipschitz, const unsigned char* __restrict__ support, int zero_mean,
             int nonnegative, double* filters, double* partial, int* done) {
-    const int span = 2 * FW - 1, size = (2 * FH - 1) * span, area = FH * FW, l = blockIdx.x;
-    __shared__ double block[(2 * FH - 1) * (2 * FW - 1)];
-    __shared__ double other[TAPS];
+    extern __shared__ __align__(16) double block[];  // (SPAN), then `other` (TAPS)
+    double* other = block + SPAN;
+    const int span = 2 * FW - 1, l = blockIdx.x;
     __shared__ double sums[33];
     __shared__ bool last;
     if (!(lipschitz[k] > 0.0)) return;
-    const int low = min(k, l), high = max(k, l);
-    const double* from = pairs + ((i64)low * K - (i64)low * (low - 1) / 2 + high - low) * size;
+    const double* from = pair_block(pairs, K, min(k, l), max(k, l));
     // C_kl(δ) = C_lk(−δ): the block of an earlier filter is met mirrored.
-    for (int i = threadIdx.x; i < size; i += blockDim.x) block[l >= k ? i : size - 1 - i] = from[i];
+    for (int i = threadIdx.x; i < SPAN; i += blockDim.x) block[l >= k ? i : SPAN - 1 - i] = from[i];
     for (int t = threadIdx.x; t < TAPS; t += blockDim.x) other[t] = filters[(i64)l * TAPS + t];
     __syncthreads();
     for (int t = threadIdx.x; t < TAPS; t += blockDim.x) {
-        const int c = t / area, rest = t - c * area, y = rest / FW, x = rest % FW;
+        const int c = t / BOX, z = t % BOX / AREA, y = t % AREA / FW, x = t % FW;
         double sum = 0.0;
-        for (int v = 0; v < FH; ++v)
-            for (int u = 0; u < FW; ++u) {
+        for (int w = 0; w < FD; ++w)
+            for (int v = 0; v < FH; ++v) {
                 // Samples y of filter k and v of filter l meet where l lies y − v further than k.
-                sum += block[(y - v + FH - 1) * span + x - u + FW - 1] * other[c * area + v * FW + u];
+                const double* shifts = block + ((z - w + FD - 1) * (2 * FH - 1) + y - v + FH - 1) * span + x + FW - 1;
+                const double* taps = other + c * BOX + w * AREA + v * FW;
+                for (int u = 0; u < FW; ++u) sum += shifts[-u] * taps[u];
             }
         partial[(i64)l * TAPS + t] = sum;
     }
@@ -109,15 +119,15 @@ step_filter(int K, int k, const double* __restrict__ pairs, const double* __rest
         double gradient = -linear[(i64)k * TAPS + t];
         for (int m = 0; m < K; ++m) gradient += __ldcg(partial + (i64)m * TAPS + t);
         const double value = filters[(i64)k * TAPS + t] - gradient / lipschitz[k];
-        other[t] = support[k * area + t % area] ? value : 0.0;
+        other[t] = support[k * BOX + t % BOX] ? value : 0.0;
     }
     __syncthreads();
     if (zero_mean) {
         for (int c = threadIdx.x; c < CH; c += blockDim.x) {
             double total = 0.0;
             int inside = 0;
-            for (int t = 0; t < area; ++t) { total += other[c * area + t]; inside += support[k * area + t]; }
-            for (int t = 0; t < area; ++t) if (support[k * area + t]) other[c * area + t] -= total / inside;
+            for (int t = 0; t < BOX; ++t) { total += other[c * BOX + t]; inside += support[k * BOX + t]; }
+            for (int t = 0; t < BOX; ++t) if (support[k * BOX + t]) other[c * BOX + t] -= total / inside;
         }
         __syncthreads();
     }

@@ -1,7 +1,7 @@
 """The dictionary's statistics on a device: sums over codes in float64, and the sweep over the filters.
 
-`DeviceSums` knows arrays only; which codes and which constraints is the caller's business. The order of atomic additions
-is not fixed, so the last bits of the sums may differ from run to run.
+`CodeLists` lays sparse codes of signals of one shape out on the device, `DeviceSums` adds them up; both know arrays only,
+of the host or of the device. The order of atomic additions is not fixed, so the last bits may differ from run to run.
 """
 
 from __future__ import annotations
@@ -10,9 +10,64 @@ from math import prod
 
 import numpy as np
 
-from pointillist.backends.cuda.plan import make_plan
+from pointillist.backends.cuda.engine import owners
+from pointillist.backends.cuda.exchange import joined
+from pointillist.backends.cuda.plan import as_volume, make_plan
 
 _WARPS = 4
+_PLAIN = (False, False, False)
+
+
+class CodeLists:
+    """Sparse codes of signals of one shape on a device, sorted by signal and position.
+
+    Parameters
+    ----------
+    device : Device
+    grid, size : (layers, rows, columns) of the code positions and of the filters
+    channels, n_filters : int
+    indices, values : sequences of flat arrays, one for each signal
+    """
+
+    def __init__(self, device, grid, size, channels, n_filters, indices, values):
+        self.device, self.n = device, len(indices)
+        self.plan = make_plan(grid, size, channels, n_filters, device.shared_limit)
+        cupy, positions = device.cupy, self.plan.n_positions
+        signal = owners(cupy, [len(index) for index in indices])
+        index, value = cupy.asarray(joined(indices)), cupy.asarray(joined(values), np.float32)
+        position = index % positions
+        key = signal * positions + position
+        order = cupy.argsort(key)
+        self.key, self.value = key[order], value[order]
+        self.codes = [array[order].astype(np.int32) for array in (signal, index // positions, position)]
+        self.integers = cupy.asarray(self.plan.integers())
+
+    def launch(self, name, *more):
+        """Run a kernel with a warp for each code."""
+        count, plan = len(self.value), self.plan
+        if count:
+            kernel = self.device.kernel(name, (plan.channels, *plan.filter), _PLAIN)
+            arguments = (self.integers, np.int32(count), *self.codes, self.value, *more)
+            kernel((-(-count // _WARPS),), (32 * _WARPS,), arguments)
+
+    def rows(self):
+        """Where the codes of each row of each signal begin, and the end of the last."""
+        cupy, (layers, rows, columns) = self.device.cupy, self.plan.grid
+        starts = cupy.arange(self.n * layers * rows + 1, dtype=np.int64) * columns
+        return cupy.searchsorted(self.key, starts).astype(np.int32)
+
+    def synthesise(self, filters):
+        """D z on the padded grids, (n, channels, *padded) float64."""
+        cupy, plan = self.device.cupy, self.plan
+        out = cupy.zeros((self.n, plan.channels, *plan.padded), np.float64)
+        self.launch("synthesise", cupy.asarray(np.ascontiguousarray(filters, np.float32)), out)
+        return out
+
+    def prices(self, penalty):
+        """Σ λ|z| of each signal, for λ (n_filters, 1) or (n_filters, n_positions) on the host."""
+        cupy, (signal, filter_, position) = self.device.cupy, self.codes
+        price = cupy.asarray(penalty)[filter_, position if penalty.shape[1] > 1 else 0]
+        return cupy.bincount(signal, price * cupy.abs(self.value).astype(np.float64), minlength=self.n)
 
 
 class DeviceSums:
@@ -22,7 +77,7 @@ class DeviceSums:
     ----------
     device : Device
     n_filters, channels : int
-    size : (rows, columns) of the filters
+    size : (layers, rows, columns) of the filters
     """
 
     def __init__(self, device, n_filters, channels, size):
@@ -34,111 +89,87 @@ class DeviceSums:
             self.pairs = cupy.zeros((n_filters * (n_filters + 1) // 2, prod(self.span)), np.float64)
             k = np.arange(n_filters, dtype=np.int64)
             self.own = cupy.asarray(k * n_filters - k * (k - 1) // 2)
-            self._waves = cupy.asarray(waves(self.span))
+            self._waves = [cupy.asarray(waves(side)) for side in self.span]
 
-    def add(self, grid, filters, indices, values, residuals, offset, weights, scales):
+    def lay_out(self, grid, indices, values):
+        """The codes of signals on one grid as `CodeLists`."""
+        with self.device.use():
+            return CodeLists(self.device, grid, self.size, self.channels, self.n_filters, indices, values)
+
+    def add(self, codes, filters, residuals, offset, counts, weights):
         """Add signals of one shape, coded with `filters`.
 
-        `indices` and `values` are lists of the signals' codes, `residuals` (n, channels, rows, columns) what they leave,
-        `weights` (n,) how much a signal counts and `scales` (n,) what its residual is multiplied with. Returns
-        Σ weights · ½‖x̃‖² of the imputed signals x̃.
+        `codes` are `CodeLists`, `residuals` n arrays (channels, *space) that they leave, `counts` (n,) how
+        much a signal counts and `weights` None or n arrays like `residuals`. Returns Σ weight · ½‖x̃‖² of the imputed
+        signals x̃ (`ToeplitzStatistics` says what these are), a number on the device.
         """
         cupy = self.device.cupy
         with self.device.use():
-            codes = _Codes(self, grid, indices, values)
-            weight = cupy.asarray(np.asarray(weights, np.float64))
+            weight = cupy.asarray(np.asarray(counts, np.float64))
             imputed = codes.synthesise(filters)
-            factor = cupy.asarray(np.asarray(scales, np.float32).reshape(-1, 1, 1, 1))
-            imputed[inside(offset, residuals)] += factor * cupy.asarray(residuals.astype(np.float32, copy=False))
+            left = self._volumes(residuals)
+            if weights is not None:
+                largest = cupy.maximum(self._volumes(weights).max(axis=(1, 2, 3, 4)), 1)
+                left = left / largest.reshape(-1, 1, 1, 1, 1)
+                weight *= largest
+            imputed[inside(offset, left)] += left
             codes.launch("add_boxes", weight, imputed, self.linear)
             codes.launch("add_pairs", weight, codes.rows(), self.pairs)
-            return float(0.5 * cupy.sum(weight * cupy.sum(imputed**2, axis=(1, 2, 3))))
+            return 0.5 * cupy.sum(weight * cupy.sum(imputed**2, axis=(1, 2, 3, 4)))
 
-    def losses(self, grid, filters, indices, values, signals, offset, weights):
-        """½ Σ w (x − Dz)² of signals (n, channels, rows, columns) of one shape, in float64; `weights` None is all ones."""
+    def losses(self, codes, filters, signals, offset, weights):
+        """½ Σ w (x − Dz)² of n signals (channels, *space) in float64, on the device; no weights are ones."""
         cupy = self.device.cupy
         with self.device.use():
-            fits = _Codes(self, grid, indices, values).synthesise(filters)
-            squares = (cupy.asarray(signals).astype(np.float64) - fits[inside(offset, signals)]) ** 2
+            given = self._volumes(signals)
+            squares = (given - codes.synthesise(filters)[inside(offset, given)]) ** 2
             if weights is not None:
-                squares *= cupy.asarray(weights)
-            return 0.5 * cupy.sum(squares, axis=(1, 2, 3)).get()
+                squares *= self._volumes(weights)
+            return 0.5 * cupy.sum(squares, axis=(1, 2, 3, 4))
+
+    def _volumes(self, arrays):
+        """Arrays (channels, *space) of the host or the device as one (n, channels, layers, rows, columns)."""
+        return self.device.upload(arrays).reshape(len(arrays), self.channels, *as_volume(arrays[0].shape[1:]))
 
     def lipschitz(self):
         """For each filter the largest eigenvalue of the circulant matrix that its block of C is a part of."""
+        cupy = self.device.cupy
         with self.device.use():
-            return (self.pairs[self.own] @ self._waves).max(axis=1)
+            spectrum = self.pairs[self.own].reshape(self.n_filters, *self.span).astype(np.complex128)
+            for wave in self._waves:  # each product takes the first axis away and puts its frequencies last
+                spectrum = cupy.tensordot(spectrum, wave, axes=(1, 0))
+            return spectrum.real.reshape(self.n_filters, -1).max(axis=1)
 
     def energies(self):
-        """Σ z² for each filter, on the host."""
+        """Σ z² for each filter."""
         with self.device.use():
-            return self.pairs[self.own, prod(self.span) // 2].get()
+            return self.pairs[self.own, prod(self.span) // 2]
 
     def sweep(self, filters, support, zero_mean, nonnegative):
-        """One pass of projected block coordinate descent over filters (n_filters, taps), float64, on the device."""
+        """One pass of projected block coordinate descent over filters (n_filters, taps), float64."""
         cupy = self.device.cupy
-        kernel = self.device.kernel("step_filter", (self.channels, *self.size), (False, False, False))
+        taps = self.channels * prod(self.size)
+        shared = 8 * (prod(self.span) + taps)
+        kernel = self.device.kernel("step_filter", (self.channels, *self.size), _PLAIN, shared)
         with self.device.use():
             flat = cupy.asarray(np.ascontiguousarray(filters, np.float64))
             allowed = cupy.asarray(np.ascontiguousarray(support, np.uint8))
             bounds = self.lipschitz()
             partial, done = cupy.empty_like(flat), cupy.zeros(1, np.int32)
-            threads = min(1024, -(-flat.shape[1] // 32) * 32)
+            threads = min(1024, -(-taps // 32) * 32)
             last = (allowed, np.int32(zero_mean), np.int32(nonnegative), flat, partial, done)
             for k in range(self.n_filters):
                 arguments = (np.int32(self.n_filters), np.int32(k), self.pairs, self.linear, bounds, *last)
-                kernel((self.n_filters,), (threads,), arguments)
-            return flat.get()
+                kernel((self.n_filters,), (threads,), arguments, shared_mem=shared)
+            return flat
 
 
-def waves(span):
-    """cos(2π ⟨frequency, shift⟩) as (shifts, frequencies): the spectrum of symmetric sequences by one product."""
-    rows, columns = (np.arange(s) - s // 2 for s in span)
-    down = np.multiply.outer(rows, np.arange(span[0])) / span[0]
-    across = np.multiply.outer(columns, np.arange(span[1])) / span[1]
-    phase = down[:, None, :, None] + across[None, :, None, :]
-    return np.cos(2 * np.pi * phase).reshape(prod(span), prod(span))
+def waves(side):
+    """exp(−2πi · frequency · shift / side) as (shifts around zero, frequencies): the spectrum along an axis by a product."""
+    shifts = np.arange(side) - side // 2
+    return np.exp(-2j * np.pi * np.multiply.outer(shifts, np.arange(side)) / side)
 
 
 def inside(offset, arrays):
-    """Where signals (n, channels, rows, columns) lie in padded ones."""
+    """Where signals (n, channels, layers, rows, columns) lie in padded ones."""
     return (slice(None), slice(None), *(slice(o, o + s) for o, s in zip(offset, arrays.shape[2:], strict=True)))
-
-
-class _Codes:
-    """Sparse codes of signals of one shape on a device, sorted by signal and position."""
-
-    def __init__(self, sums, grid, indices, values):
-        self.sums, self.n = sums, len(indices)
-        self.plan = make_plan(grid, sums.size, sums.channels, sums.n_filters)
-        cupy, positions = sums.device.cupy, self.plan.n_positions
-        signal = cupy.asarray(np.repeat(np.arange(self.n, dtype=np.int64), [len(index) for index in indices]))
-        index = cupy.asarray(np.concatenate([np.empty(0, np.int64), *indices]))
-        value = cupy.asarray(np.concatenate([np.empty(0, np.float32), *values]).astype(np.float32))
-        position = index % positions
-        key = signal * positions + position
-        order = cupy.argsort(key)
-        self.key, self.value = key[order], value[order]
-        self.codes = [array[order].astype(np.int32) for array in (signal, index // positions, position)]
-        self.integers = cupy.asarray(self.plan.integers())
-
-    def launch(self, name, *more):
-        """Run a kernel with a warp for each code."""
-        count, sums = len(self.value), self.sums
-        if count:
-            kernel = sums.device.kernel(name, (sums.channels, *sums.size), (False, False, False))
-            arguments = (self.integers, np.int32(count), *self.codes, self.value, *more)
-            kernel((-(-count // _WARPS),), (32 * _WARPS,), arguments)
-
-    def rows(self):
-        """Where the codes of each row of each signal begin, and the end of the last."""
-        cupy, (height, width) = self.sums.device.cupy, self.plan.grid
-        starts = cupy.arange(self.n * height + 1, dtype=np.int64) * width
-        return cupy.searchsorted(self.key, starts).astype(np.int32)
-
-    def synthesise(self, filters):
-        """D z on the padded grids, float64."""
-        cupy, sums = self.sums.device.cupy, self.sums
-        out = cupy.zeros((self.n, sums.channels, *self.plan.padded), np.float64)
-        self.launch("synthesise", cupy.asarray(np.ascontiguousarray(filters, np.float32)), out)
-        return out

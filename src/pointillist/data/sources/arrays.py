@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.backends.cuda.exchange import is_resident, to_host
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
@@ -30,7 +31,8 @@ class ArraySource(StoredSource):
     windowed: ClassVar[bool] = True
 
     def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
-        self._signals = signals if isinstance(signals, np.ndarray) else [np.asarray(signal) for signal in signals]
+        whole = isinstance(signals, np.ndarray)
+        self._signals: Any = signals if whole else [s if is_resident(s) else np.asarray(s) for s in signals]
         self._name = name
 
     def __len__(self) -> int:
@@ -49,7 +51,7 @@ class ArraySource(StoredSource):
         return f"{self._name}[{index}]"
 
     def describe(self) -> dict[str, Any]:
-        arrays = [self._signals] if isinstance(self._signals, np.ndarray) else self._signals
+        arrays = [self._signals] if isinstance(self._signals, np.ndarray) else [to_host(s) for s in self._signals]
         return {"kind": "arrays", "signals": len(self), "content": array_fingerprint(arrays)}
 
 

@@ -1,0 +1,130 @@
+"""Arrays that live on a device: telling them from others, taking them in and giving them back without the host.
+
+CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPack, which shares their memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+
+def is_resident(array: Any) -> bool:
+    """Whether an array lives on a device."""
+    if isinstance(array, np.ndarray):
+        return False
+    known = getattr(array, "is_cuda", None)  # torch's, whose array interface fails where gradients are recorded
+    return bool(known) if known is not None else hasattr(array, "__cuda_array_interface__")
+
+
+def any_resident(arrays: Any) -> bool:
+    """Whether an array, or one of a list of arrays, lives on a device."""
+    return any(map(is_resident, arrays)) if isinstance(arrays, list | tuple) else is_resident(arrays)
+
+
+def kind_of(arrays: Any) -> str:
+    """ "numpy", "cupy" or "torch": the kind of an array, or of the first resident one of a list; others count as CuPy's."""
+    several = arrays if isinstance(arrays, list | tuple) else [arrays]
+    for array in several:
+        if is_resident(array):
+            return "torch" if hasattr(array, "is_cuda") else "cupy"
+    return "numpy"
+
+
+def as_kind(array: Any, kind: str) -> Any:
+    """A CuPy array as one of the kind, memory shared; "numpy" is a copy on the host."""
+    if kind == "torch":
+        return importlib.import_module("torch").from_dlpack(array)
+    return array.get() if kind == "numpy" else array
+
+
+def as_cupy(array: Any) -> Any:
+    """Any array as a CuPy one, memory shared where it lives on a device already."""
+    cupy = _cupy()
+    if isinstance(array, cupy.ndarray):
+        return array
+    if hasattr(array, "detach"):
+        array = array.detach()
+    return cupy.from_dlpack(array) if is_resident(array) else cupy.asarray(np.asarray(array))
+
+
+def to_host(array: Any) -> Any:
+    """A NumPy array from one that lives on a device (CuPy, torch); anything else as it is."""
+    return as_cupy(array).get() if is_resident(array) else array
+
+
+def all_to_host(arrays: list[Any]) -> list[Any]:
+    """Flat arrays of one kind as NumPy ones, moved in one piece."""
+    if not any_resident(arrays):
+        return arrays
+    return np.split(joined(arrays).get(), np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def rows(array: Any) -> list[Any]:
+    """The entries of a C-contiguous array along its first axis, as views; indexing CuPy arrays one by one is slow."""
+    if isinstance(array, np.ndarray) or len(array) == 0:
+        return list(array)
+    shape, step = array.shape[1:], array.nbytes // len(array)
+    return [type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))]
+
+
+def pieces(flat: Any, bounds: Sequence[int]) -> list[Any]:
+    """The parts of a flat array between bounds, as views."""
+    if isinstance(flat, np.ndarray) or len(flat) == 0:
+        return [flat[first:last] for first, last in pairwise(bounds)]
+    size = flat.itemsize
+    return [type(flat)((last - first,), flat.dtype, flat.data + first * size) for first, last in pairwise(bounds)]
+
+
+def stacked(arrays: Any) -> Any:
+    """Arrays of one shape and kind as one of that kind; CuPy arrays that lie one behind the other are not copied."""
+    kind = kind_of(arrays[0])
+    if kind == "numpy":
+        return np.stack(arrays)
+    if kind == "torch":
+        return importlib.import_module("torch").stack(list(arrays))
+    if _in_line(arrays):
+        return type(arrays[0])((len(arrays), *arrays[0].shape), arrays[0].dtype, arrays[0].data)
+    return _cupy().stack(arrays)
+
+
+def joined(arrays: Sequence[Any]) -> Any:
+    """Flat arrays of one kind as one of NumPy or CuPy; CuPy arrays that lie one behind the other are not copied."""
+    if not is_resident(arrays[0]):
+        return np.concatenate(arrays)
+    taken = [as_cupy(array) for array in arrays]
+    if _in_line(taken):
+        return type(taken[0])((sum(map(len, taken)),), taken[0].dtype, taken[0].data)
+    return _cupy().concatenate(taken)
+
+
+def _in_line(arrays: Sequence[Any]) -> bool:
+    """Whether CuPy arrays of one precision are C-contiguous and lie one behind the other in one piece of memory."""
+    place, memory = arrays[0].data.ptr, arrays[0].data.mem
+    for array in arrays:
+        data = array.data
+        if (
+            data.ptr != place
+            or data.mem is not memory
+            or array.dtype != arrays[0].dtype
+            or not array.flags.c_contiguous
+        ):
+            return False
+        place += array.nbytes
+    return True
+
+
+def summed_by(indices: Any, values: Any, size: int, count: int) -> np.ndarray:
+    """Σ |value| in float64 over all lists, for each of `count` runs of `size` indices; added up on the device."""
+    weight = abs(joined(values)).astype(np.float64)
+    return _cupy().bincount(joined(indices) // size, weight, minlength=count).get()
+
+
+@cache
+def _cupy() -> Any:
+    return importlib.import_module("cupy")
