@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo test test-all test-gpu lint bench bench-gpu clean
+.PHONY: help install demo test test-all test-gpu lint docs bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -11,6 +11,7 @@ help:
 	@echo "make demo      learn filters from the shipped photographs, write pictures to demo-output/"
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
+	@echo "make docs      build the documentation into site/, without network"
 	@echo "make bench     measure us beside SPORCO, write tables and plots to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
@@ -31,6 +32,10 @@ $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 install: $(VENV)/.installed
 
 demo: $(VENV)/.installed
@@ -48,6 +53,10 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -m 'not gpu'
 
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "read it: $(BIN)/python -m http.server --directory site"
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
 
@@ -58,4 +67,4 @@ bench-gpu: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output src/*.egg-info
+	rm -rf $(VENV) build dist demo-output bench-output site src/*.egg-info
