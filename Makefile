@@ -54,7 +54,7 @@ test-all: lint
 	$(BIN)/pytest -m 'not gpu'
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet  # the variable silences an announcement of the theme's
 	@echo "read it: $(BIN)/python -m http.server --directory site"
 
 bench: $(VENV)/.installed-bench

@@ -10,6 +10,7 @@ from typing import Any
 
 import benchmark_page
 import docs_gallery
+from docs_commands import commands
 from docs_layers import diagram
 from docs_mathematics import to_mathml
 from mkdocs.config.defaults import MkDocsConfig
@@ -55,6 +56,7 @@ def _benchmarks(_: str) -> str:
 
 _INSERTS: dict[str, Callable[[str], str]] = {
     "layers": lambda _: diagram(),
+    "commands": lambda _: commands(),
     "choice": _choice,
     "benchmarks": _benchmarks,
 }
