@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.restore.blur import Blur, as_kernel, decimation_kernel, first_sample
 from pointillist.restore.denoising import noise_level
-from pointillist.restore.engine import Damaged, Details, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import Picture, check_size, open_picture
 from pointillist.restore.reporting import finish
@@ -20,6 +21,30 @@ _SMALLEST = 0.001
 _ENLARGING = 0.005
 
 
+@overload
+def deblur(
+    image: ArrayLike,
+    psf: ArrayLike,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    sigma: float | None = ...,
+    *,
+    channel_axis: int | None = ...,
+    return_details: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> NDArray: ...
+@overload
+def deblur(
+    image: ArrayLike,
+    psf: ArrayLike,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    sigma: float | None = ...,
+    *,
+    channel_axis: int | None = ...,
+    return_details: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[NDArray, Details]: ...
 def deblur(
     image: ArrayLike,
     psf: ArrayLike,
@@ -85,6 +110,30 @@ def deblur(
     return finish(picture, planes, mended, value, begin, return_details, level * picture.scale)
 
 
+@overload
+def super_resolve(
+    image: ArrayLike,
+    factor: int = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    kernel: str | ArrayLike = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> NDArray: ...
+@overload
+def super_resolve(
+    image: ArrayLike,
+    factor: int = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    kernel: str | ArrayLike = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[NDArray, Details]: ...
 def super_resolve(
     image: ArrayLike,
     factor: int = 2,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Details, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish
@@ -18,6 +19,28 @@ PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 _PENALTY = 0.005
 
 
+@overload
+def demosaic(
+    mosaic: ArrayLike,
+    pattern: str = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    return_details: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> NDArray: ...
+@overload
+def demosaic(
+    mosaic: ArrayLike,
+    pattern: str = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    return_details: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[NDArray, Details]: ...
 def demosaic(
     mosaic: ArrayLike,
     pattern: str = "RGGB",

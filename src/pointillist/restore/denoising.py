@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Literal, Unpack, overload
 
 import numpy as np
 import scipy.ndimage
@@ -13,6 +14,7 @@ from pointillist.restore.engine import (
     NO_BLUR,
     Damaged,
     Details,
+    Options,
     Settings,
     choose_filters,
     code,
@@ -40,6 +42,32 @@ _PASSES = 2
 _WINDOW = 5
 
 
+@overload
+def denoise(
+    image: ArrayLike,
+    sigma: float | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    noise: str = ...,
+    gain: float = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> NDArray: ...
+@overload
+def denoise(
+    image: ArrayLike,
+    sigma: float | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    noise: str = ...,
+    gain: float = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[NDArray, Details]: ...
 def denoise(
     image: ArrayLike,
     sigma: float | None = None,

@@ -6,6 +6,7 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +29,16 @@ _REFIT_STEPS = 20
 _COARSE, _INNER, _FINE_INNER = 0.05, 0.7, 0.3  # a rough answer needs only rough descent within its rounds
 
 NO_BLUR = Blur(np.ones((1, 1)))
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that all restoration functions share, so that their overloads need not repeat them."""
+
+    debias: bool
+    boundary: str
+    tol: float
+    n_jobs: int | None
+    data_range: float | None
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import time
+from typing import Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Details, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish, untouched
 
 
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> NDArray: ...
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    channel_axis: int | None = ...,
+    return_details: Literal[True],
+    **options: Unpack[Options],
+) -> tuple[NDArray, Details]: ...
 def inpaint(
     image: ArrayLike,
     mask: ArrayLike | None = None,
