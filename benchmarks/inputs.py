@@ -15,10 +15,10 @@ import pointillist as pt
 SIDE = 100
 FILTER_SIZE = 11
 PENALTY = 1.0
-WRAPPED = (
-    "Wrapped: SPORCO's problem is circular, so it also learns from the seams where an image meets its far side, straight "
-    "and sharp as the edges of the city; this learner was given the images continued around by a filter's width. "
-    "Tapered: SPORCO with its images faded to zero at the borders, so that there are no seams."
+CIRCULAR = (
+    "Circular: SPORCO's problem is the circular one, so it also learns from the seams where an image meets its far side, "
+    "straight and sharp as the edges of the city; this learner solves the same problem. Tapered: SPORCO with its images "
+    "faded to zero at the borders, so that there are no seams."
 )
 
 
@@ -54,12 +54,6 @@ class Inputs:
     def train(self) -> NDArray:
         """Ten images to learn from, (10, 100, 100) float32."""
         return self._ten("fruit_normalised.npz", "train")
-
-    @cached_property
-    def wrapped(self) -> NDArray:
-        """The training images as a circular solver sees them: continued around, so that their far borders meet in seams."""
-        reach = FILTER_SIZE - 1
-        return np.pad(self.train, ((0, 0), (0, reach), (0, reach)), mode="wrap")
 
     @cached_property
     def tapered(self) -> NDArray:

@@ -55,12 +55,11 @@ def follow(
     limit: float = np.inf,
     target: float = -np.inf,
     training: float = np.inf,
-    judged: NDArray | None = None,
 ) -> Trajectory:
     """Fit one of our learners, judging its filters after every `every` iterations.
 
     Learning stops after `limit` seconds (of learning, as the model's own history counts) or at the objective `target`. Given
-    an objective `training`, the training images (or `judged` in their place) are judged too, and both must be reached.
+    an objective `training`, the training images are judged too, and both must be reached.
     """
     trajectory = Trajectory(name)
 
@@ -69,7 +68,7 @@ def follow(
         if info["iteration"] % every == 0:
             value = trajectory.add(info["seconds"], model.filters_, held_out)
             if np.isfinite(training):
-                trajectory.trained.append(objective(train if judged is None else judged, model.filters_))
+                trajectory.trained.append(objective(train, model.filters_))
                 fitted = trajectory.trained[-1] <= training
         return info["seconds"] > limit or (value <= target and fitted)
 

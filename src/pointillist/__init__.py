@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         photographs,
     )
     from pointillist.learners import BatchCSC, OnlineCSC
+    from pointillist.learners.checkpoint import Checkpoints
     from pointillist.learners.persistence import load, load_codes, save, save_codes
     from pointillist.model.codes import SparseCodes
     from pointillist.model.metrics import psnr
@@ -30,6 +31,7 @@ __version__ = version("pointillist")
 __all__ = [
     "BatchCSC",
     "OnlineCSC",
+    "Checkpoints",
     "encode",
     "decode",
     "max_penalty",
@@ -62,6 +64,7 @@ __all__ = [
 _HOMES = {
     "data": ("contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs"),
     "learners": ("BatchCSC", "OnlineCSC"),
+    "learners.checkpoint": ("Checkpoints",),
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),
     "model.codes": ("SparseCodes",),
     "model.metrics": ("psnr",),

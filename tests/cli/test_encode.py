@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 from pointillist import contrast_normalise, load_signals
+from pointillist.cli import encode
+from pointillist.data import mapped
 from pointillist.learners.persistence import load, load_codes, load_codes_metadata
+from pointillist.solvers import encoding
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -58,3 +62,28 @@ def test_says_so_when_codes_are_not_good(cli, images, model, tmp_path):
     assert answer.code == 0
     assert "iteration limit" in answer.out
     assert "1 of 1 signals did not converge" in answer.err
+
+
+@pytest.mark.parametrize("kind", ["npy", "tif", "packed"])
+def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kind):
+    """The same codes as for small files, with the signal and its residual in files."""
+    pixels = np.asarray(Image.open(images / "image1.png"))
+    file = tmp_path / ("big.npy" if kind == "npy" else "big.tif")
+    if kind == "npy":
+        np.save(file, pixels)
+    else:
+        colour = np.stack([pixels] * 3, axis=-1)
+        tifffile.imwrite(file, colour, photometric="rgb", compression="zlib" if kind == "packed" else None)
+    small = cli("encode", model, images / "image1.png", "-o", tmp_path / "small", "--tol", "1e-4")
+    for module in (mapped, encoding, encode):
+        monkeypatch.setattr(module, "LARGE", 1000)
+    signal = load_signals(file)[0]
+    assert isinstance(signal, np.memmap)
+    assert isinstance(contrast_normalise(signal), np.ndarray)
+    large = cli("encode", model, file, images / "image2.png", "-o", tmp_path / "large", "--tol", "1e-4")
+    assert (small.code, large.code) == (0, 0), large.err
+    one, two = (load_codes_metadata(tmp_path / name)["signals"][0] for name in ("small", "large"))
+    assert two["objective"] == pytest.approx(one["objective"], rel=1e-4)
+    assert two["psnr"] == pytest.approx(one["psnr"], abs=0.01)
+    assert two["status"] == "converged"
+    assert len(load_codes(tmp_path / "large")) == 2

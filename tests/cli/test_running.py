@@ -70,7 +70,7 @@ def test_bad_inputs_of_learn(learn, images, tmp_path):
 
 
 def test_outputs_are_checked_before_the_work(learn, images, tmp_path, monkeypatch):
-    monkeypatch.setattr(pointillist.cli.learn, "read_inputs", lambda *a, **k: pytest.fail("worked first"))
+    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", lambda *a, **k: pytest.fail("worked first"))
     assert "does not exist" in _one_line(learn(output=tmp_path / "no" / "m.safetensors"))
     assert "is a folder" in _one_line(learn(output=images))
     assert "same file" in _one_line(learn("--mosaic", tmp_path / "out.safetensors"))
@@ -126,7 +126,7 @@ def test_ctrl_c_before_anything_was_learned_exits_with_130(learn, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pointillist.cli.learn, "read_inputs", interrupted)
+    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", interrupted)
     assert "interrupted" in _one_line(learn(), code=130)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pointillist.data import contrast_normalise, load_images
+from pointillist.model import large
 
 DATA = os.environ.get("POINTILLIST_DATA")
 
@@ -126,3 +127,17 @@ def test_unusable_input_is_named(images, message):
     with pytest.raises(ValueError, match=message) as caught:
         contrast_normalise(images)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64])
+def test_large_images_are_normalised_in_bands(monkeypatch, tmp_path, kind):
+    image = np.random.default_rng(5).random((90, 40))
+    image[:60] = 0.5  # mostly flat
+    image = np.round(255 * image).astype(np.uint8) if kind == np.uint8 else image.astype(kind)
+    np.save(tmp_path / "image.npy", image)
+    whole = contrast_normalise(image)
+    monkeypatch.setattr(large, "_BAND_SAMPLES", 300)
+    in_bands = contrast_normalise(np.load(tmp_path / "image.npy", mmap_mode="r"))
+    assert isinstance(in_bands, np.memmap)
+    assert in_bands.dtype == whole.dtype
+    np.testing.assert_allclose(in_bands, whole, atol=1e-5 if whole.dtype == np.float32 else 1e-12)

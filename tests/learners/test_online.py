@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.data.errors import UnreadableFileError
+from pointillist.data.sources import ArraySource
+from pointillist.model.sampling import generator
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
 
@@ -62,12 +65,65 @@ def test_epochs_and_batches_are_counted(signals):
     assert [info["n_seen"] for info in model.history_] == [3, 6, 7, 10, 13, 14]
 
 
-def test_shuffling_visits_every_signal_in_every_epoch():
-    plan = pt.OnlineCSC(batch_size=3, n_epochs=3)._plan(7, 0)
-    epochs = [[n for batch in plan[i : i + 3] for n in batch] for i in range(0, 9, 3)]
-    assert all(sorted(epoch) == list(range(7)) for epoch in epochs)
-    assert len({tuple(epoch) for epoch in epochs}) == 3
-    assert pt.OnlineCSC(batch_size=3, shuffle=False)._plan(7, 0) == [[0, 1, 2], [3, 4, 5], [6]]
+@pytest.mark.parametrize("kind", ["array", "list", "source"])
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_a_fit_is_a_plain_loop_over_shuffled_batches(signals, kind, shuffle, weighted):
+    """Streams, sources and arrays share one loop: to the bit what partial fits in the documented order give."""
+    settings = {**SMALL, "batch_size": 3, "n_epochs": 2, "shuffle": shuffle}
+    weights = np.random.default_rng(1).random(signals.shape) if weighted else None
+    if weighted and kind == "source":
+        pytest.skip("a source marks what was not seen by NaN")
+    given = {"array": signals, "list": list(signals), "source": ArraySource(signals)}[kind]
+    model = pt.OnlineCSC(**settings).fit(given, weights=weights)
+    plain = pt.OnlineCSC(**settings)
+    for epoch in range(2):
+        order = generator(0, epoch, 2).permutation(7) if shuffle else np.arange(7)
+        for first in (0, 3, 6):
+            chosen = order[first : first + 3]
+            plain.partial_fit(signals[chosen], weights=None if weights is None else weights[chosen])
+    plain._sort_by_use(plain._state)
+    np.testing.assert_array_equal(model.filters_, plain.filters_)
+    np.testing.assert_array_equal(model.usage_, plain.usage_)
+    assert [info["objective"] for info in model.history_] == [info["objective"] for info in plain.history_]
+
+
+def test_first_patches_come_from_the_whole_source(signals):
+    settings = {**SMALL, "init": "patches", "batch_size": 2}
+    model = pt.OnlineCSC(**settings).fit(ArraySource(signals))
+    np.testing.assert_array_equal(model.filters_, pt.OnlineCSC(**settings).fit(signals).filters_)
+
+
+class Damaged(ArraySource):
+    """Signals of which some cannot be read."""
+
+    damaged = (0, 4)
+
+    def read(self, index, epoch=0):
+        if index in self.damaged:
+            raise UnreadableFileError(f"cannot read {self.name(index)}: it is damaged")
+        return super().read(index, epoch)
+
+
+@pytest.mark.parametrize("init", ["random", "patches"])
+def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
+    settings = {**SMALL, "batch_size": 2, "n_epochs": 2, "init": init}
+    model = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
+    assert model.n_seen_ == 10
+    assert model.skipped_ == {f"cannot read X[{i}]: it is damaged": 2 for i in (0, 4)}
+    assert caplog.text.count("X[4]") == 1
+    with pytest.raises(UnreadableFileError, match=r"X\[[04]\]"):
+        pt.OnlineCSC(**settings).fit(Damaged(signals))
+
+
+def test_signals_from_an_iterator(signals):
+    model = pt.OnlineCSC(batch_size=3, **SMALL).fit(signal for signal in signals)
+    plain = pt.OnlineCSC(batch_size=3, shuffle=False, **SMALL).fit(signals)
+    np.testing.assert_array_equal(model.filters_, plain.filters_)
+    with pytest.raises(ValueError, match="no signal that can be used"):
+        pt.OnlineCSC(**SMALL).fit(iter([]))
+    with pytest.raises(ValueError, match="weights are for arrays"):
+        pt.OnlineCSC(**SMALL).fit(iter(signals), weights=signals)
 
 
 def test_validation_is_done_when_due(signals):

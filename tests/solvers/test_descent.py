@@ -10,6 +10,7 @@ from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
 from pointillist.solvers.base import Status
 from pointillist.solvers.descent import CoordinateDescent, _box_sums, _tiles
+from pointillist.solvers.frames import part
 
 
 @pytest.mark.parametrize(
@@ -97,10 +98,18 @@ def test_settings_are_checked(setting):
         CoordinateDescent(**setting)
 
 
-def test_circular_boundaries_are_refused(reference):
-    problem, _ = reference.problem(np.random.default_rng(4), (12,), (3,), boundary="circular")
-    with pytest.raises(ValueError, match=r'solver="cd" does not wrap around; use solver="admm" or "fft"'):
-        CoordinateDescent().prepare(problem)
+@pytest.mark.parametrize(("signal", "size"), [((12,), (3,)), ((9,), (9,)), ((10, 7), (4, 6)), ((5, 4, 6), (2, 3, 5))])
+def test_frames_hold_every_code_once_and_inside(signal, size):
+    geometry = Geometry(signal, size, 1, "circular")
+    codes = np.arange(2 * geometry.n_positions)
+    frames = part(geometry, codes)
+    assert sorted(np.concatenate([frame.members for frame in frames])) == codes.tolist()
+    filters = np.random.default_rng(0).standard_normal((2, 1, *size))
+    operator = ConvolutionOperator(filters, geometry)
+    for frame in frames:
+        for member, code in zip(frame.members, frame.codes, strict=True):
+            flat = operator.synthesise_padded(np.array([code]), np.ones(1))
+            np.testing.assert_allclose(frame.turn_back(flat), operator.synthesise(np.array([member]), np.ones(1)))
 
 
 @pytest.mark.parametrize("max_iter", [1, 2000])

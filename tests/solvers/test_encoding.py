@@ -8,11 +8,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
+from pointillist.model.geometry import BOUNDARIES
 from pointillist.model.sampling import draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 
 COMBINATIONS = [
-    *(("cd", boundary) for boundary in ("valid", "same", "full")),
+    *(("cd", boundary) for boundary in BOUNDARIES),
     *((SampledADMM(rho=1.0, tol=1e-3, max_iter=5000), boundary) for boundary in ("same", "circular")),
     (FrequencyADMM(rho=1.0, tol=1e-3, max_iter=5000), "circular"),
 ]
@@ -179,18 +180,17 @@ def test_signals_with_other_channels_than_the_filters_are_refused(n_channels, re
             call()
 
 
-@pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
+@pytest.mark.parametrize("boundary", BOUNDARIES)
 @pytest.mark.parametrize("nonnegative", [False, True])
 def test_max_penalty_is_the_first_that_gives_zero(filters, signals, boundary, nonnegative):
     largest = pt.max_penalty(signals, filters, boundary=boundary, nonnegative=nonnegative)
-    solver = FrequencyADMM(rho=1.0, tol=1e-6, max_iter=5000) if boundary == "circular" else "cd"
     for signal, penalty in zip(signals, largest, strict=True):
         zero, some = (
-            pt.encode(signal[None], filters, p, boundary=boundary, nonnegative=nonnegative, solver=solver, tol=1e-6)
+            pt.encode(signal[None], filters, p, boundary=boundary, nonnegative=nonnegative, tol=1e-6)
             for p in (penalty * 1.001, penalty * 0.97)
         )
         energy = 0.5 * np.sum(signal**2)
-        assert zero.codes.nnz == 0 or boundary == "circular"
+        assert zero.codes.nnz == 0
         assert zero.objective[0] == pytest.approx(energy, rel=1e-6)
         assert some.codes.nnz > 0
         assert some.objective[0] < energy * (1 - 1e-5)
@@ -236,7 +236,6 @@ HOLE[1, 2, 3] = np.nan
         ({"solver": "fft"}, 'boundary="circular"'),
         ({"solver": "fft", "boundary": "circular", "sampling": 0.5}, "neither sampling nor weights"),
         ({"solver": "fft", "boundary": "circular", "weights": np.ones((9, 10))}, "neither sampling nor weights"),
-        ({"solver": "cd", "boundary": "circular"}, "circular"),
     ],
 )
 def test_bad_arguments_are_named(filters, change, message):

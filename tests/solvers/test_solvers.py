@@ -13,7 +13,7 @@ from pointillist.solvers.base import Status
 
 EXACT = {"max_iter": 20_000, "tol": 1e-6, "rho": 1.0, "check_every": 50}
 COMBINATIONS = [
-    *((CoordinateDescent(tol=1e-7, max_iter=5000), boundary) for boundary in ("valid", "same", "full")),
+    *((CoordinateDescent(tol=1e-7, max_iter=5000), boundary) for boundary in BOUNDARIES),
     *((SampledADMM(quadratic="cholesky", **EXACT), boundary) for boundary in ("valid", "same", "full")),
     *((SampledADMM(quadratic="cg", **EXACT), boundary) for boundary in BOUNDARIES),
     (FrequencyADMM(**EXACT), "circular"),

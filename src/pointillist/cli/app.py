@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pointillist.cli import restoration
-from pointillist.cli.options import Failing, Jobs, OnError, Quiet, Verbose, positive
+from pointillist.cli.options import Failing, Jobs, OnError, OnUnreadable, Quiet, Unreadable, Verbose, positive
 
 app = typer.Typer(
     name="pointillist",
@@ -83,6 +83,14 @@ Paths = Annotated[
     list[Path],
     typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
 ]
+Training = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATHS...",
+        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders of images, or patterns.",
+        show_default=False,
+    ),
+]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
 Solver = Annotated[
     str | None, typer.Option("--solver", help="How codes are solved for: cd, admm.", show_default="the fastest")
@@ -102,7 +110,7 @@ def _options(
 
 @app.command()
 def learn(
-    paths: Paths,
+    paths: Training,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
@@ -130,13 +138,30 @@ def learn(
     normalise: Annotated[
         Normalise, typer.Option(help="Preparation of the signals, recorded in the model.")
     ] = Normalise.contrast,
-    ndim: Annotated[int, typer.Option(min=1, max=3, help="Axes of a signal; 1 and 3 need .npy files.")] = 2,
+    ndim: Annotated[int, typer.Option(min=1, max=3, help="Axes of a signal; 1 and 3 need arrays.")] = 2,
+    crops: Annotated[
+        int | None, typer.Option(min=1, help="Learn from so many random crops in a pass.", show_default="whole signals")
+    ] = None,
+    crop_size: Annotated[
+        Any, typer.Option(parser=_size, metavar="SIZE", help="Of a crop: 64, or 64x48.", show_default="100")
+    ] = None,
     validation: Annotated[
         list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
     ] = None,
     jobs: Jobs = None,
     mosaic: Mosaic = None,
-    on_error: Failing = OnError.stop,
+    on_unreadable: Unreadable = OnUnreadable.stop,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
+    max_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
+    ] = None,
+    checkpoint_every: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Put the run's state away: 60s, 5m, or 100 steps.", show_default="never"),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the last checkpoint is.")] = False,
+    log: Annotated[Path | None, typer.Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="TensorBoard events.", metavar="DIR")] = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -144,11 +169,24 @@ def learn(
 
     Ctrl-C finishes the current step and saves what was learned until then; a second one aborts.
     """
-    from pointillist.cli.learn import Request, run
+    from pointillist.cli.inputs import Wanted
+    from pointillist.cli.learn import Request, Survival, run
 
+    if crop_size is not None and crops is None:
+        raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
+    side = 100 if crop_size is None else crop_size
+    wanted = Wanted(
+        paths=paths,
+        ndim=ndim,
+        normalise=normalise.value,
+        on_unreadable=on_unreadable.value,
+        crops=crops,
+        crop_size=(side,) * ndim if isinstance(side, int) else side,
+        seed=seed,
+    )
     run(
         Request(
-            paths=paths,
+            wanted=wanted,
             output=output,
             mode=mode.value,
             parameters={
@@ -168,11 +206,13 @@ def learn(
                 "batch_size": batch,
                 "forgetting": forgetting,
             },
-            normalise=normalise.value,
-            ndim=ndim,
             validation=validation or [],
             mosaic=mosaic,
-            on_error=on_error.value,
+            only_plan=plan,
+            max_memory=max_memory,
+            survival=Survival(checkpoint_every, resume),
+            log=log,
+            tensorboard=tensorboard,
         ),
         quiet=quiet,
         verbose=verbose,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
-from pointillist.cli.progress import counting_progress
+from pointillist.cli.progress import share_progress
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load, save_codes
 from pointillist.model.codes import SparseCodes
-from pointillist.model.metrics import psnr
+from pointillist.model.large import LARGE, bands, extent
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
 from pointillist.storage import check_writable
@@ -83,22 +85,36 @@ def _encode(
     model: BatchCSC | OnlineCSC, inputs: Inputs, pictures: _Pictures | None, *, quiet: bool
 ) -> tuple[SparseCodes, list[Row]]:
     """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
-    chunk = 4 * effective_jobs(model.n_jobs)
     parts: list[SparseCodes] = []
     rows: list[Row] = []
-    with counting_progress("encoding", len(inputs.signals), quiet=quiet) as progress:
-        for first in range(0, len(inputs.signals), chunk):
-            signals = inputs.signals[first : first + chunk]
+    done, total = 0, sum(signal.size for signal in inputs.signals)
+    with share_progress("encoding", quiet=quiet) as progress:
+        for chunk in _chunks(inputs.signals, 4 * effective_jobs(model.n_jobs)):
+            names, signals = inputs.names[chunk], inputs.signals[chunk]
+            size = sum(signal.size for signal in signals)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
-                result = model.encode(signals)
-            names = inputs.names[first : first + chunk]
+                result = model.encode(signals, progress=_part_of(progress, done / total, size / total))
             rows += _rows(names, signals, result)
             if pictures is not None:
                 pictures.write(names, signals, result)
             parts.append(result.codes)
-            progress(first + len(signals))
+            done += size
     return SparseCodes.concatenate(parts), rows
+
+
+def _part_of(progress: Callable[[float], None], first: float, share: float) -> Callable[[float], None]:
+    return lambda settled: progress(first + share * settled)
+
+
+def _chunks(signals: list[NDArray], most: int) -> list[slice]:
+    """At most so many signals at a time, and large ones alone."""
+    edges = [0]
+    for i, signal in enumerate(signals):
+        alone = signal.size >= LARGE or signals[i - 1].size >= LARGE
+        if i > edges[-1] and (alone or i - edges[-1] == most):
+            edges.append(i)
+    return [slice(a, b) for a, b in itertools.pairwise([*edges, len(signals)])]
 
 
 def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Row]:
@@ -109,11 +125,20 @@ def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Row]
             float(result.objective[i]),
             float(result.gap[i]),
             result.codes[i].nnz,
-            psnr(signal, signal - result.residuals[i][0]) if np.ptp(signal) > 0 else None,
+            _decibels(signal, result.residuals[i]),
             result.statuses[i],
         )
         for i, (name, signal) in enumerate(zip(names, signals, strict=True))
     ]
+
+
+def _decibels(signal: NDArray, residual: NDArray) -> float | None:
+    """PSNR with the signal's range as peak, from what the codes leave; None for a constant signal."""
+    low, high = extent(signal[None])
+    error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in bands(residual.shape))
+    if high == low:
+        return None
+    return float("inf") if error == 0 else 10 * float(np.log10((high - low) ** 2 * residual.size / error))
 
 
 class _Pictures:

@@ -4,6 +4,7 @@ Reading and normalising themselves belong to the data layer.
 """
 
 import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,17 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from pointillist.data import contrast_normalise, read_signals
+from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
+from pointillist.data.sources.stream import OnUnreadable
+from pointillist.model.large import extent
 
 log = logging.getLogger(__name__)
+
+CACHE = 2**28
+"""Bytes of signals, or of images to cut from, that are kept in memory unless a limit says less."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +70,66 @@ def read_inputs(
     return inputs
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What to learn from.
+
+    Attributes
+    ----------
+    paths : files, folders, patterns and arrays in files; see `open_source`
+    ndim : int
+        Axes of a signal.
+    normalise : {"contrast", "none"}
+    on_unreadable : {"skip", "stop"}
+    crops : int or None
+        Random crops in a pass, instead of the signals themselves.
+    crop_size : tuple of int
+    seed : int
+        Of the crops.
+    """
+
+    paths: Sequence[Path]
+    ndim: int
+    normalise: str
+    on_unreadable: OnUnreadable
+    crops: int | None = None
+    crop_size: tuple[int, ...] = ()
+    seed: int = 0
+
+
+def open_inputs(wanted: Wanted, cache: int = CACHE) -> Source:
+    """The source of the signals, prepared; nothing is read yet."""
+    # The source refuses such images itself, by name.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    stored = open_source(wanted.paths, ndim=wanted.ndim, on_unreadable=wanted.on_unreadable)
+    source: Source = stored
+    if wanted.crops is not None:
+        source = CropSource(stored, wanted.crops, wanted.crop_size, seed=wanted.seed, cache=cache)
+    if wanted.normalise == "contrast":
+        source = NormalisedSource(source, wanted.ndim)
+    return source if wanted.crops is not None else KeptSource(source, cache)
+
+
+def read_all(source: Source, wanted: Wanted, least: Sequence[int]) -> tuple[list[NDArray], dict[str, int]]:
+    """All usable signals of a source in memory, in order, and why others are not among them."""
+    stream = Stream(source, shuffle=False, least=least, on_unreadable=wanted.on_unreadable)
+    signals = [signal for batch in stream for signal in batch]
+    if not signals:
+        raise ValueError(f"none of the {len(source)} signals can be used; the first: {next(iter(stream.skipped))}")
+    return signals, dict(stream.skipped)
+
+
 def _prepare(name: str, signal: NDArray, normalise: str, least: Sequence[int], varied: bool) -> NDArray:
     if any(samples < size for samples, size in zip(signal.shape, least, strict=False)):
         raise ValueError(f"{name} is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones")
-    if not np.isfinite(signal).all():
+    low, high = extent(signal[None])
+    if not np.isfinite(high - low):
         raise ValueError(f"{name} holds NaN or infinity: replace those samples first")
-    if (varied or normalise == "contrast") and _is_constant(signal):
+    # As contrast_normalise sees it: a spread within rounding is no contrast.
+    constant = high - low <= 8 * np.finfo(signal.dtype).eps * max(abs(low), abs(high))
+    if (varied or normalise == "contrast") and constant:
         raise ValueError(f"{name} is constant, there is nothing in it: leave it out, or use --on-error skip")
     return contrast_normalise(signal, ndim=signal.ndim) if normalise == "contrast" else signal
-
-
-def _is_constant(signal: NDArray) -> bool:
-    # As contrast_normalise sees it: a spread within rounding is no contrast.
-    return bool(np.ptp(signal) <= 8 * np.finfo(signal.dtype).eps * np.abs(signal).max())
 
 
 def sizes(shape: Sequence[int]) -> str:

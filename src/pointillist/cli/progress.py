@@ -41,6 +41,30 @@ def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callabl
 
 
 @contextmanager
+def share_progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """Give a function that shows which part of all, from 0 to 1, is done."""
+    if quiet:
+        yield lambda share: None
+    elif is_live():
+        with _bar(what, 100) as advance:
+
+            def move(share: float) -> None:
+                advance(int(100 * share), "percent")
+
+            yield move
+    else:
+        last = time.monotonic()
+
+        def show(share: float) -> None:
+            nonlocal last
+            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                err().print(f"{what}: {100 * share:.0f} %")
+
+        yield show
+
+
+@contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -68,12 +92,15 @@ class _Lines:
     def __init__(self, total: int) -> None:
         self._total = total
         self._begin = self._last = time.monotonic()
+        self._before: int | None = None  # steps that another process took before this one resumed the run
 
     def __call__(self, info: dict[str, Any]) -> bool:
         now, step = time.monotonic(), int(info["iteration"])
-        if step in (1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
+        if self._before is None:
+            self._before = step - 1
+        if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            left = (now - self._begin) / step * (self._total - step)
+            left = (now - self._begin) / (step - self._before) * (self._total - step)
             err().print(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
         return False
 

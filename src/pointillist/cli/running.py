@@ -34,6 +34,8 @@ _OPTIONS = {
     "init": "--init",
     "n_jobs": "--jobs",
     "tol": "--tol",
+    "max_memory": "--max-memory",
+    "every": "--checkpoint-every",
 }
 
 

@@ -6,6 +6,8 @@ folders of files are handled by the loading module.
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,10 +23,13 @@ logger = logging.getLogger(__name__)
 
 _TIFF_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _GREY_MODES = {"1", "L", "LA", "La"}
+_EXIF_ORIENTATION = 0x0112
 _WIDE_GREY_MODES = {"I", "I;16", "I;16B", "I;16L", "I;16N", "F"}
 
 
-def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np.float32]:
+def load_image(
+    path: str | os.PathLike[str], *, grey: bool = True, max_pixels: int | None = None
+) -> NDArray[np.float32]:
     """Read an image file.
 
     PNG, JPEG, TIFF (8 and 16 bits, float) and whatever else Pillow decodes, including 1-bit, palette and CMYK
@@ -37,6 +42,8 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     path : str or path
     grey : bool
         Whether to return 0.2989 R + 0.5870 G + 0.1140 B instead of colour.
+    max_pixels : int or None
+        Refuse larger images before they are decoded; None leaves it to Pillow's own limit of 179 megapixels.
 
     Returns
     -------
@@ -59,6 +66,23 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     UnreadableFileError
         If the file is empty, truncated, not an image, or so large that it looks like a decompression bomb.
     """
+    with _opened(path) as stream:
+        _check_pixels(stream, max_pixels)
+        samples = _decode(stream, Path(path))
+    if samples.ndim == 2:
+        return samples if grey else np.stack([samples] * 3)
+    return to_grey(samples) if grey else np.ascontiguousarray(samples)
+
+
+def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Height and width of an image as `load_image` returns it, from the head of the file alone; raises as that does."""
+    with _opened(path) as stream:
+        return _size(stream)
+
+
+@contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """An image file; whatever goes wrong in reading it says which file it was."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no such image file: {path}")
@@ -66,16 +90,38 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
         raise IsADirectoryError(f"{path} is a folder: use load_images to read what is in it")
     with path.open("rb") as stream:
         try:
-            samples = _decode(stream, path)
+            yield stream
         except MemoryError:
             raise
         # Decoders meet a damaged file with exceptions of many kinds (struct.error, SyntaxError, IndexError,
         # ...).
         except Exception as error:
             raise UnreadableFileError(f"cannot read {path} as an image: {_reason(error)}") from error
-    if samples.ndim == 2:
-        return samples if grey else np.stack([samples] * 3)
-    return to_grey(samples) if grey else np.ascontiguousarray(samples)
+
+
+def _size(stream: BinaryIO) -> tuple[int, int]:
+    _check_not_empty(stream)
+    # The image is not closed, because that would close the stream too.
+    image = Image.open(stream)
+    turned = image.getexif().get(_EXIF_ORIENTATION, 1) >= 5
+    stream.seek(0)
+    return image.size if turned else (image.height, image.width)
+
+
+def _check_pixels(stream: BinaryIO, limit: int | None) -> None:
+    if limit is None:
+        return
+    height, width = _size(stream)
+    if height * width > limit:
+        raise ValueError(f"its {height}×{width} pixels are more than the limit of {limit:,}; crop or shrink it first")
+
+
+def _check_not_empty(stream: BinaryIO) -> bytes:
+    magic = stream.read(4)
+    stream.seek(0)
+    if not magic:
+        raise ValueError("the file is empty")
+    return magic
 
 
 def _reason(error: Exception) -> str:
@@ -87,11 +133,7 @@ def _reason(error: Exception) -> str:
 
 
 def _decode(stream: BinaryIO, path: Path) -> NDArray[np.float32]:  # (H, W) or (3, H, W)
-    magic = stream.read(4)
-    stream.seek(0)
-    if not magic:
-        raise ValueError("the file is empty")
-    if magic in _TIFF_MAGIC:
+    if _check_not_empty(stream) in _TIFF_MAGIC:
         samples = _decode_deep_tiff(stream, path)
         if samples is not None:
             return samples

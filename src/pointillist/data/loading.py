@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import load_image
+from pointillist.data.mapped import open_mapped
 from pointillist.data.samples import to_float
 
 logger = logging.getLogger(__name__)
@@ -115,7 +116,8 @@ def load_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
     -------
     list of float arrays
         uint8 and uint16 samples are scaled to [0, 1]. float32 and float64 signals are read-only views of the
-        mapped ``.npy`` file, so that a large stack is not read before it is used.
+        mapped ``.npy`` file, so that a large stack is not read before it is used. A single signal of more than
+        four million samples in a ``.npy`` or TIFF file is mapped in any case, see `open_mapped`.
 
     Examples
     --------
@@ -138,6 +140,9 @@ def read_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
         raise ValueError(f"ndim must be at least 1, got {ndim}")
 
     def read(path: Path) -> list[tuple[str, Signal]]:
+        large = open_mapped(path, ndim)
+        if large is not None:
+            return [(str(path), large)]
         if path.suffix.lower() == ".npy":
             return _read_npy(path, ndim)
         if ndim != 2:
@@ -172,10 +177,10 @@ def _files_in(folder: Path, suffixes: frozenset[str]) -> list[Path]:
         raise ValueError(f"folder {folder} holds no files to read: expected {', '.join(sorted(suffixes))}")
     if len(files) < len(visible):
         logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(files))
-    return sorted(files, key=_natural_key)
+    return sorted(files, key=natural_key)
 
 
-def _natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:
+def natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:
     # Runs of digits compare as numbers, so that 2.png comes before 10.png; the name itself decides ties (01
     # and 1).
     parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())

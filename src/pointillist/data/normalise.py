@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
 from pointillist.data.samples import to_float
+from pointillist.model.large import bands, ranked, scratch
 
 _WINDOW_LENGTH = 13
 _WINDOW_SIGMA = 3 * 1.591
@@ -78,32 +79,63 @@ def contrast_normalise(
 
 
 def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> NDArray[np.floating]:
-    samples = to_float(image, name)
-    _check(samples, ndim, name)
-    # Centring and scaling leave the result unchanged; they protect the variance below from cancellation and
-    # overflow.
-    x = samples.astype(np.float64)
-    x -= x.mean()
-    x /= np.abs(x).max()
+    """Normalise one image, a large one in bands of rows: that takes little memory, and none for an image in a file."""
+    if image.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} axes, got shape {image.shape}")
+    if image.size == 0:
+        raise ValueError(f"{name} is empty, shape {image.shape}")
+    dtype = to_float(image[:1], name).dtype
+    spans = [rows for _, rows in bands((1, *image.shape))]
+    centre, scale = _centre_and_scale(image, spans, dtype, name)
 
-    mean = _window_average(x)
-    variance = _window_average(x**2) - mean**2
-    deviation = np.sqrt(np.maximum(variance, 0))
-    result = (x - mean) / np.maximum(deviation, _typical(deviation))
-    result -= result.mean()
-    return result.astype(samples.dtype)
+    def local(rows: slice) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Difference from the local mean, and local deviation."""
+        first = max(rows.start - _WINDOW_LENGTH // 2, 0)
+        # Centring and scaling leave the result unchanged; they protect the variance from cancellation and overflow.
+        x = to_float(image[first : rows.stop + _WINDOW_LENGTH // 2], name).astype(np.float64)
+        x -= centre
+        x /= scale
+        mean = _window_average(x)
+        deviation = np.sqrt(np.maximum(_window_average(x**2) - mean**2, 0))
+        own = slice(rows.start - first, rows.stop - first)
+        return (x - mean)[own], deviation[own]
+
+    if len(spans) == 1:
+        difference, deviation = local(spans[0])
+        result = difference / np.maximum(deviation, _typical(deviation))
+        result -= result.mean()
+        return result.astype(dtype)
+    deviation = scratch(image, image.shape, np.float64)
+    for rows in spans:
+        deviation[rows] = local(rows)[1]
+    typical = _typical(deviation)
+    out = scratch(image, image.shape, dtype)
+    total = 0.0
+    for rows in spans:
+        difference, _ = local(rows)
+        difference /= np.maximum(deviation[rows], typical)
+        total += float(np.sum(difference))
+        out[rows] = difference
+    for rows in spans:
+        out[rows] -= dtype.type(total / image.size)
+    return out
 
 
-def _check(samples: NDArray[np.floating], ndim: int, name: str) -> None:
-    if samples.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} axes, got shape {samples.shape}")
-    if samples.size == 0:
-        raise ValueError(f"{name} is empty, shape {samples.shape}")
-    if not np.isfinite(samples).all():
-        raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
-    rounding = 8 * np.finfo(samples.dtype).eps * np.abs(samples).max()
-    if np.ptp(samples) <= rounding:
+def _centre_and_scale(
+    image: NDArray[np.generic], spans: list[slice], dtype: np.dtype, name: str
+) -> tuple[float, float]:
+    """The mean, and the largest distance from it; refuses what is not finite or has no contrast."""
+    total, low, high = 0.0, np.inf, -np.inf
+    for rows in spans:
+        samples = to_float(image[rows], name).astype(np.float64)
+        if not np.isfinite(samples).all():
+            raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
+        low, high = min(low, float(samples.min())), max(high, float(samples.max()))
+        total += float(samples.sum())
+    if high - low <= 8 * np.finfo(dtype).eps * max(abs(low), abs(high)):
         raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")
+    centre = total / image.size
+    return centre, max(high - centre, centre - low)
 
 
 def _window_average(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,12 +148,10 @@ def _window_average(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _typical(deviation: NDArray[np.float64]) -> float:
-    # The plain median unless it is zero, which happens when most of the image is flat (a scan, a silhouette).
-    median = _lower_median(deviation)
-    return median if median > _FLAT else _lower_median(deviation[deviation > _FLAT])
-
-
-def _lower_median(values: NDArray[np.float64]) -> float:
-    # The published training arrays were made with the lower of the two middle values, not with their average.
-    middle = (values.size - 1) // 2
-    return float(np.partition(values, middle, axis=None)[middle])
+    # The plain median unless it is zero, which happens when most of the image is flat (a scan, a silhouette). The
+    # published training arrays were made with the lower of the two middle values, not with their average.
+    median = ranked(deviation, (deviation.size - 1) // 2)
+    if median > _FLAT:
+        return median
+    flat = sum(int(np.count_nonzero(deviation[rows] <= _FLAT)) for _, rows in bands((1, *deviation.shape)))
+    return ranked(deviation, flat + (deviation.size - flat - 1) // 2)

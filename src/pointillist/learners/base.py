@@ -30,6 +30,7 @@ from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import decode, encode, encode_signals, group_by_shape, on_host
+from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
 
@@ -124,8 +125,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """`fit`, then `transform` of the same signals with the same weights."""
         return self.fit(X, y, weights=weights, **fit).transform(X, weights)
 
-    def encode(self, X: Signals, weights: Signals | None = None) -> Result:
-        """Like `transform`, with objective, duality gap, status and residuals."""
+    def encode(self, X: Signals, weights: Signals | None = None, *, progress: Progress | None = None) -> Result:
+        """Like `transform`, with objective, duality gap, status and residuals; `progress` as in `pointillist.encode`."""
         check_is_fitted(self, "filters_")
         if weights is None:
             weights = _seen(as_signals(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, name="X"))
@@ -141,6 +142,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             nonnegative=self.nonnegative,
             n_jobs=self.n_jobs,
             device=self.device,
+            progress=progress,
         )
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
@@ -197,8 +199,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             )
         return ndim
 
-    def _start(self, batch: Batch) -> LearnerState:
-        """A fresh state, with the first filters."""
+    def _start(self, batch: Batch, seed: int | None = None, patches: Sequence[NDArray] | None = None) -> LearnerState:
+        """A fresh state, with the first filters; `patches` is what to draw them from, the batch unless it is given."""
         self._check_parameters()
         channels, ndim = batch.signals[0].shape[0], batch.signals[0].ndim - 1
         shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
@@ -206,10 +208,11 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         for signal in batch.signals:
             Geometry(signal.shape[1:], size, channels, self.boundary)
         constraints = FilterConstraints(self.zero_mean, self.nonnegative_filters, shapes.support())
-        seed = seed_from(self.random_state)
+        seed = seed_from(self.random_state) if seed is None else seed
         shape = (len(shapes.sizes), channels, *size)
         dtype = np.result_type(np.float32, *batch.signals)
-        filters = initial_filters(self.init, shape, constraints, batch.signals, generator(seed, 0), dtype)
+        drawn = batch.signals if patches is None else patches
+        filters = initial_filters(self.init, shape, constraints, drawn, generator(seed, 0), dtype)
         sums = self._statistics(shape[0], channels, size)
         return LearnerState(filters, sums, constraints, self._penalty(), seed, usage=np.zeros(shape[0]))
 
@@ -243,9 +246,13 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """One step: encode the batch with the current filters, add its statistics, update the filters."""
         begin = time.perf_counter()
+        return self._take_in(state, batch, self._encode(state, batch, start), image_weights, begin)
+
+    def _encode(self, state: LearnerState, batch: Batch, start: SparseCodes | None = None) -> Result:
+        """Codes for the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        result = encode_signals(
+        return encode_signals(
             batch.signals,
             state.filters,
             state.penalty,
@@ -259,6 +266,11 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             step=state.step + 1,
             start=start,
         )
+
+    def _take_in(
+        self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray, begin: float
+    ) -> dict[str, Any]:
+        """What a step does once its codes are known; `begin` is when the step began."""
         state.step += 1
         self._add(state, batch, result, image_weights)
         state.n_seen += len(batch)

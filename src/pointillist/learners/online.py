@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.data.sources import ArraySource, IteratorSource, Source, as_source, make_stream
+from pointillist.data.sources.stream import OnUnreadable
+from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.base import Batch, Callback, ConvolutionalLearner, LearnerState
-from pointillist.model.sampling import generator
+from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
+from pointillist.learners.feed import Feed, Readable, in_memory
+from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -38,6 +44,8 @@ class OnlineCSC(ConvolutionalLearner):
     ----------
     filters_, history_, usage_, n_iter_, n_seen_, seed_
         As in `BatchCSC`; one iteration is one mini-batch, and `usage_` sums over all of them.
+    skipped_ : dict from str to int
+        Why signals of a source were left out by `fit`, and how often.
 
     Examples
     --------
@@ -107,33 +115,66 @@ class OnlineCSC(ConvolutionalLearner):
 
     def fit(
         self,
-        X: Signals,
+        X: Signals | Source | Iterable[Any],
         y: Any = None,
         *,
         weights: Signals | None = None,
         validation: Signals | None = None,
         validation_every: int = 1,
+        on_unreadable: OnUnreadable = "stop",
+        prefetch: int = 2,
+        checkpoint: Checkpoints | None = None,
+        resume: bool = False,
     ) -> Self:
         """Learn filters from the signals in mini-batches, starting afresh.
 
         Parameters
         ----------
-        X : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        X : (n_signals, [channels,] *space) array, list of arrays of any sizes, source, or any iterable of signals
+            Arrays are checked at once; a source is read as the run goes on, so that memory does not grow with it. NaN marks
+            samples that were not seen.
         y : ignored
         weights : like X, optional
-            w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
-        validation : like X, optional
+            For arrays: w ≥ 0 for the squared error; zero marks samples that were not seen.
+        validation : array or list of arrays, optional
             Held-out signals, coded after every `validation_every` mini-batches with the training clock stopped.
+        on_unreadable : {"skip", "stop"}
+            For sources: whether a signal that cannot be read or used is left out, counted in ``skipped_``, or an error.
+        prefetch : int
+            For sources: mini-batches that are read ahead.
+        checkpoint : Checkpoints, optional
+            Where to put away the state of the run, and how often.
+        resume : bool
+            Go on from the newest checkpoint: the filters become, to the bit, those of a run that nothing interrupted. Where
+            there is no checkpoint yet the run begins.
         """
         if self.batch_size < 1 or self.n_epochs < 1:
             raise ValueError(f"batch_size and n_epochs must be at least 1, got {self.batch_size} and {self.n_epochs}")
-        batch = self._batch(X, weights)
+        if resume and checkpoint is None:
+            raise ValueError("resume needs checkpoint: say where the checkpoints are")
         held_out = None if validation is None else self._batch(validation, None)
-        state = self._state = self._start(batch)
-        for chosen in self._plan(len(batch), state.seed):
+        stored = None if checkpoint is None else checkpoint.begin(resume=resume)
+        seed = seed_from(self.random_state) if stored is None else stored.facts["seed"]
+        feed = self._feed(X, weights, seed, on_unreadable, prefetch)
+        batches = iter(feed)
+        if stored is None:
+            batches = self._first_state(feed, batches, seed)
+        else:
+            self._check_parameters()
+            self._state = restore(self, feed, stored)
+        state = self._state
+        keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
+        stop = False
+        for batch in batches:
             due = (state.step + 1) % validation_every == 0
-            if self._step(state, batch.take(chosen), held_out if due else None):
+            stop = self._step(state, batch, held_out if due else None)
+            if keeper is not None:
+                keeper.after_step(state, stop=stop)
+            if stop:
                 break
+        if keeper is not None and not stop:
+            keeper.finish(state)
+        self.skipped_ = dict(feed.stream.skipped)
         self._sort_by_use(state)
         return self
 
@@ -148,6 +189,47 @@ class OnlineCSC(ConvolutionalLearner):
         self._step(self._state, batch, None)
         return self
 
+    def _feed(self, X: Any, weights: Signals | None, seed: int, on_unreadable: OnUnreadable, prefetch: int) -> Feed:
+        whole: Batch | None = None
+        least: tuple[int, ...] = ()
+        if in_memory(X):
+            whole = self._batch(X, weights)
+            source: Source | IteratorSource = ArraySource(whole.signals)
+        elif weights is not None:
+            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+        else:
+            source = as_source(X)
+            least = self._least(source)
+        stream = make_stream(
+            source,
+            batch_size=self.batch_size,
+            n_epochs=self.n_epochs,
+            shuffle=self.shuffle,
+            seed=seed,
+            on_unreadable=on_unreadable,
+            least=least,
+            prefetch=prefetch,
+        )
+        return Feed(stream, whole, lambda signals: self._batch(signals, None))
+
+    def _least(self, source: Source | IteratorSource) -> tuple[int, ...]:
+        """The filters' box, where it can be known before the first batch: smaller signals are of no use."""
+        if isinstance(source, IteratorSource) or len(source) == 0:
+            return ()
+        first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
+        return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
+
+    def _first_state(self, feed: Feed, batches: Iterator[Batch], seed: int) -> Iterator[Batch]:
+        """Make the first state, from all signals where they are at hand; gives back all batches."""
+        if feed.whole is not None:
+            self._state = self._start(feed.whole, seed)
+            return batches
+        first = next(batches, None)
+        if first is None:
+            raise ValueError("X gave no signal that can be used")
+        self._state = self._start(first, seed, feed.patches())
+        return chain([first], batches)
+
     def _step(self, state: LearnerState, batch: Batch, validation: Batch | None) -> bool:
         info = self._learn(state, batch, self._image_weights(state.n_seen, len(batch)))
         return self._record(state, info, validation)
@@ -158,10 +240,3 @@ class OnlineCSC(ConvolutionalLearner):
             raise ValueError(f"forgetting must be at least 1, got {self.forgetting}")
         powers = np.arange(seen, seen + count + 1, dtype=np.float64) ** self.forgetting
         return np.diff(powers)
-
-    def _plan(self, count: int, seed: int) -> list[list[int]]:
-        batches = []
-        for epoch in range(self.n_epochs):
-            order = generator(seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
-            batches += [order[i : i + self.batch_size].tolist() for i in range(0, count, self.batch_size)]
-        return batches

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import make_statistics
+from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
+from pointillist.learners.packing import finite, number_or_array, pack_parameters, unpack_parameter, with_nan
 from pointillist.model.codes import SparseCodes
-from pointillist.solvers import SOLVERS
 from pointillist.storage import ModelFileError, atomic_path, load_model, save_model
 
 log = logging.getLogger(__name__)
@@ -33,7 +31,6 @@ log = logging.getLogger(__name__)
 PathLike = str | os.PathLike[str]
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
-_PARAMETER = "parameter."
 _STATISTICS = "statistics."
 _USAGE = "usage"
 _PENALTY = "fitted.penalty"
@@ -87,7 +84,7 @@ def save(
         raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {estimator!r}")
     if not hasattr(estimator, "filters_"):
         raise ValueError("estimator has learned nothing yet: call fit first")
-    parameters, arrays = _pack_parameters(estimator)
+    parameters, arrays = pack_parameters(estimator)
     arrays[_USAGE] = np.asarray(estimator.usage_, np.float64)
     arrays[_PENALTY] = np.asarray(estimator.penalty_, np.float64)
     arrays |= _pack_state(estimator, resume)
@@ -95,7 +92,7 @@ def save(
         "class": name,
         "parameters": parameters,
         "preprocessing": dict(preprocessing or {}),
-        "history": [_finite(info) for info in estimator.history_],
+        "history": [finite(info) for info in estimator.history_],
         "n_iter": estimator.n_iter_,
         "n_seen": estimator.n_seen_,
         "seed": estimator.seed_,
@@ -139,15 +136,15 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     if facts.get("class") not in _CLASSES:
         raise ModelFileError(f"{path} is no model of a learner: its class is {facts.get('class')!r}")
     try:
-        parameters = {name: _unmark(value, stored.arrays) for name, value in facts["parameters"].items()}
+        parameters = {name: unpack_parameter(value, stored.arrays) for name, value in facts["parameters"].items()}
         estimator = _CLASSES[facts["class"]](**parameters)
-        history = [_with_nan(info) for info in facts["history"]]
+        history = [with_nan(info) for info in facts["history"]]
         filters = stored.filters if estimator.channels else stored.filters[:, None]
         state = LearnerState(
             filters,
-            make_statistics(estimator.statistics, len(filters), filters.shape[1], filters.shape[2:]),
+            _empty_statistics(estimator, filters),
             FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
-            _number_or_array(stored.arrays[_PENALTY]),
+            number_or_array(stored.arrays[_PENALTY]),
             int(facts["seed"]),
             step=int(facts["n_iter"]),
             n_seen=int(facts["n_seen"]),
@@ -170,8 +167,14 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     return estimator
 
 
-def _number_or_array(value: NDArray) -> float | NDArray:
-    return float(value) if value.ndim == 0 else value
+def _empty_statistics(estimator: ConvolutionalLearner, filters: NDArray) -> Statistics:
+    """As the learner makes them; on the host where its device is not at hand, so that the model can be used otherwise."""
+    shape = (len(filters), filters.shape[1], filters.shape[2:])
+    try:
+        return estimator._statistics(*shape)
+    except RuntimeError as error:
+        log.warning("the model was learned on a device: %s, by set_params, before partial_fit", error)
+        return make_statistics(estimator.statistics, *shape)
 
 
 def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:
@@ -186,67 +189,6 @@ def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDAr
     if state.constraints.support is not None:
         arrays[_SUPPORT] = state.constraints.support
     return arrays
-
-
-def _pack_parameters(estimator: ConvolutionalLearner) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Parameters as JSON can hold them, and those that are arrays apart."""
-    plain: dict[str, Any] = {}
-    arrays: dict[str, NDArray] = {}
-    for name, value in estimator.get_params(deep=False).items():
-        if name == "callbacks":
-            continue
-        if name == "random_state" and not isinstance(value, int | np.integer):
-            value = estimator.seed_
-        if name == "solver" and not isinstance(value, str):
-            value = _describe_solver(value)
-        if name in ("init", "penalty") and not isinstance(value, str) and np.ndim(value) > 0:
-            arrays[_PARAMETER + name] = np.asarray(value, np.float64)
-            value = {"array": _PARAMETER + name}
-        plain[name] = _mark_tuples(value)
-    return plain, arrays
-
-
-def _mark_tuples(value: Any) -> Any:
-    """JSON knows lists only, but the filter sizes (5, 11) and [5, 11] mean different things."""
-    if isinstance(value, tuple):
-        return {"tuple": [_mark_tuples(item) for item in value]}
-    return [_mark_tuples(item) for item in value] if isinstance(value, list) else value
-
-
-def _unmark(value: Any, arrays: Mapping[str, NDArray]) -> Any:
-    if isinstance(value, list):
-        return [_unmark(item, arrays) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    if "tuple" in value:
-        return tuple(_unmark(item, arrays) for item in value["tuple"])
-    return arrays[value["array"]] if "array" in value else _make_solver(value)
-
-
-def _describe_solver(solver: Any) -> dict[str, Any]:
-    known = is_dataclass(solver) and not isinstance(solver, type)
-    settings = {name: _mark_tuples(value) for name, value in asdict(solver).items()} if known else None
-    return {"class": type(solver).__name__, "settings": settings}
-
-
-def _make_solver(description: Mapping[str, Any]) -> Any:
-    known = {made.__name__: made for made in SOLVERS.values()}
-    kind, settings = description["class"], description["settings"]
-    if kind not in known or settings is None:
-        # The filters are worth more than the solver that found them, so this is no error.
-        default = OnlineCSC().solver
-        log.warning("solver %s is not one of the package: the model uses %r instead", kind, default)
-        return default
-    return known[kind](**{name: _unmark(value, {}) for name, value in settings.items()})
-
-
-def _finite(info: Mapping[str, Any]) -> dict[str, Any]:
-    """A history record with None for NaN and infinity, which JSON cannot hold."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in info.items()}
-
-
-def _with_nan(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: math.nan if v is None else v for k, v in info.items()}
 
 
 def save_codes(path: PathLike, codes: SparseCodes, metadata: Mapping[str, Any] | None = None) -> None:

@@ -95,12 +95,15 @@ class Geometry:
             box[self._inside] = signal
         return flat
 
+    def inside(self, flat: NDArray) -> NDArray:
+        """The part of a flat padded signal that is the signal itself, a copy."""
+        return self._box(flat)[self._inside].copy()
+
     def gather(self, flat: NDArray) -> NDArray:
         """The adjoint of `spread`: cut the signal out of a flat padded one, or fold it when circular."""
-        box = self._box(flat)
         if self.boundary != "circular":
-            return box[self._inside].copy()
-        folded = box
+            return self.inside(flat)
+        folded = self._box(flat)
         for axis, (o, s) in enumerate(zip(self.offset, self.signal, strict=True), start=1):
             target = (np.arange(folded.shape[axis]) - o) % s
             wrapped = np.zeros((*folded.shape[:axis], s, *folded.shape[axis + 1 :]), flat.dtype)

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.large import bands, converted, extent, scratch
+
 Signals = NDArray | Sequence[ArrayLike]
 
 
@@ -46,8 +48,7 @@ def _one(signal: ArrayLike, i: int, ndim: int, channels: bool, name: str) -> NDA
     if array.size == 0:
         raise ValueError(f"{name}[{i}] is empty, its shape is {array.shape}")
     kept = array.dtype if array.dtype == np.float64 else np.float32
-    converted = np.ascontiguousarray(array, kept)
-    return converted if channels else converted[None]
+    return converted(array if channels else array[None], kept)
 
 
 def check_finite(signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals") -> list[NDArray]:
@@ -55,12 +56,19 @@ def check_finite(signals: list[NDArray], weights: list[NDArray] | None, name: st
     checked = []
     for i, signal in enumerate(signals):
         if weights is not None:
-            signal = np.where(weights[i] > 0, signal, signal.dtype.type(0))
-        if not np.all(np.isfinite(signal)):
-            bad = int(np.sum(~np.isfinite(signal)))
+            signal = _seen_only(signal, weights[i])
+        bad = sum(int(np.sum(~np.isfinite(signal[band]))) for band in bands(signal.shape))
+        if bad:
             raise ValueError(f"{name}[{i}] holds {bad} NaN or infinite samples; give weights that are zero there")
         checked.append(signal)
     return checked
+
+
+def _seen_only(signal: NDArray, weights: NDArray) -> NDArray:
+    out = scratch(signal, signal.shape, signal.dtype)
+    for band in bands(signal.shape):
+        out[band] = np.where(weights[band] > 0, signal[band], signal.dtype.type(0))
+    return out
 
 
 def as_weights(weights: Signals | None, signals: list[NDArray], *, channels: bool) -> list[NDArray] | None:
@@ -88,10 +96,11 @@ def as_weights(weights: Signals | None, signals: list[NDArray], *, channels: boo
 def _one_weight(weight: NDArray, signal: NDArray, i: int) -> NDArray:
     if weight.shape not in (signal.shape, signal.shape[1:]):
         raise ValueError(f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree")
-    full = np.ascontiguousarray(np.broadcast_to(weight, signal.shape), signal.dtype)
-    if not np.all(np.isfinite(full)) or np.any(full < 0):
+    full = converted(np.broadcast_to(weight, signal.shape), signal.dtype)
+    low, high = extent(full)
+    if not (np.isfinite(high) and low >= 0):
         raise ValueError(f"weights[{i}] must be finite and not negative")
-    if not np.any(full > 0):
+    if high == 0:
         raise ValueError(f"weights[{i}] is zero everywhere: nothing of that signal was seen")
     return full
 

@@ -25,8 +25,11 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
+from pointillist.solvers.frames import part
 
 Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+Places = tuple[NDArray, NDArray]
+Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +90,6 @@ class CoordinateDescent:
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
-        if problem.geometry.boundary == "circular":
-            raise ValueError('solver="cd" does not wrap around; use solver="admm" or "fft" for boundary="circular"')
         return DescentState(problem)
 
     def solve(
@@ -106,7 +107,7 @@ class CoordinateDescent:
 
         def one(i: int, mapper: Mapper) -> Solution:
             begin = None if start is None else (start.indices[i], start.values[i])
-            return _Descent(self, state, i, signals[i], begin, mapper).run()
+            return Descent(self, state, i, signals[i], begin, mapper).run()
 
         if len(signals) >= n_jobs or n_jobs == 1:
             solutions = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
@@ -154,6 +155,14 @@ class DescentState:
         flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
         return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
 
+    def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
+        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
+        rise = _box_sums(geometry, change**2)
+        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
+        np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
+        rise *= rise.dtype.type(1.0001 * self.largest_norm / self.smallest_penalty)
+        return rise
+
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
@@ -197,8 +206,11 @@ _CHUNK_POSITIONS = 4096
 _DENSE = 0.25
 
 
-class _Descent:
-    """One signal being solved."""
+class Descent:
+    """One signal being solved: until its gap is within the tolerance or, with `excess`, no ratio exceeds 1 + excess.
+
+    `ratio` is the largest |Dᵀr| / λ that the last scan found, `rounding` a bound on its rounding.
+    """
 
     def __init__(
         self,
@@ -208,8 +220,11 @@ class _Descent:
         signal: NDArray,
         begin: tuple[NDArray, NDArray] | None,
         mapper: Mapper,
+        *,
+        excess: float | None = None,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
+        self.excess, self.ratio = excess, np.inf
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -249,30 +264,35 @@ class _Descent:
         while True:
             # What a ridge solve ends with is not to be certified tightly: a bound from the last scan will do.
             ridged = settings.ridge > 0
-            found, residual, ratio = self._look(scan=not (ridged and rounds == settings.max_iter))
+            found, residual = self._look(scan=not (ridged and rounds == settings.max_iter))
             stalled = 0 if ridged or found.objective < lowest * (1 - 1e-10) else stalled + 1
             lowest = min(lowest, found.objective)
-            done = found.gap <= settings.tol or not np.isfinite(found.objective)
+            done = self._is_done(found)
             if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
                 order = np.argsort(self.codes)
                 codes, values = self.codes[order], self.values[order]
-                if not (done or ridged or len(self.beside)):
+                if not (done or ridged or len(self.beside) or self.excess is not None):
                     # Perhaps only the bound on rounding stood in the way: evaluate in float64 throughout.
                     found = certificate(self.problem, self.i, self.signal, codes, values)
                 return Solution(codes, values, found, rounds)
             cell = settings.cells[min(rounds, len(settings.cells) - 1)]
             rounds += 1
             self._enlarge(cell)
-            self._descend(residual, ratio)
+            self._descend(residual)
             if ridged and rounds == settings.max_iter:
                 self._prune()
+
+    def _is_done(self, found: Certificate) -> bool:
+        if not np.isfinite(found.objective):
+            return True
+        return found.gap <= self.settings.tol if self.excess is None else self.ratio + self.rounding <= 1 + self.excess
 
     def _prune(self) -> None:
         """Drop what a ridge leaves of many codes: next to nothing, at most of the cost of the statistics."""
         kept = np.abs(self.values) >= _NEGLIGIBLE * self.problem.penalty_at(self.codes)
         self.codes, self.values = self.codes[kept], self.values[kept]
 
-    def _look(self, *, scan: bool) -> tuple[Certificate, NDArray, float]:
+    def _look(self, *, scan: bool) -> tuple[Certificate, NDArray]:
         """The residual afresh from the codes, the scan (or what the last one still tells), and what they certify."""
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
@@ -282,9 +302,9 @@ class _Descent:
         objective = loss + inner(price, np.abs(self.values))
         residual = self.geometry.spread(exact.astype(self.values.dtype))
         rounding = self._rounding(residual)
-        ratio = self._scan(residual, rounding) if scan else self._bound(residual)
-        gap = relative_gap(objective, loss, inner(exact, self.signal), ratio + rounding)
-        return Certificate(objective, gap, exact), residual, ratio
+        self.ratio = self._scan(residual, rounding) if scan else self._bound(residual)
+        gap = relative_gap(objective, loss, inner(exact, self.signal), self.ratio + rounding)
+        return Certificate(objective, gap, exact), residual
 
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
@@ -315,11 +335,7 @@ class _Descent:
 
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
-        change = _box_sums(self.geometry, (residual - self.scanned) ** 2).ravel()
-        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
-        np.sqrt(np.maximum(change, 0, out=change) + _RUNNING * np.max(change), out=change)
-        change *= change.dtype.type(1.0001 * self.state.largest_norm / self.state.smallest_penalty)
-        return change
+        return self.state.rises(self.geometry, residual - self.scanned).ravel()
 
     def _rounding(self, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
@@ -336,32 +352,65 @@ class _Descent:
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
-    def _descend(self, residual: NDArray, ratio: float) -> None:
+    def _descend(self, residual: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
         settings, layout, dtype = self.settings, self.layout, self.values.dtype
-        bases, starts = np.empty_like(self.codes), np.empty_like(self.codes)
-        descent.locate(layout, self.codes, bases, starts)
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
-        positions = self.codes % self.geometry.n_positions
-        clean = self.clean[positions]
-        target = settings.inner * min(max(ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
+        clean = self.clean[self.codes % self.geometry.n_positions]
+        target = settings.inner * min(max(self.ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
         target = max(target, 4 * float(np.finfo(dtype).eps) * self.state.smallest_penalty)
 
-        def work(chosen: NDArray) -> float:
+        def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
             return descent.descend(
-                layout, bases, starts, curvatures, penalties, dtype.type(settings.ridge), clean, self.padded_weights,
-                self.problem.nonnegative, self.values, residual, chosen, target, settings.extra,
+                layout, *places, curvatures, penalties, dtype.type(settings.ridge), clean, weights,
+                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra,
             )  # fmt: skip
 
-        colours = _tiles(self.geometry, positions, settings.tile)
+        around = self.geometry.boundary == "circular"
+        sweep = self._around(residual, work) if around else self._across(residual, work)
         for _ in range(settings.max_sweeps):
-            moved = [largest for tiles in colours for largest in self.mapper(work, tiles)]
-            if max(moved, default=0.0) < target:
+            if sweep() < target:
                 break
         kept = self.values != 0
         self.codes, self.values = self.codes[kept], self.values[kept]
+
+    def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """A sweep over the tiles, colour by colour; it returns the largest move."""
+        places = self._places(self.codes)
+        colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
+
+        def tile(chosen: NDArray) -> float:
+            return work(chosen, places, residual, self.padded_weights)
+
+        return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
+
+    def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """The same on a circle, frame by frame."""
+        frames = part(self.geometry, self.codes)
+        bases, starts = self._places(self.codes)
+        for frame in frames:
+            bases[frame.members] = self._places(frame.codes)[0]
+        weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
+        left = self.geometry.inside(residual)
+
+        def sweep() -> float:
+            nonlocal left
+            largest = 0.0
+            for frame, seen in zip(frames, weights, strict=True):
+                flat = frame.turn(left)
+                largest = max(largest, work(frame.members, (bases, starts), flat, seen))
+                left = frame.turn_back(flat)
+            return largest
+
+        return sweep
+
+    def _places(self, codes: NDArray) -> Places:
+        """Where each code's box begins in the padded signal, and its filter in the runs."""
+        bases, starts = np.empty_like(codes), np.empty_like(codes)
+        descent.locate(self.layout, codes, bases, starts)
+        return bases, starts
 
 
 _STALLED_ROUNDS = 5

@@ -11,13 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.backends.cuda.device import to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
+from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite
-from pointillist.solvers import make_solver
+from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
+from pointillist.solvers.tiles import Progress, TiledDescent
 
 
 def encode(
@@ -36,12 +38,16 @@ def encode(
     n_jobs: int | None = None,
     device: str = "cpu",
     random_state: int | np.random.Generator | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Write signals as sparse codes of given filters, with a certificate for each.
 
     Parameters
     ----------
     signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        Large ones are coded tile by tile, in bounded memory beside the signal, its residual and the codes. A memory-mapped
+        array (``np.load(file, mmap_mode="r")``, ``tifffile.memmap(file)``) is never read whole: its residual is kept in
+        a temporary file, in the folder that TMPDIR names.
     filters : (n_filters, [channels,] *size) array
     penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
         λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.
@@ -69,6 +75,8 @@ def encode(
         ``pip install 'pointillist[cuda]'``. Arrays that live on a device are then accepted too. Answers are NumPy arrays.
     random_state : int, numpy Generator or None
         Seed of the sampling.
+    progress : callable, optional
+        Called now and then with the part of the work that is settled, from 0 to 1: tile by tile for large signals.
 
     Returns
     -------
@@ -99,6 +107,7 @@ def encode(
         start=start,
         n_jobs=effective_jobs(n_jobs),
         seed=seed_from(random_state),
+        progress=progress,
     )
     warn_unless_converged(result)
     return result
@@ -136,10 +145,12 @@ def encode_signals(
     seed: int,
     step: int = 0,
     start: SparseCodes | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """`encode` for signals that were checked, each (channels, *space)."""
     dtype = np.result_type(filters, *signals)
     parts, places = [], []
+    done, total = 0, sum(signal.size for signal in signals)
     for members in group_by_shape(signals):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         problem = Problem(
@@ -150,11 +161,29 @@ def encode_signals(
             sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
             nonnegative=nonnegative,
         )
-        chosen = [signals[i].astype(dtype, copy=False) for i in members]
+        chosen = [converted(signals[i], dtype) for i in members]
         begin = None if start is None else start[members]
-        parts.append(solver.solve(solver.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
+        size = sum(signal.size for signal in chosen)
+        coder = _by_tiles(solver, problem, _part_of(progress, done / total, size / total))
+        parts.append(coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
         places.append(members)
+        done += size
+        if progress is not None:
+            progress(done / total)
     return Result.merge(parts, places)
+
+
+def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
+    """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
+    whole = problem.sample is not None or problem.geometry.boundary == "circular"
+    small = problem.geometry.n_positions < LARGE or whole
+    if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
+        return solver
+    return TiledDescent(coder=solver, progress=progress)
+
+
+def _part_of(progress: Progress | None, first: float, share: float) -> Progress | None:
+    return None if progress is None else lambda settled: progress(first + share * settled)
 
 
 def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:

@@ -1,9 +1,23 @@
-"""Files that the package writes and reads back: learned models, and writing that never leaves half a file.
+"""Files that the package writes and reads back: models, checkpoints, and writing that never leaves half a file.
 
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.files import atomic_path, check_writable
-from pointillist.storage.models import ModelFileError, StoredModel, load_model, save_model
+from pointillist.storage.checkpoints import CheckpointError, CheckpointFolder, DamagedCheckpoint, StoredCheckpoint
+from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
+from pointillist.storage.models import ModelFileError, StoredModel, load_model, own_version, save_model
 
-__all__ = ["save_model", "load_model", "StoredModel", "ModelFileError", "atomic_path", "check_writable"]
+__all__ = [
+    "save_model",
+    "load_model",
+    "StoredModel",
+    "ModelFileError",
+    "CheckpointFolder",
+    "StoredCheckpoint",
+    "CheckpointError",
+    "DamagedCheckpoint",
+    "atomic_path",
+    "check_writable",
+    "remove_leftovers",
+    "own_version",
+]

@@ -3,6 +3,7 @@
 What goes into the file is the business of the caller.
 """
 
+import hashlib
 import logging
 import os
 import secrets
@@ -43,7 +44,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give a temporary path to write to, and move it to ``path`` once the block has succeeded.
 
     The temporary file lies in the same folder and has the same suffix. It is flushed to the disk before it
@@ -54,6 +55,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     ----------
     path : str or path
         A symbolic link is followed. The permissions of an existing file are kept.
+    family : str or path, optional
+        The file whose `remove_leftovers` takes away the temporary file of a program that was killed; ``path`` itself
+        unless another is named.
 
     Yields
     ------
@@ -67,7 +71,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     check_writable(path)
     target = Path(path).resolve()
-    temporary = target.parent / f".pointillist-{secrets.token_hex(8)}{target.suffix}"
+    prefix = _prefix(target if family is None else Path(family).resolve())
+    temporary = target.parent / f"{prefix}{secrets.token_hex(8)}{target.suffix}"
     try:
         # Not mkstemp, which would give the file private permissions instead of those of the umask.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -83,6 +88,24 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         temporary.unlink(missing_ok=True)
     _flush_folder(target.parent)
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
+    """Remove the temporary files that killed programs left while writing ``path`` or a file of its family.
+
+    Nobody else may be writing it meanwhile.
+    """
+    target = Path(path).resolve()
+    left = sorted(target.parent.glob(f"{_prefix(target)}*"))
+    for temporary in left:
+        temporary.unlink(missing_ok=True)
+        logger.info("removed %s, which a killed program had left", temporary)
+    return left
+
+
+def _prefix(target: Path) -> str:
+    """What the names of a file's temporary files begin with; short, however long its own name is."""
+    return f".pointillist-{hashlib.sha256(target.name.encode()).hexdigest()[:12]}-"
 
 
 def _passes_through_file(folder: Path) -> bool:

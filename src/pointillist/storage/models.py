@@ -93,9 +93,9 @@ def save_model(
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "pointillist_version": _own_version(),
+        "pointillist_version": own_version(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "metadata": _plain(metadata, "metadata"),
+        "metadata": plain(metadata, "metadata"),
     }
     content = save(tensors, {_KEY: json.dumps(header, allow_nan=False)})
     with atomic_path(path) as temporary:
@@ -193,7 +193,7 @@ def _storable(array: NDArray[Any], name: str, types: tuple[str, ...]) -> NDArray
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
-def _plain(value: Any, name: str) -> Any:
+def plain(value: Any, name: str) -> Any:
     """Convert to what JSON can hold without loss, or raise naming the entry that cannot be held."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -204,16 +204,17 @@ def _plain(value: Any, name: str) -> Any:
             raise ValueError(f"{name} is {value}, which JSON cannot hold: store None or a string instead")
         return value
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise ValueError(f"{name} has the key {key!r}, which is not a string")
-        return {key: _plain(item, f'{name}["{key}"]') for key, item in value.items()}
+        return {key: plain(item, f'{name}["{key}"]') for key, item in value.items()}
     raise ValueError(f"{name} is a {type(value).__name__}, which JSON cannot hold: convert it first")
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """The version of this package, or "unknown" where it was not installed."""
     try:
         return version("pointillist")
     except PackageNotFoundError:

@@ -1,0 +1,60 @@
+"""Sources of signals of any size: arrays, files, containers, random crops, and the stream of batches made from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pointillist.data.sources.arrays import ArraySource, NpySource
+from pointillist.data.sources.base import Source, StoredSource
+from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
+from pointillist.data.sources.crops import CropSource
+from pointillist.data.sources.images import ImageSource
+from pointillist.data.sources.iterators import IteratorSource, IteratorStream
+from pointillist.data.sources.joining import JoinedSource
+from pointillist.data.sources.opening import open_source
+from pointillist.data.sources.preparing import KeptSource, NormalisedSource
+from pointillist.data.sources.stream import Part, Read, Stream, read_part
+
+__all__ = [
+    "Source",
+    "StoredSource",
+    "ArraySource",
+    "NpySource",
+    "ImageSource",
+    "TiffSource",
+    "ZarrSource",
+    "Hdf5Source",
+    "IteratorSource",
+    "CropSource",
+    "JoinedSource",
+    "NormalisedSource",
+    "KeptSource",
+    "as_source",
+    "open_source",
+    "Stream",
+    "IteratorStream",
+    "make_stream",
+    "Part",
+    "Read",
+    "read_part",
+]
+
+
+def as_source(signals: Any) -> Source | IteratorSource:
+    """What users pass as a source: a source as it is, arrays and lists of them in memory, anything else as an iterator."""
+    if isinstance(signals, Source | IteratorSource):
+        return signals
+    if isinstance(signals, np.ndarray | list | tuple):
+        return ArraySource(signals)
+    return IteratorSource(signals)
+
+
+def make_stream(
+    source: Source | IteratorSource, *, shuffle: bool = True, seed: int = 0, **settings: Any
+) -> Stream | IteratorStream:
+    """The stream of a source; see `Stream` for the settings."""
+    if isinstance(source, IteratorSource):
+        return IteratorStream(source, **settings)
+    return Stream(source, shuffle=shuffle, seed=seed, **settings)

@@ -1,0 +1,182 @@
+"""Signals in memory, and in ``.npy`` files that are mapped rather than read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.data.errors import UnreadableFileError
+from pointillist.data.samples import to_float
+from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
+
+
+class ArraySource(StoredSource):
+    """Signals that are at hand as arrays.
+
+    Parameters
+    ----------
+    signals : (n_signals, [channels,] *space) array or sequence of arrays of any sizes
+        Also a memory-mapped array; nothing is copied.
+    name : str
+        What to call them in messages.
+    """
+
+    windowed: ClassVar[bool] = True
+
+    def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
+        self._signals = signals if isinstance(signals, np.ndarray) else [np.asarray(signal) for signal in signals]
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._signals)
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        return self._signals[index]
+
+    def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
+        return self._signals[index][box(corner, size)]
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return np.shape(self._signals[index])
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        return f"{self._name}[{index}]"
+
+    def describe(self) -> dict[str, Any]:
+        arrays = [self._signals] if isinstance(self._signals, np.ndarray) else self._signals
+        return {"kind": "arrays", "signals": len(self), "content": array_fingerprint(arrays)}
+
+
+class StackedSource(StoredSource):
+    """Signals along the first axis of one array in a file, opened when it is first needed, in every process anew.
+
+    Subclasses say how to open it; what they open must give shape, dtype and parts by index, as arrays do.
+
+    Parameters
+    ----------
+    path : str or path
+    ndim : int
+        Axes of a signal; an array of just as many is one signal.
+    """
+
+    windowed: ClassVar[bool] = True
+    kind: ClassVar[str]
+
+    def __init__(self, path: str | Path, ndim: int = 2) -> None:
+        self.path, self.ndim = Path(path), ndim
+        self._opened: Any = None
+        self._lock = threading.Lock()
+        shape = self._array().shape
+        if len(shape) not in (ndim, ndim + 1) or 0 in shape:
+            raise UnreadableFileError(
+                f"cannot read {self._label()}: it must have {ndim} or {ndim + 1} axes for ndim={ndim} and hold something, "
+                f"got shape {tuple(shape)}"
+            )
+        self._single = len(shape) == ndim
+        self._count = 1 if self._single else int(shape[0])
+        self._shape = tuple(int(axis) for axis in (shape if self._single else shape[1:]))
+        to_float(np.empty(0, self._array().dtype), f"cannot read {self._label()}: it")
+
+    def _open(self) -> Any:
+        """Open the array; errors of any kind mean that the file is damaged."""
+        raise NotImplementedError
+
+    def _label(self) -> str:
+        return str(self.path)
+
+    def _array(self) -> Any:
+        with self._lock:
+            if self._opened is None:
+                with _damage_named(self._label()):
+                    self._opened = self._open()
+            return self._opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _opened=None, _lock=threading.Lock())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        return self._part(index, ())
+
+    def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
+        return self._part(index, box(corner, size))
+
+    def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
+        array, place = self._array(), where if self._single else (index, *where)
+        with _damage_named(self.name(index)):
+            samples = np.asarray(array[place])
+        return to_float(samples, self.name(index))
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return self._shape
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        return self._label() if self._single else f"{self._label()}[{index}]"
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "signals": len(self),
+            "shape": list(self._shape),
+            "type": np.dtype(self._array().dtype).name,
+            "content": file_fingerprint(self._files()),
+        }
+
+    def _files(self) -> list[Path]:
+        return [self.path]
+
+
+@contextmanager
+def _damage_named(name: str) -> Iterator[None]:
+    """Whatever goes wrong, but for what is not the file's fault, says which file it was."""
+    try:
+        yield
+    except (ImportError, MemoryError, UnreadableFileError):
+        raise
+    except Exception as error:  # readers meet a damaged file with exceptions of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableFileError(f"cannot read {name}: {reason}") from error
+
+
+class MappedFile:
+    """An array in a file, mapped only while a part of it is copied: pages that stayed mapped would count as memory in use.
+
+    Parameters
+    ----------
+    mapped : np.memmap
+        A map of the whole array, which is let go.
+    """
+
+    def __init__(self, mapped: np.memmap) -> None:
+        self.shape, self.dtype = mapped.shape, mapped.dtype
+        order = "C" if mapped.flags.c_contiguous else "F"
+        self._where: dict[str, Any] = {
+            "dtype": mapped.dtype,
+            "shape": mapped.shape,
+            "offset": mapped.offset,
+            "order": order,
+        }
+        self._path = str(mapped.filename)
+
+    def __getitem__(self, place: Any) -> NDArray:
+        return np.array(np.memmap(self._path, mode="r", **self._where)[place])
+
+
+class NpySource(StackedSource):
+    """A ``.npy`` file: only what is asked for is ever read."""
+
+    kind: ClassVar[str] = "npy"
+
+    def _open(self) -> MappedFile:
+        return MappedFile(np.lib.format.open_memmap(self.path, mode="r"))

@@ -1,0 +1,107 @@
+"""What a source of signals is: random access by an integer, so that a position in a pass is one number.
+
+Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and pickles
+without its open files, so that other processes can read their own part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where signals come from."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
+        ...
+
+    def __len__(self) -> int:
+        """Signals in one pass."""
+        ...
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        """Signal `index` of a pass, ([channels,] *space); thread-safe.
+
+        Only random crops depend on the epoch. Raises `UnreadableFileError` for an item that is damaged or useless.
+        """
+        ...
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        """What to call the signal in a message."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What JSON can hold of the source's identity: equal for equal data, different where the data differ."""
+        ...
+
+
+class StoredSource(ABC):
+    """A source of signals that lie somewhere: what crops and the plan need besides `Source`."""
+
+    exact: ClassVar[bool] = True
+    windowed: ClassVar[bool] = False
+    """Whether `window` reads less than the whole signal."""
+    decoding: ClassVar[int] = 16
+    """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def read(self, index: int, epoch: int = 0) -> NDArray: ...
+
+    @abstractmethod
+    def name(self, index: int, epoch: int = 0) -> str: ...
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def shape(self, index: int) -> tuple[int, ...]:
+        """Shape of a signal, without reading its samples where the format allows."""
+
+    def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
+        """A part of a signal: `size` samples from `corner` along the last axes."""
+        return self.read(index)[box(corner, size)]
+
+
+def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:
+    """The index of a window in the last axes of an array."""
+    return (..., *[slice(first, first + length) for first, length in zip(corner, size, strict=True)])
+
+
+def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
+    """A hash of the names, sizes and times of files, in order; a missing one counts as such."""
+    digest = hashlib.blake2b(digest_size=16)
+    for file in files:
+        path = Path(file)
+        try:
+            facts = path.stat()
+            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+        except OSError:
+            digest.update(f"{path.name}\0missing\n".encode())
+    return digest.hexdigest()
+
+
+def array_fingerprint(arrays: Iterable[NDArray]) -> str:
+    """A hash of the types, shapes and samples of arrays; of large ones some samples stand for all."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        step = max(1, array.size // _HASHED_SAMPLES)
+        samples = array if step == 1 else array.reshape(-1)[::step] if array.flags.c_contiguous else array.flat[::step]
+        digest.update(samples.tobytes())
+    return digest.hexdigest()
+
+
+_HASHED_SAMPLES = 2**22

@@ -1,0 +1,45 @@
+"""Arrays that are dear to make, kept as long as there is room."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from numpy.typing import NDArray
+
+DEFAULT_CACHE = 2**28
+
+
+class Cache:
+    """Arrays by number, at most so many bytes of them; those asked for longest ago go first. Thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise ValueError(f"cache must not be negative, got {limit} bytes")
+        self.limit = limit
+        self.held = 0
+        self._arrays: OrderedDict[int, NDArray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: int) -> NDArray | None:
+        with self._lock:
+            if key in self._arrays:
+                self._arrays.move_to_end(key)
+            return self._arrays.get(key)
+
+    def put(self, key: int, array: NDArray) -> None:
+        with self._lock:
+            if key in self._arrays or array.nbytes > self.limit:
+                return
+            self._arrays[key] = array
+            self.held += array.nbytes
+            while self.held > self.limit:
+                _, oldest = self._arrays.popitem(last=False)
+                self.held -= oldest.nbytes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"limit": self.limit}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["limit"])  # type: ignore[misc]

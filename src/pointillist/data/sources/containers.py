@@ -1,0 +1,143 @@
+"""Stacks of signals inside one file: TIFF pages, zarr arrays and HDF5 datasets, read part by part."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import tifffile
+from numpy.typing import NDArray
+
+from pointillist.data.sources.arrays import MappedFile, StackedSource
+
+
+class TiffSource(StackedSource):
+    """The pages of a TIFF file, grey, each a signal (or all of them one volume, with ``ndim=3``).
+
+    Uncompressed stacks are mapped, so that a crop reads no more than itself; others are decoded page by page.
+    """
+
+    kind: ClassVar[str] = "tiff"
+
+    def _open(self) -> Any:
+        with tifffile.TiffFile(self.path) as tiff:
+            if tiff.pages.first.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
+                raise ValueError("zero means white in it, which only single images may; save it with black as zero")
+        try:
+            return MappedFile(tifffile.memmap(self.path, mode="r"))
+        except ValueError:  # compressed, tiled or scattered
+            return _Pages(self.path)
+
+
+class _Pages:
+    """Pages of a TIFF file as an array (n, height, width) that is read by its first index."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = tifffile.TiffFile(path)
+        self._lock = threading.Lock()  # pages share the file's position
+        first = self._file.pages.first
+        if first.ndim != 2:
+            raise ValueError(f"its pages have the axes {first.axes}: only grey pages can be read as a stack")
+        self.shape = (len(self._file.pages), *first.shape)
+        self.dtype = first.dtype
+
+    def __getitem__(self, place: Any) -> NDArray:
+        index, *where = place if isinstance(place, tuple) else (place,)
+        if not isinstance(index, int | np.integer):
+            return np.stack([self[i] for i in range(self.shape[0])])[place]
+        with self._lock:
+            page = self._file.pages[int(index)].asarray()
+        if page.shape != self.shape[1:]:
+            raise ValueError(f"page {index} is {page.shape}, the first is {self.shape[1:]}")
+        return page[tuple(where)] if where else page
+
+
+class ZarrSource(StackedSource):
+    """A zarr array on disk; needs the extra ``zarr``.
+
+    Parameters
+    ----------
+    path : str or path
+        The store, a folder or a ``.zip`` file.
+    array : str
+        The array's path inside, where the store is a group.
+    ndim : int
+        As in `NpySource`.
+    """
+
+    kind: ClassVar[str] = "zarr"
+
+    def __init__(self, path: str | Path, array: str = "", ndim: int = 2) -> None:
+        self.array = array
+        super().__init__(path, ndim)
+
+    def _label(self) -> str:
+        return f"{self.path}::{self.array}" if self.array else str(self.path)
+
+    def _open(self) -> Any:
+        try:
+            import zarr
+        except ImportError as error:
+            raise ImportError(f"{self.path} needs zarr: pip install 'pointillist[zarr]'") from error
+        opened = zarr.open(str(self.path), mode="r")
+        return opened if isinstance(opened, zarr.Array) and not self.array else _only(opened, self.array, zarr.Array)
+
+    def _files(self) -> list[Path]:
+        # Chunks are many; their folder's metadata and the chunks' own times tell a change.
+        return sorted(path for path in self.path.rglob("*") if path.is_file()) if self.path.is_dir() else [self.path]
+
+
+class Hdf5Source(StackedSource):
+    """A dataset in an HDF5 file; needs the extra ``hdf5``.
+
+    Parameters
+    ----------
+    path : str or path
+    dataset : str
+        Its path inside the file; may be left out where the file has only one.
+    ndim : int
+        As in `NpySource`.
+    """
+
+    kind: ClassVar[str] = "hdf5"
+
+    def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2) -> None:
+        self.dataset = dataset
+        super().__init__(path, ndim)
+
+    def _label(self) -> str:
+        return f"{self.path}::{self.dataset}" if self.dataset else str(self.path)
+
+    def _open(self) -> Any:
+        try:
+            import h5py
+        except ImportError as error:
+            raise ImportError(f"{self.path} needs h5py: pip install 'pointillist[hdf5]'") from error
+        return _only(h5py.File(self.path, "r"), self.dataset, h5py.Dataset)
+
+
+def _only(group: Any, name: str, kind: type) -> Any:
+    """The array of a group that is named, or the only one that there is."""
+    if name:
+        found = group.get(name)
+        if not isinstance(found, kind):
+            raise ValueError(f"there is no array {name!r} in it; it holds {_listed(group, kind)}")
+        return found
+    names = _arrays_in(group, kind)
+    if len(names) != 1:
+        raise ValueError(f"name the array to read, as in FILE::NAME; it holds {_listed(group, kind)}")
+    return group[names[0]]
+
+
+def _arrays_in(group: Any, kind: type, prefix: str = "") -> list[str]:
+    names: list[str] = []
+    for key in sorted(group.keys()):
+        item = group[key]
+        names += [prefix + key] if isinstance(item, kind) else _arrays_in(item, kind, f"{prefix}{key}/")
+    return names
+
+
+def _listed(group: Any, kind: type) -> str:
+    return ", ".join(_arrays_in(group, kind)) or "none"

@@ -1,0 +1,89 @@
+"""Random crops: crop i of pass e is a function of (seed, e, i) alone, so that anybody can cut it again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pointillist.data.errors import UnreadableFileError, UnusableSignalError
+from pointillist.data.sources.base import StoredSource, box
+from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
+from pointillist.data.sources.usable import is_constant
+from pointillist.model.sampling import generator
+
+_CROPS = 3  # sets these draws apart from all others of the same seed
+_ATTEMPTS = 10
+
+
+class CropSource(StoredSource):
+    """Crops of one size from random places of random signals.
+
+    A crop without contrast is drawn again, up to ten times. Signals smaller than the crop are unusable.
+
+    Parameters
+    ----------
+    source : StoredSource
+        What to cut from; signals of any sizes.
+    count : int
+        Crops in one pass; every pass has other ones.
+    size : tuple of int
+        Shape of a crop along the spatial axes.
+    seed : int
+    cache : int
+        Bytes of decoded signals to keep, for sources that cannot read a part of one.
+    """
+
+    def __init__(
+        self, source: StoredSource, count: int, size: tuple[int, ...], *, seed: int = 0, cache: int = DEFAULT_CACHE
+    ) -> None:
+        if count < 1 or any(axis < 1 for axis in size):
+            raise ValueError(f"count and size must be at least 1, got {count} and {size}")
+        self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
+        self.cache = Cache(cache)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        rng = generator(self.seed, _CROPS, epoch, index)
+        which = int(rng.integers(len(self.source)))
+        signal = None if self.source.windowed else self._whole(which)
+        shape = self.source.shape(which) if signal is None else signal.shape
+        room = [length - side for length, side in zip(shape[-len(self.size) :], self.size, strict=True)]
+        if min(room) < 0:
+            raise UnusableSignalError(f"{self.source.name(which)} is smaller than a crop, {shape}: take smaller crops")
+        for _ in range(_ATTEMPTS):
+            corner = [int(rng.integers(free + 1)) for free in room]
+            crop = self.source.window(which, corner, self.size) if signal is None else signal[box(corner, self.size)]
+            if not is_constant(crop):
+                return crop.copy()  # a view would keep the whole signal in memory
+        raise UnusableSignalError(f"{self.source.name(which)} is constant wherever a crop was tried: leave it out")
+
+    def _whole(self, which: int) -> NDArray:
+        signal = self.cache.get(which)
+        if signal is None:
+            signal = self.source.read(which)
+            self.cache.put(which, signal)
+        return signal
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return (*self._channels, *self.size)
+
+    @cached_property
+    def _channels(self) -> tuple[int, ...]:
+        """What stands before the spatial axes, of the first signal whose head can be read."""
+        for which in range(len(self.source)):
+            with suppress(UnreadableFileError):
+                return self.source.shape(which)[: -len(self.size)]
+        raise UnusableSignalError(f"none of the {len(self.source)} signals to cut from can be read")
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        which = int(generator(self.seed, _CROPS, epoch, index).integers(len(self.source)))
+        return f"crop {index} of {self.source.name(which)}"
+
+    def describe(self) -> dict[str, Any]:
+        settings = {"kind": "crops", "signals": self.count, "size": list(self.size), "seed": self.seed}
+        return {**settings, "of": self.source.describe()}

@@ -1,0 +1,58 @@
+"""Several sources as one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pointillist.data.sources.base import StoredSource
+
+
+class JoinedSource(StoredSource):
+    """Several sources as one, the signals of each after those of the one before."""
+
+    def __init__(self, sources: Sequence[StoredSource]) -> None:
+        if not sources:
+            raise ValueError("sources is empty: give at least one")
+        self.sources = list(sources)
+        self._ends = list(accumulate(len(source) for source in sources))
+
+    @property
+    def windowed(self) -> bool:  # type: ignore[override]
+        """Whether all of them read windows alone."""
+        return all(source.windowed for source in self.sources)
+
+    @property
+    def decoding(self) -> int:  # type: ignore[override]
+        """The most that one of them takes."""
+        return max(source.decoding for source in self.sources)
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def _locate(self, index: int) -> tuple[StoredSource, int]:
+        which = bisect_right(self._ends, index)
+        return self.sources[which], index - (self._ends[which - 1] if which else 0)
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        source, place = self._locate(index)
+        return source.read(place, epoch)
+
+    def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
+        source, place = self._locate(index)
+        return source.window(place, corner, size)
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        source, place = self._locate(index)
+        return source.shape(place)
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        source, place = self._locate(index)
+        return source.name(place, epoch)
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "joined", "signals": len(self), "of": [source.describe() for source in self.sources]}

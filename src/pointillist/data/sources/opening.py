@@ -1,0 +1,160 @@
+"""From what people type to a source: files, folders, patterns, stacks, and arrays inside containers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from glob import glob, has_magic
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import tifffile
+from numpy.typing import NDArray
+
+from pointillist.data.errors import UnreadableFileError
+from pointillist.data.loading import IMAGE_SUFFIXES, PathLike, expand, natural_key
+from pointillist.data.sources.arrays import NpySource
+from pointillist.data.sources.base import StoredSource, file_fingerprint
+from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
+from pointillist.data.sources.images import ImageSource
+from pointillist.data.sources.joining import JoinedSource
+from pointillist.data.sources.stream import OnUnreadable
+
+_HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
+_ZARR_SUFFIXES = frozenset((".zarr", ".zip"))
+_TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
+
+
+def open_source(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    ndim: int = 2,
+    grey: bool = True,
+    max_pixels: int | None = None,
+    on_unreadable: OnUnreadable = "stop",
+) -> StoredSource:
+    """A source of all signals in some files, in order, none of which is read yet.
+
+    Parameters
+    ----------
+    paths : path or iterable of paths
+        Image files; ``.npy`` files, mapped; TIFF stacks, page by page; ``FILE.h5::dataset`` and ``STORE.zarr::array``, or
+        without a name where there is only one; folders, for the image and ``.npy`` files directly inside; patterns such as
+        ``photos/**/*.jpg``, in natural order.
+    ndim : int
+        Axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of signals.
+    grey : bool
+        Whether image files are read as grey, (H, W), or colour, (3, H, W).
+    max_pixels : int or None
+        Larger image files count as unreadable, see `ImageSource`.
+    on_unreadable : {"skip", "stop"}
+        Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
+
+    Raises
+    ------
+    FileNotFoundError
+        If a path does not exist or a pattern matches nothing.
+    UnreadableFileError
+        If a file other than an image cannot be opened; images are opened when they are read.
+    """
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    if not given:
+        raise ValueError("paths is empty: give at least one file, folder or pattern")
+    files = [file for one in given for file in _files(os.fspath(one))]
+    sources: list[StoredSource] = []
+    for plain, group in groupby(files, _is_image):
+        if plain and ndim == 2:
+            sources.append(ImageSource(list(group), grey=grey, max_pixels=max_pixels))
+        else:
+            sources += [_open(file, ndim, on_unreadable) for file in group]
+    return sources[0] if len(sources) == 1 else JoinedSource(sources)
+
+
+def _files(given: str) -> list[str]:
+    """The files (or arrays in files, FILE::NAME) that one argument stands for."""
+    path = Path(given)
+    if not path.exists():
+        container = given.partition("::")[0]
+        if container != given and Path(container).exists():
+            return [given]
+        if not has_magic(given):
+            raise FileNotFoundError(f"no such file or folder: {container}")
+        found = sorted(
+            (Path(match) for match in glob(given, recursive=True)),
+            key=lambda file: (str(file.parent), natural_key(file)),
+        )
+        files = [str(file) for file in found if file.is_file()]
+        if not files:
+            raise FileNotFoundError(f"no file matches {given}")
+        return files
+    return (
+        [given] if _suffix(given) in _ZARR_SUFFIXES else [str(file) for file in expand(path, IMAGE_SUFFIXES | {".npy"})]
+    )
+
+
+def _suffix(file: str) -> str:
+    return Path(file.partition("::")[0]).suffix.lower()
+
+
+def _is_image(file: str) -> bool:
+    if _suffix(file) in _TIFF_SUFFIXES:
+        return not _is_stack(file)
+    return "::" not in file and _suffix(file) not in _HDF5_SUFFIXES | _ZARR_SUFFIXES | {".npy"}
+
+
+def _is_stack(file: str) -> bool:
+    """Whether a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
+    try:
+        with tifffile.TiffFile(file) as tiff:
+            if len(tiff.pages) > 1:
+                return True
+            # ImageJ writes one page and lets the rest follow.
+            return bool(tiff.is_imagej) and len(tiff.series[0].axes.replace("S", "")) > 2
+    except Exception:  # of many kinds, as damaged files have them
+        return False
+
+
+def _open(file: str, ndim: int, on_unreadable: OnUnreadable) -> StoredSource:
+    try:
+        return _open_stack(file, ndim)
+    except UnreadableFileError as error:
+        if on_unreadable == "stop":
+            raise
+        return UnopenedSource(file, str(error))
+
+
+def _open_stack(file: str, ndim: int) -> StoredSource:
+    suffix = _suffix(file)
+    path, _, name = file.partition("::")
+    if suffix in _HDF5_SUFFIXES:
+        return Hdf5Source(path, name, ndim)
+    if suffix in _ZARR_SUFFIXES:
+        return ZarrSource(path, name, ndim)
+    if suffix in _TIFF_SUFFIXES:
+        return TiffSource(file, ndim)
+    if suffix == ".npy":
+        return NpySource(file, ndim)
+    raise UnreadableFileError(f"{file} is an image: with ndim={ndim} only .npy files and other arrays can be read")
+
+
+class UnopenedSource(StoredSource):
+    """What stands for a file that could not be opened: one signal, unreadable."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        self._file, self._reason = file, reason
+
+    def __len__(self) -> int:
+        return 1
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        raise UnreadableFileError(self._reason)
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        raise UnreadableFileError(self._reason)
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        return self._file
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "unreadable", "content": file_fingerprint([self._file])}

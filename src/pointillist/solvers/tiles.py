@@ -1,0 +1,373 @@
+"""A signal too large to be solved whole: tiles that own their codes, take turns, and share one residual.
+
+The grid is cut into cells, and every code belongs to one of them. A tile is a block of two cells along each axis; what is
+left for its codes to explain is an ordinary problem on the samples that they reach, which coordinate descent solves from
+where they stand. Tiles of one colour reach disjoint samples and are solved side by side. Every pass shifts the tiles by a
+cell along other axes, so that what was a border becomes the middle. Of each cell a bound on the violations of |Dᵀr| ≤ λ is
+kept, which a change nearby raises; once all bounds are small, one certificate holds for the whole signal, and there are no
+seams. Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.large import bands, scratch
+from pointillist.model.problem import Certificate, Problem, inner, relative_gap
+from pointillist.solvers.base import Result, Solution, collect, one_blas_thread
+from pointillist.solvers.descent import CoordinateDescent, Descent, DescentState, Mapper
+
+Progress = Callable[[float], None]
+"""Called with the part of the signals that is settled, from 0 to 1."""
+
+Place = tuple[int, ...]
+
+_CELL_POSITIONS = 2**16
+_FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
+_MAX_PASSES = 100
+_MARGIN = 0.7
+"""A tile is solved to this part of what is asked for, so that what its neighbours change need not bring it back."""
+_SMALLEST_EXCESS = 16  # ε: what rounding lets a ratio come down to
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiledDescent:
+    """Settings of the descent by tiles.
+
+    Parameters
+    ----------
+    coder : CoordinateDescent
+        What solves a tile; its `tol` is the relative gap of the whole signal.
+    cell : int, optional
+        Side of a cell; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
+    progress : callable, optional
+        Called with the part of the signal that is settled, after every colour of tiles.
+    """
+
+    coder: CoordinateDescent = field(default_factory=CoordinateDescent)
+    cell: int | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell is not None and self.cell < 1:
+            raise ValueError(f"cell must be a positive number of positions, got {self.cell}")
+        if self.coder.ridge > 0:
+            raise ValueError("coder must have no ridge: it would not come to rest tile by tile")
+
+    def prepare(self, problem: Problem) -> DescentState:
+        """Lay out what all signals share."""
+        if problem.sample is not None:
+            raise ValueError("sampled problems are not solved by tiles: use solver=CoordinateDescent(...)")
+        if problem.geometry.boundary == "circular":
+            raise ValueError("circular problems are not solved by tiles: use solver=CoordinateDescent(...)")
+        return self.coder.prepare(problem)
+
+    def solve(
+        self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+    ) -> Result:
+        """Solve for the codes of signals (channels, *space), one after the other, each by tiles side by side."""
+        with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
+            solutions = []
+            for i, signal in enumerate(signals):
+                begin = None if start is None else (start.indices[i], start.values[i])
+                mapper: Mapper = pool.map if n_jobs > 1 else map
+                solutions.append(_Tiling(self, state, i, signal, begin, mapper, len(signals)).run())
+        return collect(state.problem, solutions, self.coder.tol)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A grid of positions cut into cells of equal sides; the last ones may be smaller."""
+
+    geometry: Geometry
+    side: int
+
+    @classmethod
+    def of(cls, geometry: Geometry, side: int | None) -> Cells:
+        ndim = len(geometry.grid)
+        wanted = round(_CELL_POSITIONS ** (1 / ndim)) if side is None else side
+        # A tile between two others must keep what these reach apart.
+        return cls(geometry, max(wanted, -(-max(geometry.filter) // 2)))
+
+    @cached_property
+    def counts(self) -> Place:
+        return tuple(-(-g // self.side) for g in self.geometry.grid)
+
+    def shift(self, number: int) -> Place:
+        """By how many cells the tiles of a pass are shifted along each axis: in turn all ways, opposite ones together.
+
+        With fewer of them some positions would always lie at the border of a tile, along one axis or another.
+        """
+        ways = list(product((0,), *[(0, 1)] * (len(self.counts) - 1)))
+        way = ways[number // 2 % len(ways)]
+        return way if number % 2 == 0 else tuple(1 - s for s in way)
+
+    def colours(self, shift: Place) -> list[list[tuple[slice, ...]]]:
+        """Tiles as blocks of cells, by colour; tiles of one colour reach disjoint samples."""
+        edges = [_edges(count, one) for count, one in zip(self.counts, shift, strict=True)]
+        colours = []
+        for parity in product((0, 1), repeat=len(edges)):
+            axes = [spans[first::2] for spans, first in zip(edges, parity, strict=True)]
+            tiles = list(product(*axes))
+            if tiles:
+                colours.append(tiles)
+        return colours
+
+    def box(self, tile: tuple[slice, ...]) -> tuple[slice, ...]:
+        """Positions of the cells of a tile."""
+        spans = zip(tile, self.geometry.grid, strict=True)
+        return tuple(slice(s.start * self.side, min(s.stop * self.side, g)) for s, g in spans)
+
+    def around(self, tile: tuple[slice, ...]) -> Iterator[Place]:
+        """Cells outside of a tile whose codes reach samples that the tile's reach too."""
+        reach = [-(-(f - 1) // self.side) for f in self.geometry.filter]
+        spans = [
+            range(max(s.start - r, 0), min(s.stop + r, count))
+            for s, r, count in zip(tile, reach, self.counts, strict=True)
+        ]
+        for cell in product(*spans):
+            if not all(s.start <= c < s.stop for c, s in zip(cell, tile, strict=True)):
+                yield cell
+
+    def number(self, codes: NDArray) -> NDArray:
+        """Flat number of the cell that owns each code."""
+        positions = np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid)
+        return np.ravel_multi_index([axis // self.side for axis in positions], self.counts)
+
+
+def _edges(count: int, shift: int) -> list[slice]:
+    """Pairs of cells along an axis, with single ones at the ends where they do not come out even."""
+    starts = [0, *range(2 - shift, count, 2)] if count > 1 else [0]
+    return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Visit:
+    """What solving one tile came to: its codes, the largest ratio left, and how much those around can have risen."""
+
+    tile: tuple[slice, ...]
+    codes: NDArray
+    values: NDArray
+    ratio: float
+    rises: dict[Place, float]
+    rounds: int
+
+
+class _Tiling:
+    """One large signal being solved."""
+
+    def __init__(
+        self,
+        settings: TiledDescent,
+        state: DescentState,
+        i: int,
+        signal: NDArray,
+        begin: tuple[NDArray, NDArray] | None,
+        mapper: Mapper,
+        n_signals: int,
+    ) -> None:
+        self.settings, self.problem, self.i, self.mapper = settings, state.problem, i, mapper
+        self.state, self.n_signals = state, n_signals
+        self.geometry = state.problem.geometry
+        self.cells = Cells.of(self.geometry, settings.cell)
+        self.signal, self.weights = signal, state.problem.weights_of(i)
+        nothing = (np.empty(0, np.int64), np.empty(0, signal.dtype))
+        self.codes = {cell: nothing for cell in np.ndindex(self.cells.counts)}
+        self.ratio = np.full(
+            self.cells.counts, np.inf
+        )  # largest |Dᵀr| / λ of each cell; infinite where it is not known
+        self.residual = scratch(signal, signal.shape, signal.dtype)
+        for band in bands(signal.shape):
+            self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
+        if begin is not None:
+            self._begin(*begin)
+
+    def _begin(self, codes: NDArray, values: NDArray) -> None:
+        kept = values > 0 if self.problem.nonnegative else values != 0
+        self._share_out(
+            codes[kept], values[kept].astype(self.signal.dtype), tuple(slice(0, n) for n in self.cells.counts)
+        )
+        for cell in self.codes:
+            part = _Part(self, tuple(slice(c, c + 1) for c in cell))
+            indices, own = part.local(*self.codes[cell])
+            if len(indices):
+                fit = part.problem.operator.synthesise(indices, own)
+                part.put(part.residual - (fit if part.weights is None else part.weights * fit))
+
+    def run(self) -> Solution:
+        tol = self.settings.coder.tol
+        floor = _SMALLEST_EXCESS * float(np.finfo(self.signal.dtype).eps)
+        # Borders are not worth much effort before both sides are good: all of the signal gets better pass by pass.
+        excess, goal, rounds = _FIRST_EXCESS, max(_FIRST_GOAL * tol, floor), 0
+        for passes in range(_MAX_PASSES):
+            excess = max(excess * _FALL, goal)
+            rounds += self._pass(self.cells.shift(passes), excess)
+            if excess > goal or np.any(self.ratio > 1 + excess):
+                continue
+            found = self._certificate()
+            if found.gap <= tol or goal <= floor or not np.isfinite(found.objective):
+                break
+            goal = max(min(goal, goal * tol / found.gap) * _MARGIN, floor)
+        else:
+            found = self._certificate()
+        codes, values = (np.concatenate(parts) for parts in zip(*self.codes.values(), strict=True))
+        order = np.argsort(codes)
+        return Solution(codes[order], values[order], found, rounds)
+
+    def _pass(self, shift: Place, excess: float) -> int:
+        """Solve all tiles that are not settled; the largest number of rounds that one took."""
+        rounds = [0]
+        for tiles in self.cells.colours(shift):
+            todo = [tile for tile in tiles if np.max(self.ratio[tile]) > 1 + excess]
+            for visit in self.mapper(lambda tile: self._visit(tile, excess), todo):
+                self._share_out(visit.codes, visit.values, visit.tile)
+                self.ratio[visit.tile] = visit.ratio
+                for cell, rise in visit.rises.items():
+                    self.ratio[cell] += rise
+                rounds.append(visit.rounds)
+            if self.settings.progress is not None:
+                self.settings.progress((self.i + float(np.mean(self.ratio <= 1 + excess))) / self.n_signals)
+        return max(rounds)
+
+    def _visit(self, tile: tuple[slice, ...], excess: float) -> _Visit:
+        part = _Part(self, tile)
+        own = [self.codes[cell] for cell in product(*[range(s.start, s.stop) for s in tile])]
+        codes, values = part.local(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
+        signal = part.left_for(codes, values)
+        coder = self.settings.coder
+        if len(codes):
+            coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
+        descent = Descent(coder, DescentState(part.problem), 0, signal, (codes, values), map, excess=_MARGIN * excess)
+        found = descent.run()
+        rises = {}
+        if found.iterations:
+            change = part.put(found.certificate.residual)
+            rises = part.rises(self.cells.around(tile), self.state.rises(part.touching, part.touching.spread(change)))
+        ratio = descent.ratio + descent.rounding
+        return _Visit(tile, part.whole(found.indices), found.values, ratio, rises, found.iterations)
+
+    def _share_out(self, codes: NDArray, values: NDArray, tile: tuple[slice, ...]) -> None:
+        """Give codes to the cells of a tile that own them."""
+        number = self.cells.number(codes)
+        order = np.argsort(number, kind="stable")
+        codes, values, number = codes[order], values[order], number[order]
+        for cell in product(*[range(s.start, s.stop) for s in tile]):
+            flat = int(np.ravel_multi_index(cell, self.cells.counts))
+            first, last = np.searchsorted(number, [flat, flat + 1])
+            self.codes[cell] = (codes[first:last], values[first:last])
+
+    def _certificate(self) -> Certificate:
+        """What all codes together are worth, from the residual that all tiles share."""
+        loss = energy = 0.0
+        for band in bands(self.signal.shape):
+            residual = self.residual[band].astype(np.float64)
+            energy += inner(residual, self.signal[band])
+            if self.weights is None:
+                loss += 0.5 * inner(residual, residual)
+            else:
+                weights = self.weights[band]
+                seen = weights > 0
+                loss += 0.5 * inner(residual[seen], residual[seen] / weights[seen])
+        price = sum(inner(self.problem.penalty_at(codes), np.abs(values)) for codes, values in self.codes.values())
+        gap = relative_gap(loss + price, loss, energy, float(np.max(self.ratio)))
+        return Certificate(loss + price, gap, self.residual)
+
+
+class _Part:
+    """A tile as a problem of its own: its codes, on the samples that they reach."""
+
+    def __init__(self, tiling: _Tiling, tile: tuple[slice, ...]) -> None:
+        geometry, problem = tiling.geometry, tiling.problem
+        self.tiling, self.box = tiling, tiling.cells.box(tile)
+        self.geometry = Geometry(
+            tuple(s.stop - s.start + f - 1 for s, f in zip(self.box, geometry.filter, strict=True)),
+            geometry.filter,
+            geometry.channels,
+            "valid",
+        )
+        # In the signal's own coordinates; what the codes reach may lie outside of it, with weight zero.
+        first = [s.start - o for s, o in zip(self.box, geometry.offset, strict=True)]
+        last = [f + n for f, n in zip(first, self.geometry.signal, strict=True)]
+        spans = list(zip(first, last, geometry.signal, strict=True))
+        self.outer = (slice(None), *(slice(max(a, 0), min(b, n)) for a, b, n in spans))
+        self.inside = (slice(None), *(slice(max(-a, 0), min(b, n) - a) for a, b, n in spans))
+        self.residual = self._cut(tiling.residual)
+        whole = all(a >= 0 and b <= n for a, b, n in spans)
+        seen = tiling.weights
+        if seen is None:
+            self.weights = None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), self._shape))
+        else:
+            self.weights = self._cut(seen)
+        self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return self.tiling.signal.shape
+
+    def _cut(self, array: NDArray) -> NDArray:
+        out = np.zeros((self.geometry.channels, *self.geometry.signal), array.dtype)
+        out[self.inside] = array[self.outer]
+        return out
+
+    def _penalty(self, problem: Problem) -> NDArray:
+        if problem.penalty.shape[1] == 1:
+            return problem.penalty
+        maps = problem.penalty.reshape(-1, *problem.geometry.grid)[(slice(None), *self.box)]
+        return np.ascontiguousarray(maps.reshape(len(maps), -1))
+
+    def local(self, codes: NDArray, values: NDArray) -> tuple[NDArray, NDArray]:
+        """Codes of the whole grid in the tile's own numbers, ascending."""
+        moved = _renumbered(codes, self.tiling.geometry.grid, self.geometry.grid, [-s.start for s in self.box])
+        order = np.argsort(moved)
+        return moved[order], values[order]
+
+    def whole(self, codes: NDArray) -> NDArray:
+        """The opposite of `local`, in the order given."""
+        return _renumbered(codes, self.geometry.grid, self.tiling.geometry.grid, [s.start for s in self.box])
+
+    def left_for(self, codes: NDArray, values: NDArray) -> NDArray:
+        """What the tile's codes have to explain: the signal without what all other codes explain."""
+        left = self.residual.astype(np.float64)
+        if self.weights is not None:
+            left = np.divide(left, self.weights, out=np.zeros_like(left), where=self.weights > 0)
+        left += self.problem.exact_operator.synthesise(codes, values.astype(np.float64))
+        return left.astype(self.residual.dtype)
+
+    def put(self, residual: NDArray) -> NDArray:
+        """Write the tile's residual to the shared one; returns how it changed."""
+        fresh = residual.astype(self.residual.dtype)
+        self.tiling.residual[self.outer] = fresh[self.inside]
+        return fresh - self.residual
+
+    @property
+    def touching(self) -> Geometry:
+        """All positions whose filters reach one of the tile's samples."""
+        return replace(self.geometry, boundary="full")
+
+    def rises(self, cells: Iterable[Place], rise: NDArray) -> dict[Place, float]:
+        """The largest rise at the positions of each of some cells, from that at all positions of `touching`."""
+        found = {}
+        for cell in cells:
+            positions = self.tiling.cells.box(tuple(slice(c, c + 1) for c in cell))
+            spans = zip(positions, self.box, self.geometry.filter, strict=True)
+            here = rise[tuple(slice(max(p.start - b.start + f - 1, 0), p.stop - b.start + f - 1) for p, b, f in spans)]
+            if here.size:
+                found[cell] = float(np.max(here))
+        return found
+
+
+def _renumbered(codes: NDArray, grid: Place, other: Place, shift: list[int]) -> NDArray:
+    """Flat codes on `grid` as flat codes on `other`, whose positions differ by a shift."""
+    n_filters = int(codes.max()) // int(np.prod(grid)) + 1 if len(codes) else 1
+    filters, *position = np.unravel_index(codes, (n_filters, *grid))
+    moved = [axis + s for axis, s in zip(position, shift, strict=True)]
+    return np.ravel_multi_index([filters, *moved], (n_filters, *other))

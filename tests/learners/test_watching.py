@@ -1,0 +1,55 @@
+"""Tests of the logs of a run."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from pointillist.learners import OnlineCSC
+from pointillist.learners.watching import JsonLog, TensorBoardEvents, read_log
+
+SIGNALS = np.random.default_rng(0).standard_normal((5, 40))
+
+
+def test_lines_can_be_read_while_the_run_goes(tmp_path):
+    path = tmp_path / "run.jsonl"
+    seen = []
+    with JsonLog(path) as log:
+        callbacks = [log, lambda info: seen.append(len(read_log(path)))]
+        model = OnlineCSC(3, 5, 0.5, random_state=0, callbacks=callbacks).fit(SIGNALS)
+    assert seen == [1, 2, 3, 4, 5]
+    assert read_log(path) == model.history_
+
+
+def test_a_resumed_run_leaves_one_line_a_step(tmp_path):
+    path = tmp_path / "run.jsonl"
+    with JsonLog(path) as log:
+        for step in range(1, 6):
+            log({"iteration": step, "objective": float(step)})
+    with path.open("a") as file:
+        file.write('{"iteration": 6, "objec')
+    with JsonLog(path) as log:
+        for step in range(4, 8):
+            log({"iteration": step, "objective": -float(step)})
+    assert [info["objective"] for info in read_log(path)] == [1, 2, 3, -4, -5, -6, -7]
+
+
+def test_a_new_run_begins_a_new_file_and_holds_only_json(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text("something else\n")
+    with JsonLog(path) as log:
+        log({"iteration": 1, "gap": float("nan"), "objective": np.inf})
+    assert json.loads(path.read_text()) == {"iteration": 1, "gap": None, "objective": None}
+
+
+def test_tensorboard_gets_the_numbers_or_says_what_is_missing(tmp_path, monkeypatch):
+    pytest.importorskip("tensorboardX")
+    with TensorBoardEvents(tmp_path / "board") as events:
+        assert events({"iteration": 1, "objective": 2.0, "nnz": 3, "gap": 0.1, "seconds": 0.5}) is False
+    (file,) = (tmp_path / "board").iterdir()
+    assert b"objective" in file.read_bytes()
+    for module in ("tensorboardX", "torch.utils.tensorboard"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r"pointillist\[watch\]"):
+        TensorBoardEvents(tmp_path / "other")

@@ -1,0 +1,137 @@
+"""Tests of checkpoint files: the newest whole one comes back, damage is noticed, the last two are kept."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from pointillist.storage import CheckpointError, CheckpointFolder, DamagedCheckpoint
+from pointillist.storage import checkpoints as module
+from pointillist.storage.checkpoints import read_checkpoint
+
+ARRAYS = {
+    "a": np.arange(6.0).reshape(3, 2).T,
+    "number": np.array(0.3),
+    "flags": np.array([True, False]),
+    "none": np.empty((0, 4), np.float32),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return CheckpointFolder(tmp_path / "filters.safetensors")
+
+
+def names(path):
+    return sorted(entry.name for entry in path.iterdir())
+
+
+def test_what_was_written_comes_back(folder):
+    path = folder.write(3, {"step": 3, "text": "λ", "none": None, "count": np.int64(2)}, ARRAYS)
+    assert path.name == "filters.checkpoint-00000003.safetensors"
+    stored = folder.newest()
+    assert stored.facts == {"step": 3, "text": "λ", "none": None, "count": 2}
+    assert stored.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(stored.arrays[name], array)
+        assert (stored.arrays[name].dtype, stored.arrays[name].shape) == (array.dtype, array.shape)
+        assert stored.arrays[name].flags.writeable
+
+
+def test_the_last_two_are_kept_by_number_not_by_name(folder, tmp_path):
+    for number in (99_999_999, 100_000_000, 100_000_001):
+        folder.write(number, {"step": number}, {})
+    (tmp_path / "filters.checkpoint-old.safetensors").touch()
+    (tmp_path / "other.checkpoint-00000001.safetensors").touch()
+    assert [int(path.stem.rpartition("-")[2]) for path in folder.files()] == [100_000_001, 100_000_000]
+    folder.clear()
+    assert names(tmp_path) == ["filters.checkpoint-old.safetensors", "other.checkpoint-00000001.safetensors"]
+
+
+def test_no_checkpoint_is_no_error(folder, tmp_path):
+    assert folder.newest() is None
+    assert CheckpointFolder(tmp_path / "missing" / "x").files() == []
+
+
+@pytest.mark.parametrize("place", [0, 20, 200, -1])
+def test_a_flipped_bit_anywhere_is_noticed(folder, caplog, place):
+    folder.write(1, {"step": 1}, ARRAYS)
+    path = folder.write(2, {"step": 2}, ARRAYS)
+    content = bytearray(path.read_bytes())
+    content[place] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(DamagedCheckpoint, match="is damaged"):
+        read_checkpoint(path)
+    assert folder.newest().facts == {"step": 1}
+    assert "trying the one before" in caplog.text
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 0.5, 0.99])
+def test_a_truncated_file_is_noticed(folder, kept):
+    path = folder.write(1, {"step": 1}, ARRAYS)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(kept * len(content)) if isinstance(kept, float) else kept])
+    with pytest.raises(CheckpointError, match=r"checkpoints of .* are damaged"):
+        folder.newest()
+
+
+def test_an_exchanged_array_is_noticed(folder):
+    """The arrays are part of the checksum with their names, types and shapes."""
+    path = folder.write(1, {}, {"a": np.zeros(4), "b": np.zeros(4)})
+    with module.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    for other in ({"a": np.zeros((2, 2)), "b": np.zeros(4)}, {"a": np.zeros(4), "c": np.zeros(4)}):
+        save_file(other, path, metadata)
+        with pytest.raises(DamagedCheckpoint, match="checksum"):
+            read_checkpoint(path)
+
+
+def test_another_format_is_refused_not_skipped(folder, monkeypatch):
+    folder.write(1, {}, {})
+    monkeypatch.setattr(module, "FORMAT_VERSION", 2)
+    folder.write(2, {}, {})
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match="format 2, this version of pointillist reads 1"):
+        folder.newest()
+
+
+def test_a_full_disk_leaves_the_old_ones(folder, tmp_path, monkeypatch):
+    folder.write(1, {"step": 1}, ARRAYS)
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise module.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(module, "save_file", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        folder.write(2, {"step": 2}, ARRAYS)
+    assert caught.value.errno == errno.ENOSPC
+    assert names(tmp_path) == ["filters.checkpoint-00000001.safetensors"]
+    assert folder.newest().facts == {"step": 1}
+
+
+def test_other_failures_of_the_library_pass(folder, monkeypatch):
+    def broken(tensors, path, metadata):
+        raise module.SafetensorError("no idea")
+
+    monkeypatch.setattr(module, "save_file", broken)
+    with pytest.raises(module.SafetensorError):
+        folder.write(1, {}, ARRAYS)
+
+
+def test_what_a_killed_run_left_is_swept(folder, tmp_path, monkeypatch):
+    other = CheckpointFolder(tmp_path / "other.safetensors")
+    for one in (folder, other):
+        with monkeypatch.context() as patch:
+            # As after kill -9: the temporary file is written and nothing tidies up.
+            patch.setattr(os, "replace", lambda source, target: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr("pathlib.Path.unlink", lambda self, missing_ok=False: None)
+            with pytest.raises(KeyboardInterrupt):
+                one.write(1, {}, ARRAYS)
+    assert len(names(tmp_path)) == 2
+    folder.sweep()
+    assert len(names(tmp_path)) == 1
+    other.sweep()
+    assert names(tmp_path) == []

@@ -1,0 +1,49 @@
+"""A program that learns with checkpoints and may be killed at any moment: run it again until it ends.
+
+It prints a line for every step that it has done, so that whoever kills it knows how far it is.
+"""
+
+import argparse
+
+import numpy as np
+
+import pointillist as pt
+from pointillist.learners.checkpoint import Checkpoints
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output")
+    parser.add_argument("--every", default="1")
+    parser.add_argument("--signals", type=int, default=12)
+    parser.add_argument("--side", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--filters", type=int, default=8)
+    parser.add_argument("--size", type=int, default=5)
+    arguments = parser.parse_args()
+
+    rng = np.random.default_rng(0)
+    pictures = [pt.contrast_normalise(picture) for picture in pt.photographs("train").values()]
+    corners = rng.integers(0, 150, (arguments.signals, 2))
+    signals = [
+        pictures[i % len(pictures)][y : y + arguments.side, x : x + arguments.side] for i, (y, x) in enumerate(corners)
+    ]
+
+    model = pt.OnlineCSC(
+        n_filters=arguments.filters,
+        filter_size=arguments.size,
+        batch_size=2,
+        n_epochs=arguments.epochs,
+        random_state=0,
+        callbacks=[lambda info: print(info["iteration"], flush=True)],
+        n_jobs=1,
+    )
+    checkpoints = Checkpoints(arguments.output, every=arguments.every, keep=True)
+    model.fit(signals, checkpoint=checkpoints, resume=True)
+    pt.save(model, arguments.output)
+    checkpoints.clear()
+    print("done", flush=True)
+
+
+if __name__ == "__main__":
+    main()
