@@ -108,8 +108,8 @@ def curves(content: dict[str, Any]) -> str:
     drawn, legend = "", ""
     for i, (name, points) in enumerate(lines.items()):
         path = " ".join(f"{across.at(x):.1f},{down.at(y):.1f}" for x, y in points)
-        drawn += f'<polyline class="c{i % _COLOURS}" points="{path}"><title>{escape(name)}</title></polyline>'
-        legend += f'<li><span class="c{i % _COLOURS}"></span>{escape(name)}</li>'
+        drawn += f'<polyline class="curve{i % _COLOURS}" points="{path}"><title>{escape(name)}</title></polyline>'
+        legend += f'<li><span class="curve{i % _COLOURS}"></span>{escape(name)}</li>'
     label = escape(f"{content['title']}: {content['y']} against {content['x']}")
     return (
         f'<figure class="curves" markdown="0"><svg viewBox="0 0 720 350" role="img" aria-label="{label}">{ticks}{drawn}'
