@@ -17,6 +17,8 @@ from benchmarks import measure, plots, tables
 from benchmarks.context import Context
 from benchmarks.inputs import Inputs
 
+LONG_EXPERIMENTS = ("memory", "growth")
+"""Minutes to an hour each: only when they are named."""
 EXPERIMENTS = ("encode", "online", "batch", "sampling", "overcomplete", "scaling", "profile", "study")
 
 
@@ -59,15 +61,14 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure pointillist beside SPORCO.")
     parser.add_argument("--output", type=Path, default=Path("bench-output"))
     parser.add_argument("--quick", action="store_true", help="a smoke test of all experiments, under a minute")
-    parser.add_argument(
-        "--only", type=_names, default=list(EXPERIMENTS), help=f"comma-separated, of {', '.join(EXPERIMENTS)}"
-    )
+    offered = ", ".join((*EXPERIMENTS, *LONG_EXPERIMENTS))
+    parser.add_argument("--only", type=_names, default=list(EXPERIMENTS), help=f"comma-separated, of {offered}")
     return parser.parse_args()
 
 
 def _names(text: str) -> list[str]:
     chosen = text.split(",")
-    if unknown := set(chosen) - set(EXPERIMENTS):
+    if unknown := set(chosen) - {*EXPERIMENTS, *LONG_EXPERIMENTS}:
         raise argparse.ArgumentTypeError(f"no experiment {', '.join(sorted(unknown))}")
     return chosen
 

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
         load_signals,
         photographs,
     )
+    from pointillist.data.sources import (
+        ArraySource,
+        CropSource,
+        Hdf5Source,
+        ImageSource,
+        IteratorSource,
+        JoinedSource,
+        NormalisedSource,
+        NpySource,
+        TiffSource,
+        ZarrSource,
+        open_source,
+    )
     from pointillist.learners import BatchCSC, OnlineCSC
     from pointillist.learners.checkpoint import Checkpoints
     from pointillist.learners.persistence import load, load_codes, save, save_codes
@@ -48,6 +61,17 @@ __all__ = [
     "load_signals",
     "photographs",
     "load_filters",
+    "open_source",
+    "ArraySource",
+    "CropSource",
+    "Hdf5Source",
+    "ImageSource",
+    "IteratorSource",
+    "JoinedSource",
+    "NormalisedSource",
+    "NpySource",
+    "TiffSource",
+    "ZarrSource",
     "inpaint",
     "denoise",
     "deblur",
@@ -63,6 +87,19 @@ __all__ = [
 
 _HOMES = {
     "data": ("contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs"),
+    "data.sources": (
+        "ArraySource",
+        "CropSource",
+        "Hdf5Source",
+        "ImageSource",
+        "IteratorSource",
+        "JoinedSource",
+        "NormalisedSource",
+        "NpySource",
+        "TiffSource",
+        "ZarrSource",
+        "open_source",
+    ),
     "learners": ("BatchCSC", "OnlineCSC"),
     "learners.checkpoint": ("Checkpoints",),
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),

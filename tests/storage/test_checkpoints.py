@@ -127,7 +127,7 @@ def test_what_a_killed_run_left_is_swept(folder, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             # As after kill -9: the temporary file is written and nothing tidies up.
             patch.setattr(os, "replace", lambda source, target: (_ for _ in ()).throw(KeyboardInterrupt))
-            patch.setattr("pathlib.Path.unlink", lambda self, missing_ok=False: None)
+            patch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
             with pytest.raises(KeyboardInterrupt):
                 one.write(1, {}, ARRAYS)
     assert len(names(tmp_path)) == 2

@@ -20,7 +20,7 @@ def test_new_file_and_replacement(tmp_path):
     target = tmp_path / "a.bin"
     for content in (b"first", b"second"):
         with atomic_path(target) as temporary:
-            assert temporary.parent == tmp_path
+            assert temporary.parent.parent == tmp_path
             assert temporary.suffix == ".bin"
             temporary.write_bytes(content)
         assert target.read_bytes() == content

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +57,15 @@ class LearnerState:
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
     codes: SparseCodes | None = None  # of the last step
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Coding(Protocol):
+    """What the codes of a step depend on, besides the signals; a `LearnerState` has it all."""
+
+    filters: NDArray
+    penalty: float | NDArray
+    seed: int
+    step: int
 
 
 @dataclass(frozen=True)
@@ -248,7 +257,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         begin = time.perf_counter()
         return self._take_in(state, batch, self._encode(state, batch, start), image_weights, begin)
 
-    def _encode(self, state: LearnerState, batch: Batch, start: SparseCodes | None = None) -> Result:
+    def _encode(self, state: Coding, batch: Batch, start: SparseCodes | None = None) -> Result:
         """Codes for the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")

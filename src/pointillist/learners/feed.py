@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, overload
 
 from numpy.typing import NDArray
 
 from pointillist.data.errors import UnreadableFileError
-from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Read, Source, Stream
+from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Read, Source, Stream, read_part
 from pointillist.learners.base import Batch
 
 Check = Callable[[list[NDArray]], Batch]
@@ -34,17 +35,43 @@ class Feed:
 
     def __init__(self, stream: Stream | IteratorStream, whole: Batch | None, check: Check) -> None:
         self.stream, self.whole, self._check = stream, whole, check
+        self._begun: Iterator[Batch] | None = None
 
     def __iter__(self) -> Iterator[Batch]:
-        if self.whole is None:
-            return (self._check(signals) for signals in self.stream)
-        return self._in_memory(self.whole)
+        if self.whole is not None:
+            return self._in_memory(self.whole)
+        return map(self._check, self.stream) if self._begun is None else self._begun
 
     def _in_memory(self, whole: Batch) -> Iterator[Batch]:
         assert isinstance(self.stream, Stream)
         for part in self.stream.parts():
             self.stream.hand_out(part, Read([], []))
             yield whole.take(part.indices)
+
+    def first(self) -> Batch:
+        """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
+        if self.whole is not None:
+            return self.whole
+        batches = self._unread() if isinstance(self.stream, Stream) else iter(self)
+        first = next(batches, None)
+        if first is None:
+            raise ValueError("X gave no signal that can be used")
+        if not isinstance(self.stream, Stream):
+            self._begun = chain([first], batches)
+        return first
+
+    def _unread(self) -> Iterator[Batch]:
+        """Batches as they come, but not handed out."""
+        assert isinstance(self.stream, Stream)
+        for part in self.stream.parts():
+            read = read_part(self.stream.source, part, self.stream.least, self.stream.on_unreadable)
+            if read.signals:
+                yield self._check(read.signals)
+
+    @property
+    def elsewhere(self) -> Stream | None:
+        """The stream, where other processes can read its parts themselves."""
+        return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
 
     def patches(self) -> Sequence[NDArray] | None:
         """Where first filters can be drawn from, None for an iterator."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +15,11 @@ from pointillist.data.sources.stream import OnUnreadable
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.base import Batch, Callback, ConvolutionalLearner, LearnerState
 from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
+from pointillist.learners.cluster import coded_steps, connect
 from pointillist.learners.feed import Feed, Readable, in_memory
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
-from pointillist.solvers.base import Solver
+from pointillist.solvers.base import Result, Solver
 
 
 class OnlineCSC(ConvolutionalLearner):
@@ -35,6 +37,9 @@ class OnlineCSC(ConvolutionalLearner):
         γ ≥ 1: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over all signals; larger
         values forget the early, bad codes faster and learn better filters in the same time. Given the same codes the result
         does not depend on how signals are split into batches.
+    cluster : dask.distributed.Client, str or None
+        Where `fit` encodes: on the workers of a Dask cluster, named by its client or its scheduler's address. The filters do
+        not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``.
     n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters
         As in `BatchCSC`.
     zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, ridge, callbacks, n_jobs, device, random_state
@@ -85,6 +90,7 @@ class OnlineCSC(ConvolutionalLearner):
         callbacks: Sequence[Callback] = (),
         n_jobs: int | None = None,
         device: str = "cpu",
+        cluster: Any = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_filters = n_filters
@@ -111,6 +117,7 @@ class OnlineCSC(ConvolutionalLearner):
         self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.device = device
+        self.cluster = cluster
         self.random_state = random_state
 
     def fit(
@@ -156,22 +163,22 @@ class OnlineCSC(ConvolutionalLearner):
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.facts["seed"]
         feed = self._feed(X, weights, seed, on_unreadable, prefetch)
-        batches = iter(feed)
         if stored is None:
-            batches = self._first_state(feed, batches, seed)
+            self._state = self._start(feed.first(), seed, feed.patches())
         else:
             self._check_parameters()
             self._state = restore(self, feed, stored)
         state = self._state
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
-        for batch in batches:
-            due = (state.step + 1) % validation_every == 0
-            stop = self._step(state, batch, held_out if due else None)
-            if keeper is not None:
-                keeper.after_step(state, stop=stop)
-            if stop:
-                break
+        with closing(self._coded(feed, state)) as coded:
+            for begin, batch, result in coded:
+                info = self._take_in(state, batch, result, self._image_weights(state.n_seen, len(batch)), begin)
+                stop = self._record(state, info, held_out if state.step % validation_every == 0 else None)
+                if keeper is not None:
+                    keeper.after_step(state, stop=stop)
+                if stop:
+                    break
         if keeper is not None and not stop:
             keeper.finish(state)
         self.skipped_ = dict(feed.stream.skipped)
@@ -186,7 +193,9 @@ class OnlineCSC(ConvolutionalLearner):
         batch = self._batch(X, weights)
         if not hasattr(self, "_state"):
             self._state = self._start(batch)
-        self._step(self._state, batch, None)
+        state = self._state
+        info = self._learn(state, batch, self._image_weights(state.n_seen, len(batch)))
+        self._record(state, info, None)
         return self
 
     def _feed(self, X: Any, weights: Signals | None, seed: int, on_unreadable: OnUnreadable, prefetch: int) -> Feed:
@@ -219,20 +228,15 @@ class OnlineCSC(ConvolutionalLearner):
         first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
         return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
 
-    def _first_state(self, feed: Feed, batches: Iterator[Batch], seed: int) -> Iterator[Batch]:
-        """Make the first state, from all signals where they are at hand; gives back all batches."""
-        if feed.whole is not None:
-            self._state = self._start(feed.whole, seed)
-            return batches
-        first = next(batches, None)
-        if first is None:
-            raise ValueError("X gave no signal that can be used")
-        self._state = self._start(first, seed, feed.patches())
-        return chain([first], batches)
-
-    def _step(self, state: LearnerState, batch: Batch, validation: Batch | None) -> bool:
-        info = self._learn(state, batch, self._image_weights(state.n_seen, len(batch)))
-        return self._record(state, info, validation)
+    def _coded(self, feed: Feed, state: LearnerState) -> Generator[tuple[float, Batch, Result], None, None]:
+        """For each batch when its step began, its signals and their codes for the filters that `state` has by then."""
+        if self.cluster is not None:
+            with connect(self.cluster) as client:
+                yield from coded_steps(client, self, feed, state)
+            return
+        for batch in feed:
+            begin = time.perf_counter()
+            yield begin, batch, self._encode(state, batch)
 
     def _image_weights(self, seen: int, count: int) -> NDArray:
         """Weights i^γ − (i−1)^γ of the next signals: their sum telescopes, whatever the batches."""

@@ -47,16 +47,16 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give a temporary path to write to, and move it to ``path`` once the block has succeeded.
 
-    The temporary file lies in the same folder and has the same suffix. It is flushed to the disk before it
-    takes the place of ``path``, so that neither a crash nor a full disk leaves half a file there. If the
-    block raises, ``path`` stays as it was and the temporary file is removed.
+    The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts beside it stays
+    in there too. It is flushed to the disk before it takes the place of ``path``, so that neither a crash nor a full disk
+    leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed.
 
     Parameters
     ----------
     path : str or path
         A symbolic link is followed. The permissions of an existing file are kept.
     family : str or path, optional
-        The file whose `remove_leftovers` takes away the temporary file of a program that was killed; ``path`` itself
+        The file whose `remove_leftovers` takes away the temporary folder of a program that was killed; ``path`` itself
         unless another is named.
 
     Yields
@@ -72,8 +72,10 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     check_writable(path)
     target = Path(path).resolve()
     prefix = _prefix(target if family is None else Path(family).resolve())
-    temporary = target.parent / f"{prefix}{secrets.token_hex(8)}{target.suffix}"
+    folder = target.parent / f"{prefix}{secrets.token_hex(8)}"
+    temporary = folder / target.name
     try:
+        folder.mkdir()
         # Not mkstemp, which would give the file private permissions instead of those of the umask.
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
@@ -82,29 +84,29 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
         _flush(temporary)
         os.replace(temporary, target)
     except OSError as error:
-        if error.errno is not None and error.filename in (None, str(temporary), temporary):
+        if error.errno is not None and str(error.filename) in ("None", str(temporary), str(folder)):
             raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
     _flush_folder(target.parent)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
-    """Remove the temporary files that killed programs left while writing ``path`` or a file of its family.
+    """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
 
     Nobody else may be writing it meanwhile.
     """
     target = Path(path).resolve()
     left = sorted(target.parent.glob(f"{_prefix(target)}*"))
-    for temporary in left:
-        temporary.unlink(missing_ok=True)
-        logger.info("removed %s, which a killed program had left", temporary)
+    for folder in left:
+        shutil.rmtree(folder)
+        logger.info("removed %s, which a killed program had left", folder)
     return left
 
 
 def _prefix(target: Path) -> str:
-    """What the names of a file's temporary files begin with; short, however long its own name is."""
+    """What the names of a file's temporary folders begin with; short, however long its own name is."""
     return f".pointillist-{hashlib.sha256(target.name.encode()).hexdigest()[:12]}-"
 
 

@@ -1,0 +1,180 @@
+"""More filters and more images: what 100, 400 and 1,000 filters gain as the images go by, and what mini-batches are worth.
+
+The paper finds a bottleneck for 100 filters as the number of images grows and none for 400, and mini-batches of 20 ten times
+faster than single images to the same level. Every curve is learned in a process of its own, keeps checkpoints and stores its
+points, so that a suite that was interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pointillist as pt
+from benchmarks import judge
+from benchmarks.context import Context
+from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
+from benchmarks.measure import apart, first_at_most, peak_mb
+from benchmarks.plots import Figure
+from benchmarks.tables import Report, Table
+from pointillist.data.sources import ArraySource
+from pointillist.learners.calibration import measure_pace, warm_up
+from pointillist.learners.plan import Plan, Run
+from pointillist.solvers.base import effective_jobs
+
+BATCH_SIZE = 20
+SPACING = 10 ** (1 / 3)
+"""Curves are judged whenever so many times the images have been seen."""
+FAR = 100_000
+"""Patches that the time is extrapolated to."""
+
+
+def run(context: Context) -> Report:
+    patches, tested = context.count(1000, 60), context.count(20, 2)
+    few, many, most = (context.count(n, n // 20) for n in (100, 400, 1000))
+    wanted = [(few, BATCH_SIZE), (many, BATCH_SIZE), (most, BATCH_SIZE), (few, 1), (many, 1)]
+    curves = {}
+    for n_filters, batch_size in wanted:
+        context.say(f"{n_filters} filters, {batch_size} patches a step")
+        curves[n_filters, batch_size] = _curve(context, n_filters, batch_size, patches, tested)
+    batched = {n_filters: curve for (n_filters, size), curve in curves.items() if size == BATCH_SIZE}
+    report = Report([_needs(batched, patches), _gains(batched, tested), _batches(curves, [few, many])])
+    for measure, label in (("psnr", "held-out PSNR, dB"), ("objective", "held-out objective")):
+        lines = {f"{n} filters": _points(curve, "n_seen", measure) for n, curve in batched.items()}
+        report.figures.append(Figure(f"growth_{measure}", "More filters, more images", "images seen", label, lines))
+    report.figures.append(_race(curves))
+    return report
+
+
+def _curve(context: Context, n_filters: int, batch_size: int, patches: int, tested: int) -> dict[str, Any]:
+    """Learn one curve in a fresh process, unless that was done before."""
+    folder = context.folder / "growth"
+    folder.mkdir(exist_ok=True)
+    done = folder / f"{n_filters}-{batch_size}-{patches}-{tested}.json"
+    if not done.exists():
+        settings = {"n_filters": n_filters, "batch_size": batch_size, "patches": patches, "tested": tested}
+        found = apart("benchmarks.growth:learn", **settings, quick=context.quick, stem=str(done.with_suffix("")))
+        done.write_text(json.dumps(found))
+    return json.loads(done.read_text())
+
+
+def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: bool, stem: str) -> dict[str, Any]:
+    """Learn in this process, with checkpoints beside `stem`, judging the filters on the way."""
+    inputs = Inputs(quick=quick)
+    train, test = inputs.natural("train", patches), inputs.natural("test", tested)
+    points = Path(f"{stem}.points.jsonl")
+    due = set(np.unique(np.round(2 * SPACING ** np.arange(20)).astype(int)).tolist()) | {patches}
+    due = {min(-(-seen // batch_size) * batch_size, patches) for seen in due if seen <= patches}
+    model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=batch_size, random_state=0)
+    plan = _plan(model, train, n_filters)
+
+    def follow(info: dict[str, Any]) -> bool:
+        if info["n_seen"] in due:
+            point = {key: info[key] for key in ("n_seen", "seconds", "iteration")}
+            with points.open("a") as file:
+                file.write(json.dumps({**point, **_judged(test, model.filters_)}) + "\n")
+        return False
+
+    model.set_params(callbacks=[follow])
+    model.fit(ArraySource(train), checkpoint=pt.Checkpoints(f"{stem}.safetensors", every="120s"), resume=True)
+    times = np.diff([0.0, *[info["seconds"] for info in model.history_]])
+    # A resumed run may have judged some steps twice.
+    curve = {point["n_seen"]: point for point in map(json.loads, points.read_text().splitlines())}
+    return {
+        "curve": [curve[seen] for seen in sorted(curve)],
+        "step_s": float(np.median(times[len(times) // 2 :])),
+        "planned_step_s": (plan.seconds or 0) / plan.run.n_steps,
+        "planned_mb": plan.memory / 2**20,
+        "statistics_mb": plan.run.statistics_bytes / 2**20,
+        "learning_peak_mb": peak_mb(),
+        "filled": _filled(model),
+    }
+
+
+def _filled(model: pt.OnlineCSC) -> dict[str, float]:
+    """Shares of C that are not zero, of pairs of filters and of numbers: what a sparse form of it could save."""
+    pairs = model._state.statistics.arrays()["pairs"]
+    flat = pairs.reshape(len(pairs), -1)
+    return {"pairs": float(np.mean([np.any(row) for row in flat])), "numbers": np.count_nonzero(flat) / flat.size}
+
+
+def _plan(model: pt.OnlineCSC, train: Any, n_filters: int) -> Plan:
+    base = warm_up(model, (4 * FILTER_SIZE, 4 * FILTER_SIZE))
+    jobs = effective_jobs(model.n_jobs)
+    run = Run(
+        n_filters=n_filters,
+        channels=1,
+        size=(FILTER_SIZE, FILTER_SIZE),
+        signal=train.shape[1:],
+        n_signals=len(train),
+        n_steps=-(-len(train) // model.batch_size),
+        batch_size=model.batch_size,
+        n_jobs=jobs,
+        checkpoints=True,
+    )
+    pace = measure_pace(model, list(train[: max(2 * jobs, min(model.batch_size, 8))]))
+    return Plan(run, base, pace.seconds(run.n_steps, len(train)))
+
+
+def _judged(test: Any, filters: Any) -> dict[str, float]:
+    result = pt.encode(test, filters, PENALTY, tol=judge.TOL)
+    fits = pt.decode(result.codes, filters)
+    quality = float(np.mean([pt.psnr(image, fit) for image, fit in zip(test, fits, strict=True)]))
+    return {"psnr": quality, "nnz": result.codes.nnz / len(test), "objective": float(np.sum(result.objective))}
+
+
+def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
+    table = Table(
+        f"What a step of {BATCH_SIZE} patches of 100×100 needs, {FILTER_SIZE}×{FILTER_SIZE} filters",
+        ["filters", "C MB", "C not zero", "peak MB", "planned MB", "step s", "planned s", f"{FAR:,} patches, h"],
+        note=f"Peak over {patches} patches, with judging and checkpoints; {FAR:,} patches by the second half's median step.",
+    )
+    for n_filters, curve in batched.items():
+        far = curve["step_s"] * FAR / BATCH_SIZE / 3600
+        needs = [curve[key] for key in ("learning_peak_mb", "planned_mb", "step_s", "planned_step_s")]
+        table.add(n_filters, curve["statistics_mb"], f"{curve['filled']['numbers']:.1%}", *needs, far)
+    return table
+
+
+def _gains(batched: dict[int, dict[str, Any]], tested: int) -> Table:
+    table = Table(
+        "Held-out quality as the images go by",
+        ["filters", "images", "learning s", "objective", "PSNR dB", "non-zeros a patch"],
+        note=f"On {tested} patches of other photographs, λ = {PENALTY:g}, codes certified to {judge.TOL:g}.",
+    )
+    for n_filters, curve in batched.items():
+        for point in curve["curve"]:
+            table.add(n_filters, *[point[key] for key in ("n_seen", "seconds", "objective", "psnr", "nnz")])
+    return table
+
+
+def _batches(curves: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) -> Table:
+    table = Table(
+        f"Seconds to the same held-out objective, single patches against mini-batches of {BATCH_SIZE}",
+        ["filters", "level", "singly s", "in batches s", "ratio"],
+        note="Levels: what the worse of the two reaches at the end, and 2% and 5% above; nothing is interpolated.",
+    )
+    for n_filters in sizes:
+        both = [_points(curves[n_filters, size], "seconds", "objective") for size in (1, BATCH_SIZE)]
+        end = max(values[-1] for _, values in both)
+        for above in (1.05, 1.02, 1.0):
+            singly, batched = (first_at_most(times, values, above * end) for times, values in both)
+            ratio = None if singly is None or batched is None else singly / batched
+            table.add(n_filters, above * end, singly, batched, ratio)
+    return table
+
+
+def _race(curves: dict[tuple[int, int], dict[str, Any]]) -> Figure:
+    lines = {
+        f"{n} filters, {size} a step": _points(curve, "seconds", "objective") for (n, size), curve in curves.items()
+    }
+    return Figure(
+        "growth_batches", "Mini-batches and single images", "seconds of learning", "held-out objective", lines
+    )
+
+
+def _points(curve: dict[str, Any], x: str, y: str) -> tuple[list[float], list[float]]:
+    return [float(point[x]) for point in curve["curve"]], [float(point[y]) for point in curve["curve"]]

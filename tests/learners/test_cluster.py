@@ -1,0 +1,217 @@
+"""Tests of learning on a Dask cluster: the bits of one process, whatever happens to the workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+
+import pointillist as pt
+from pointillist.data.errors import UnreadableFileError
+from pointillist.data.sources import ArraySource, NpySource, Part
+from pointillist.learners import cluster as module
+from pointillist.learners.base import Batch
+from pointillist.learners.cluster import connect, join, local_cluster, split
+
+distributed = pytest.importorskip("distributed")
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import test modules
+
+SMALL = {
+    "n_filters": 4,
+    "filter_size": 5,
+    "penalty": 0.3,
+    "random_state": 0,
+    "n_jobs": 1,
+    "batch_size": 3,
+    "n_epochs": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture
+def signals():
+    return np.cumsum(np.random.default_rng(0).standard_normal((7, 80)), axis=1) / 3
+
+
+@pytest.fixture
+def file(signals, tmp_path):
+    np.save(tmp_path / "signals.npy", signals)
+    return NpySource(tmp_path / "signals.npy", ndim=1)
+
+
+def assert_same(model, other):
+    np.testing.assert_array_equal(model.filters_, other.filters_)
+    np.testing.assert_array_equal(model.usage_, other.usage_)
+    strip = [[{**info, "seconds": 0} for info in one.history_] for one in (model, other)]
+    assert strip[0] == strip[1]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7])
+def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_size):
+    settings = {**SMALL, "batch_size": batch_size}
+    alone = pt.OnlineCSC(**settings).fit(signals)
+    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(signals), alone)
+    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(file), alone)
+
+
+@pytest.mark.parametrize("settings", [{"sampling": 0.4}, {"statistics": "dense"}, {"init": "patches"}, {"ridge": 0.0}])
+def test_settings_reach_the_workers(client, file, settings):
+    settings = {**SMALL, **settings}
+    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(file), pt.OnlineCSC(**settings).fit(file))
+
+
+def test_an_iterator_is_read_by_the_client(client, signals):
+    settings = {**SMALL, "n_epochs": 1}
+    alone = pt.OnlineCSC(**settings).fit(iter(signals))
+    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(iter(signals)), alone)
+
+
+def test_weights_gaps_and_mixed_sizes(client, signals):
+    rng = np.random.default_rng(1)
+    holes = [np.where(rng.random(signal.shape) < 0.1 * (i % 2), np.nan, signal)[i:] for i, signal in enumerate(signals)]
+    weights = rng.random(signals.shape)
+    for given, more in ((holes, {}), (ArraySource(holes), {}), (signals, {"weights": weights})):
+        alone = pt.OnlineCSC(**SMALL).fit(given, **more)
+        assert_same(pt.OnlineCSC(**SMALL, cluster=client).fit(given, **more), alone)
+
+
+class Damaged(ArraySource):
+    """Signals of which some cannot be read."""
+
+    def read(self, index, epoch=0):
+        if index in (0, 4, 5):
+            raise UnreadableFileError(f"cannot read {self.name(index)}: it is damaged")
+        return super().read(index, epoch)
+
+
+def test_unreadable_signals(client, signals):
+    settings = {**SMALL, "batch_size": 2}
+    alone = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
+    there = pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals), on_unreadable="skip")
+    assert_same(there, alone)
+    assert there.skipped_ == alone.skipped_
+    assert len(there.skipped_) == 3
+    with pytest.raises(UnreadableFileError, match="it is damaged"):
+        pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals))
+
+
+class Deadly(ArraySource):
+    """Signals of which one kills whoever reads it, as often as there are files in a folder."""
+
+    def __init__(self, signals, folder, deadly):
+        super().__init__(signals)
+        self.folder, self.deadly, self.home = folder, deadly, os.getpid()
+
+    def read(self, index, epoch=0):
+        if index in self.deadly and os.getpid() != self.home:
+            for lives in sorted(self.folder.iterdir()):
+                lives.unlink(missing_ok=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(index, epoch)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize(
+    ("deadly", "deaths"),
+    [
+        pytest.param((3,), 1, id="one worker"),
+        pytest.param(tuple(range(7)), 2, id="all workers", marks=pytest.mark.slow),
+    ],
+)
+def test_workers_killed_in_the_middle(client, signals, tmp_path, deadly, deaths):
+    """The part of a lost worker is done again; where all were lost, so is the step."""
+    client.wait_for_workers(2, timeout=60)
+    folder = tmp_path / "lives"
+    folder.mkdir()
+    for i in range(deaths):
+        (folder / str(i)).touch()
+    alone = pt.OnlineCSC(**SMALL).fit(signals)
+    assert_same(pt.OnlineCSC(**SMALL, cluster=client).fit(Deadly(signals, folder, deadly)), alone)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_begun_on_a_cluster_is_resumed_without(client, file, tmp_path):
+    checkpoint = pt.Checkpoints(tmp_path / "out.safetensors", every=1)
+    stopping = {"callbacks": [lambda info: info["iteration"] == 3]}
+    first = pt.OnlineCSC(**SMALL, **stopping, cluster=client).fit(file, checkpoint=checkpoint)
+    assert first.n_iter_ == 3
+    model = pt.OnlineCSC(**SMALL).fit(file, checkpoint=checkpoint, resume=True)
+    assert_same(model, pt.OnlineCSC(**SMALL).fit(file))
+
+
+def test_the_cluster_is_not_saved(client, signals, tmp_path):
+    model = pt.OnlineCSC(**SMALL, cluster=client).fit(signals)
+    pt.save(model, tmp_path / "m.safetensors")
+    again = pt.load(tmp_path / "m.safetensors")
+    assert again.cluster is None
+    np.testing.assert_array_equal(again.filters_, model.filters_)
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """A scheduler and two workers, each a program of its own, over TCP."""
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    where = ["--scheduler-file", str(file)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(pt.__file__).parents[1]), *sys.path])}
+    programs = [[*dask, "scheduler", "--host", "tcp://127.0.0.1", "--port", "0", "--no-dashboard", *where]]
+    worker = [*dask, "worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path), *where]
+    programs += [worker] * 2
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen(program, env=environment, **quiet) for program in programs]
+    end = time.monotonic() + 60
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    with distributed.Client(scheduler_file=str(file), timeout=60) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client.scheduler.address
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.wait(timeout=30)
+
+
+@pytest.mark.slow
+def test_a_scheduler_started_by_hand(scheduler, file):
+    assert scheduler.startswith("tcp://")
+    assert_same(pt.OnlineCSC(**SMALL, cluster=scheduler).fit(file), pt.OnlineCSC(**SMALL).fit(file))
+
+
+def test_what_is_no_cluster_is_told(signals, monkeypatch):
+    with pytest.raises(ValueError, match="cluster must be"):
+        pt.OnlineCSC(**SMALL, cluster=3).fit(signals)
+    monkeypatch.setattr(module, "_PATIENCE", 0.5)
+    with pytest.raises(RuntimeError, match="does not answer"):
+        pt.OnlineCSC(**SMALL, cluster="tcp://127.0.0.1:9").fit(signals)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(RuntimeError, match=r"pip install 'pointillist\[cluster\]'"), connect("tcp://127.0.0.1:9"):
+        pass
+
+
+@pytest.mark.parametrize(("length", "count"), [(7, 3), (7, 7), (2, 5), (1, 1), (5, 0)])
+def test_pieces_hold_every_signal_once_and_in_order(length, count):
+    part = Part(2, 10, tuple(range(20, 20 + length)))
+    pieces = split(part, count)
+    assert len(pieces) == min(max(count, 1), length)
+    assert [i for piece in pieces for i in piece.indices] == list(part.indices)
+    assert [piece.position for piece in pieces] == [10 + piece.indices[0] - 20 for piece in pieces]
+    batch = Batch([np.full((1, 3), float(i)) for i in range(length)], None)
+    again = join(split(batch, count))
+    assert [signal[0, 0] for signal in again.signals] == list(range(length))
+    assert again.weights is None
+
+
+def test_weights_of_some_pieces_are_weights_of_all():
+    plain, weighted = (Batch([np.zeros((1, 2))], weights) for weights in (None, [np.array([[0.0, 2.0]])]))
+    joined = join([plain, weighted])
+    np.testing.assert_array_equal(joined.weights, [[[1, 1]], [[0, 2]]])
