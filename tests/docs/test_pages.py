@@ -30,7 +30,7 @@ _COMMAND = re.compile(r"^(?:    |\$ )(pointillist .*)$", re.M)
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block: `line` is where its code begins, `needs` what it takes beyond a plain machine (``gpu``, ``cluster``)."""
+    """A Python block: `line` is where its code begins, `needs` what it takes beyond a plain machine (``gpu``, …)."""
 
     code: str
     line: int
