@@ -25,7 +25,8 @@ _TITLES = {
     "profile": "Where the time goes",
     "study": "Studies",
 }
-_COLOURS = 8
+_OTHERS = (0, 2, 3, 4, 5, 6, 7)
+"""Colours of the style sheet that other curves than ours take."""
 
 
 def page(files: Iterable[Path]) -> str:
@@ -107,9 +108,10 @@ def curves(content: dict[str, Any]) -> str:
     )
     drawn, legend = "", ""
     for i, (name, points) in enumerate(lines.items()):
+        look = "ours" if name.startswith(("pointillist", "ours")) else f"curve{_OTHERS[i % len(_OTHERS)]}"
         path = " ".join(f"{across.at(x):.1f},{down.at(y):.1f}" for x, y in points)
-        drawn += f'<polyline class="curve{i % _COLOURS}" points="{path}"><title>{escape(name)}</title></polyline>'
-        legend += f'<li><span class="curve{i % _COLOURS}"></span>{escape(name)}</li>'
+        drawn += f'<polyline class="{look}" points="{path}"><title>{escape(name)}</title></polyline>'
+        legend += f'<li><span class="{look}"></span>{escape(name)}</li>'
     label = escape(f"{content['title']}: {content['y']} against {content['x']}")
     return (
         f'<figure class="curves" markdown="0"><svg viewBox="0 0 720 350" role="img" aria-label="{label}">{ticks}{drawn}'

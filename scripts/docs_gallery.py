@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,9 @@ class Example:
 
     @property
     def summary(self) -> str:
-        return self.prose.split("\n\n")[0].replace("\n", " ")
+        """The first sentence, as HTML."""
+        first = re.split(r"(?<=[.:]) ", self.prose.replace("\n", " "))[0]
+        return re.sub("`([^`]*)`", r"<code>\1</code>", first)
 
 
 def example(name: str) -> Example:
