@@ -50,7 +50,7 @@ lint: $(VENV)/.installed-dev
 test: lint
 	$(BIN)/pytest
 
-test-all: lint
+test-all: lint $(VENV)/.installed-docs
 	$(BIN)/pytest -m 'not gpu'
 
 docs: $(VENV)/.installed-docs
