@@ -81,7 +81,7 @@ def page(name: str) -> str:
     printed = (KEPT / f"{name}.txt").read_text(encoding="utf-8").rstrip()
     shown = f"\nIt prints\n\n```text\n{printed}\n```\n" if printed else ""
     return (
-        f"# {one.title}\n\n{one.prose}\n\n![{one.title}]({name}.png)\n\n```python\n{one.code.rstrip()}\n```\n{shown}\n"
+        f"---\nhide: [toc]\n---\n\n# {one.title}\n\n{one.prose}\n\n![{one.title}]({name}.png)\n\n```python\n{one.code.rstrip()}\n```\n{shown}\n"
         f"The script is `examples/gallery/{name}.py`.\n"
     )
 
@@ -94,7 +94,7 @@ def index() -> str:
         for one in map(example, ORDER)
     )
     return (
-        "# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends with the "
+        "---\nhide: [toc]\n---\n\n# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends with the "
         f'picture that you see.\n\n<div class="cards">{cards}</div>\n'
     )
 
