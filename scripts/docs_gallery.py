@@ -22,6 +22,7 @@ EXAMPLES = ROOT / "examples" / "gallery"
 KEPT = ROOT / "docs" / "gallery"
 ORDER = ("photographs", "colour", "masked", "audio", "volume", "video", "anomaly")
 _WIDEST = 1400
+_WIDE = "---\nhide: [toc]\n---\n\n"
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def page(name: str) -> str:
     one = example(name)
     printed = (KEPT / f"{name}.txt").read_text(encoding="utf-8").rstrip()
     shown = f"\nIt prints\n\n```text\n{printed}\n```\n" if printed else ""
+    picture = f"![{one.title}]({name}.png)"
     return (
-        f"---\nhide: [toc]\n---\n\n# {one.title}\n\n{one.prose}\n\n![{one.title}]({name}.png)\n\n```python\n{one.code.rstrip()}\n```\n{shown}\n"
+        f"{_WIDE}# {one.title}\n\n{one.prose}\n\n{picture}\n\n```python\n{one.code.rstrip()}\n```\n{shown}\n"
         f"The script is `examples/gallery/{name}.py`.\n"
     )
 
@@ -94,8 +96,8 @@ def index() -> str:
         for one in map(example, ORDER)
     )
     return (
-        "---\nhide: [toc]\n---\n\n# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends with the "
-        f'picture that you see.\n\n<div class="cards">{cards}</div>\n'
+        f"{_WIDE}# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends "
+        f'with the picture that you see.\n\n<div class="cards">{cards}</div>\n'
     )
 
 

@@ -36,14 +36,15 @@ print(
 )
 
 
-def velocity(filter_):
-    """Pixels a frame, (down, right), of the filter's centre of mass."""
+def course(filter_):
+    """Where a filter's dot is in the middle frame, seen from the middle of the box, and its pixels a frame: (down, right)."""
     mass = filter_.clip(0).sum(axis=(1, 2))
-    centre = [(filter_.clip(0) * grid).sum(axis=(1, 2)) / mass for grid in np.mgrid[:9, :9]]
-    return np.array([np.polyfit(range(5), one, 1)[0] for one in centre])
+    centres = [(filter_.clip(0) * grid).sum(axis=(1, 2)) / mass for grid in np.mgrid[-4:5, -4:5]]
+    velocity, place = np.polyfit(np.arange(-2, 3), np.transpose(centres), 1)
+    return place, velocity
 
 
-velocities = np.array([velocity(one) for one in model.filters_])
+places, velocities = np.array([course(one) for one in model.filters_]).swapaxes(0, 1)
 print("velocities of the first four filters (down, right):", (velocities[:4].round(1) + 0).tolist())
 
 figure = plt.figure(figsize=(13, 5.6), layout="constrained")
@@ -54,9 +55,9 @@ kinds, when, row, column = np.unravel_index(result.codes.indices[0], (6, *result
 # A filter lasts five frames: codes of the frames around this one tell of it too, moved on by what lies between.
 now = (np.abs(when - 20) <= 2) & (result.codes.values[0] > 0.5)
 down, across = velocities[kinds[now]].T
-later = 20 - when[now]
+y, x = np.stack([row, column])[:, now] + places[kinds[now]].T + (20 - when[now]) * velocities[kinds[now]].T
 stage.quiver(
-    column[now] + later * across, row[now] + later * down, across, down, kinds[now],
+    x, y, across, down, kinds[now],
     angles="xy", cmap="Set2", clim=(0, 7), scale=14, width=0.007,
 )  # fmt: skip
 stage.set_title("Frame 20, with the ways that its codes tell", loc="left")
