@@ -37,7 +37,7 @@ print(
 
 
 def course(filter_):
-    """Where a filter's dot is in the middle frame, seen from the middle of the box, and its pixels a frame: (down, right)."""
+    """Where a filter's dot is in the middle frame, from the middle of the box, and its pixels a frame: (down, right)."""
     mass = filter_.clip(0).sum(axis=(1, 2))
     centres = [(filter_.clip(0) * grid).sum(axis=(1, 2)) / mass for grid in np.mgrid[-4:5, -4:5]]
     velocity, place = np.polyfit(np.arange(-2, 3), np.transpose(centres), 1)

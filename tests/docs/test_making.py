@@ -39,7 +39,7 @@ def test_picture_shows_every_package_and_import(layers):
 
 def test_a_package_without_a_layer_is_an_error(layers, monkeypatch):
     monkeypatch.setattr(layers, "layers", lambda: [["cli"], ["backends"]])
-    with pytest.raises(ValueError, match="leave out .*solvers"):
+    with pytest.raises(ValueError, match=r"leave out .*solvers"):
         layers.diagram()
 
 
