@@ -28,6 +28,8 @@ from pointillist.solvers.base import effective_jobs
 BATCH_SIZE = 20
 SPACING = 10 ** (1 / 3)
 """Curves are judged whenever so many times the images have been seen."""
+LARGE = 0.1
+"""The paper counts codes from this size on as non-zero."""
 FAR = 100_000
 """Patches that the time is extrapolated to."""
 
@@ -41,9 +43,9 @@ def run(context: Context) -> Report:
         context.say(f"{n_filters} filters, {batch_size} patches a step")
         curves[n_filters, batch_size] = _curve(context, n_filters, batch_size, patches, tested)
     batched = {n_filters: curve for (n_filters, size), curve in curves.items() if size == BATCH_SIZE}
-    report = Report([_needs(batched, patches), _gains(batched, tested), _batches(curves, [few, many])])
+    report = Report([_needs(batched, patches), _gains(curves, tested), _batches(curves, [few, many])])
     for measure, label in (("psnr", "held-out PSNR, dB"), ("objective", "held-out objective")):
-        lines = {f"{n} filters": _points(curve, "n_seen", measure) for n, curve in batched.items()}
+        lines = {_label(key): _points(curve, "n_seen", measure) for key, curve in curves.items()}
         report.figures.append(Figure(f"growth_{measure}", "More filters, more images", "images seen", label, lines))
     report.figures.append(_race(curves))
     return report
@@ -123,7 +125,13 @@ def _judged(test: Any, filters: Any) -> dict[str, float]:
     result = pt.encode(test, filters, PENALTY, tol=judge.TOL)
     fits = pt.decode(result.codes, filters)
     quality = float(np.mean([pt.psnr(image, fit) for image, fit in zip(test, fits, strict=True)]))
-    return {"psnr": quality, "nnz": result.codes.nnz / len(test), "objective": float(np.sum(result.objective))}
+    large = sum(int(np.count_nonzero(np.abs(values) >= LARGE)) for values in result.codes.values)
+    return {
+        "psnr": quality,
+        "nnz": result.codes.nnz / len(test),
+        "large": large / len(test),
+        "objective": float(np.sum(result.objective)),
+    }
 
 
 def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
@@ -139,15 +147,25 @@ def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
     return table
 
 
-def _gains(batched: dict[int, dict[str, Any]], tested: int) -> Table:
+def _gains(curves: dict[tuple[int, int], dict[str, Any]], tested: int) -> Table:
     table = Table(
         "Held-out quality as the images go by",
-        ["filters", "images", "learning s", "objective", "PSNR dB", "non-zeros a patch"],
+        [
+            "filters",
+            "a step",
+            "images",
+            "learning s",
+            "objective",
+            "PSNR dB",
+            "non-zeros a patch",
+            f"of {LARGE:g} or more",
+        ],
         note=f"On {tested} patches of other photographs, λ = {PENALTY:g}, codes certified to {judge.TOL:g}.",
     )
-    for n_filters, curve in batched.items():
+    for (n_filters, batch_size), curve in curves.items():
         for point in curve["curve"]:
-            table.add(n_filters, *[point[key] for key in ("n_seen", "seconds", "objective", "psnr", "nnz")])
+            measures = [point["n_seen"], point["seconds"], point["objective"], f"{point['psnr']:.2f}"]
+            table.add(n_filters, batch_size, *measures, point["nnz"], point["large"])
     return table
 
 
@@ -168,12 +186,14 @@ def _batches(curves: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) ->
 
 
 def _race(curves: dict[tuple[int, int], dict[str, Any]]) -> Figure:
-    lines = {
-        f"{n} filters, {size} a step": _points(curve, "seconds", "objective") for (n, size), curve in curves.items()
-    }
+    lines = {_label(key): _points(curve, "seconds", "objective") for key, curve in curves.items()}
     return Figure(
         "growth_batches", "Mini-batches and single images", "seconds of learning", "held-out objective", lines
     )
+
+
+def _label(key: tuple[int, int]) -> str:
+    return f"{key[0]} filters, {key[1]} a step"
 
 
 def _points(curve: dict[str, Any], x: str, y: str) -> tuple[list[float], list[float]]:

@@ -29,6 +29,9 @@ def run(context: Context) -> Report:
         note=f"pointillist learn --crops N --batch {BATCH_SIZE}, each in a fresh process; before: with the kernels loaded.",
     )
     peaks = []
+    apart(
+        "benchmarks.memory:learn", crops=BATCH_SIZE
+    )  # leaves the compiled kernels on disk: compiling takes memory too
     for crops in counts:
         context.say(f"{crops} crops")
         done = apart("benchmarks.memory:learn", crops=crops)

@@ -18,7 +18,7 @@ OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "γ = 6, 3 sweeps": {"forgetting": 6.0, "n_sweeps": 3},
     "γ = 6, pairs": {"forgetting": 6.0, "n_sweeps": 3, "batch_size": 2},
-    "γ = 6, 3 sweeps, circular": {"forgetting": 6.0, "n_sweeps": 3, "boundary": "circular"},
+    "circular, long ridge": {"forgetting": 6.0, "n_sweeps": 3, "boundary": "circular", "ridge_steps": 100},
 }
 
 

@@ -1,12 +1,15 @@
 """Tests of what ``pointillist learn`` takes: every kind of source gives the filters that the arrays themselves give."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tifffile
 
 from pointillist import OnlineCSC, contrast_normalise, photographs
+from pointillist.cli import planning
+from pointillist.cli.stopping import GracefulStop
 from pointillist.learners.persistence import load
 from pointillist.learners.watching import read_log
 
@@ -103,6 +106,30 @@ def test_a_memory_limit_is_kept_or_refused(learn, tmp_path):
     assert refused.code == 2
     assert "--max-memory of 20 MB is not enough" in refused.err
     assert "--max-memory must be a size" in learn("--max-memory", "lots", paths=as_npy(tmp_path)).err
+
+
+def test_what_a_limit_chose_is_recorded_and_kept_by_a_resumed_run(learn, tmp_path, monkeypatch):
+    def tight(run, limit, base, peak=0):
+        return replace(run, batch_size=2, prefetch=0, cache=0), ("signals in a batch: 2",)
+
+    def third_step(stop, info):
+        stop.requested = info["iteration"] == 3
+        return stop.requested
+
+    paths, one, two = as_npy(tmp_path), tmp_path / "one.safetensors", tmp_path / "two.safetensors"
+    command = ["--epochs", "3", "--batch", "4", "--max-memory", "9G", "--checkpoint-every", "1"]
+    with monkeypatch.context() as patch:
+        patch.setattr(planning, "within", tight)
+        answer = learn(*command, paths=paths, output=one)
+        assert "to stay within 9 GB: signals in a batch: 2" in answer.err
+        patch.setattr(GracefulStop, "__call__", third_step)
+        assert learn(*command, "-q", paths=paths, output=two).code == 0
+    model = load(one)
+    assert (model.batch_size, model.n_iter_) == (2, 6)
+    assert model.extra_["plan"]["limit"] == 9 * 10**9
+    assert model.extra_["plan"]["batch_size"] == 2
+    assert learn(*command, "--resume", "-q", paths=paths, output=two).code == 0
+    np.testing.assert_array_equal(load(two).filters_, model.filters_)
 
 
 def test_the_log_has_a_line_for_every_step(learn, tmp_path):

@@ -341,3 +341,13 @@ def test_other_channels_than_learned_are_refused(make):
         model.transform(colours[:, :1])
     with pytest.raises(ValueError, match="channels"):
         make(channels=True, **SMALL).fit([colours[0], colours[1, :1]])
+
+
+def test_the_ridge_fades(make):
+    default = {"BatchCSC": 6, "OnlineCSC": 10}[type(make()).__name__]
+    for model, half in ((make(), default), (make(ridge_steps=4), 4)):
+        assert model._solver(0).ridge == 1.0
+        assert model._solver(half).ridge == pytest.approx(0.5)
+        assert model._solver(50 * half).ridge == 0.0
+    with pytest.raises(ValueError, match="ridge_steps must be positive"):
+        make(**SMALL, ridge_steps=0).fit(np.random.default_rng(0).standard_normal((2, 12, 12)))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.cli.running import run
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources import ArraySource, NpySource, Part
 from pointillist.learners import cluster as module
@@ -157,6 +158,27 @@ def test_the_cluster_is_not_saved(client, signals, tmp_path):
     np.testing.assert_array_equal(again.filters_, model.filters_)
 
 
+def test_the_command_line(client, signals, file, tmp_path):
+    settings = ["--ndim", "1", "--filters", "4", "--size", "5", "--batch", "3", "--epochs", "2", "-q"]
+    for name, more in (("alone", []), ("there", ["--scheduler", client.scheduler.address])):
+        output = str(tmp_path / f"{name}.safetensors")
+        assert run(["learn", str(file.path), "-o", output, *settings, *more]) == 0
+    alone, there = (pt.load(tmp_path / f"{name}.safetensors") for name in ("alone", "there"))
+    assert_same(there, alone)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--workers", "2", "--scheduler", "tcp://127.0.0.1:9"], "give one of them"),
+        (["--workers", "2", "--mode", "batch"], "--mode online"),
+    ],
+)
+def test_options_that_do_not_go_together(file, capsys, options, words):
+    assert run(["learn", str(file.path), "--ndim", "1", *options]) == 2
+    assert words in capsys.readouterr().err
+
+
 @pytest.fixture
 def scheduler(tmp_path):
     """A scheduler and two workers, each a program of its own, over TCP."""
@@ -191,10 +213,10 @@ def test_what_is_no_cluster_is_told(signals, monkeypatch):
     with pytest.raises(ValueError, match="cluster must be"):
         pt.OnlineCSC(**SMALL, cluster=3).fit(signals)
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
-    with pytest.raises(RuntimeError, match="does not answer"):
+    with pytest.raises(ConnectionError, match="does not answer"):
         pt.OnlineCSC(**SMALL, cluster="tcp://127.0.0.1:9").fit(signals)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(RuntimeError, match=r"pip install 'pointillist\[cluster\]'"), connect("tcp://127.0.0.1:9"):
+    with pytest.raises(ImportError, match=r"pip install 'pointillist\[cluster\]'"), connect("tcp://127.0.0.1:9"):
         pass
 
 

@@ -160,6 +160,10 @@ def learn(
         typer.Option(metavar="TIME", help="Put the run's state away: 60s, 5m, or 100 steps.", show_default="never"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the last checkpoint is.")] = False,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Encode in so many processes of this machine.")] = None,
     log: Annotated[Path | None, typer.Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="TensorBoard events.", metavar="DIR")] = None,
     quiet: Quiet = False,
@@ -211,6 +215,8 @@ def learn(
             only_plan=plan,
             max_memory=max_memory,
             survival=Survival(checkpoint_every, resume),
+            scheduler=scheduler,
+            workers=workers,
             log=log,
             tensorboard=tensorboard,
         ),

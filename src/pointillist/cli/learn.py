@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.cli import planning
 from pointillist.cli.console import count, err, number, out, show_log, warn
-from pointillist.cli.inputs import CACHE, Wanted, open_inputs, read_all, sizes
+from pointillist.cli.inputs import Wanted, open_inputs, read_all, sizes
 from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
@@ -22,11 +22,13 @@ from pointillist.dictionary.support import filter_shapes
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.base import Callback
 from pointillist.learners.checkpoint import Checkpoints
+from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.plan import Plan, parse_bytes
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
 from pointillist.report import save_mosaic
 from pointillist.solvers import make_solver
+from pointillist.solvers.base import effective_jobs
 from pointillist.storage import check_writable
 
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
@@ -70,6 +72,8 @@ class Request:
     only_plan: bool = False
     max_memory: str | None = None
     survival: Survival = field(default_factory=Survival)
+    scheduler: str | None = None
+    workers: int | None = None
     log: Path | None = None
     tensorboard: Path | None = None
 
@@ -79,10 +83,14 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     show_log(quiet=quiet, verbose=verbose)
     _check(request)
     source = open_inputs(request.wanted)
-    held_out = _held_out(request, source)
-    _look_through(request, source)
     model = make_learner(request, len(source))
-    plan = _plan(request, model, source, held_out)
+    others = _held_out(request, source)
+    plan = _plan(request, model, source, others)
+    if plan.limit is not None:
+        source = open_inputs(request.wanted, cache=plan.run.cache)
+    held_out = None if others is None else read_all(others, request.wanted, _box(request))[0]
+    _look_through(request, source, plan)
+    plan = planning.time_it(plan, model, source, request.wanted)
     if request.only_plan:
         planning.show(plan, request.output)
         return
@@ -90,7 +98,7 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
         err().print(f"plan: {plan.line()}", markup=False, soft_wrap=True)
         planning.warn_early(plan, request.output)
     checkpoints = request.survival.checkpoints(request.output, plan.record())
-    with _watching(request) as callbacks:
+    with _watching(request) as callbacks, _cluster(request, model):
         stopped, skipped = _learn(request, model, source, held_out, plan, checkpoints, callbacks, quiet=quiet)
     data = _data_summary(request, source, skipped)
     save(
@@ -122,9 +130,6 @@ def _learn(
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, _box(request))
         return fit(model, signals, held_out, quiet=quiet, callbacks=callbacks), skipped
-    model.set_params(batch_size=plan.run.batch_size)
-    if plan.given_up:
-        source = open_inputs(request.wanted, cache=plan.run.cache)
     how: dict[str, Any] = {
         "on_unreadable": request.wanted.on_unreadable,
         "prefetch": plan.run.prefetch,
@@ -186,6 +191,10 @@ def _check(request: Request) -> None:
             raise ValueError(f"{option} is for --mode {mode}: {remedy}, or change the mode")
     if request.mode == "batch" and request.survival != Survival():
         raise ValueError("--checkpoint-every and --resume are for --mode online: leave them out, or change the mode")
+    if request.scheduler is not None and request.workers is not None:
+        raise ValueError("--workers starts a cluster on this machine, --scheduler names one: give one of them")
+    if request.mode == "batch" and (request.scheduler is not None or request.workers is not None):
+        raise ValueError("--scheduler and --workers are for --mode online: leave them out, or change the mode")
     if request.optional["solver"] is not None:
         make_solver(request.optional["solver"])
     _box(request)
@@ -204,7 +213,7 @@ def _box(request: Request) -> tuple[int, ...]:
     return filter_shapes(parameters["n_filters"], parameters["filter_size"], request.wanted.ndim).box
 
 
-def _held_out(request: Request, source: Source) -> list[NDArray] | None:
+def _held_out(request: Request, source: Source) -> Source | None:
     if not request.validation:
         return None
     wanted = Wanted(request.validation, request.wanted.ndim, request.wanted.normalise, request.wanted.on_unreadable)
@@ -213,37 +222,59 @@ def _held_out(request: Request, source: Source) -> list[NDArray] | None:
         both = sorted({source.name(i) for i in range(len(source))} & {others.name(i) for i in range(len(others))})
         if both:
             warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
-    return read_all(others, wanted, _box(request))[0]
+    return others
 
 
-def _look_through(request: Request, source: Source) -> None:
+def _look_through(request: Request, source: Source, plan: Plan) -> None:
     """Find what cannot be used before the work begins, where that is to stop it and all signals fit into memory anyway."""
     if request.wanted.on_unreadable == "skip" or not isinstance(source, KeptSource):
         return
     seen = survey(source)
-    if seen.n_signals * seen.samples * 8 <= CACHE:
+    if seen.n_signals * seen.samples * plan.run.itemsize <= source.cache.limit:
         for _ in Stream(source, shuffle=False, least=_box(request)):
             pass
 
 
-def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, held_out: list[NDArray] | None) -> Plan:
-    limit = None if request.max_memory is None else parse_bytes(request.max_memory)
+def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, others: Source | None) -> Plan:
+    """What the run needs; the model is given what a limit chose."""
     checkpoints = request.survival.checkpoints(request.output)
-    if request.survival.resume and checkpoints is not None:
-        # What a limit chose for the run that is resumed stays chosen: it is part of what was learned.
-        stored = checkpoints.peek()
-        if stored is not None and "batch_size" in stored.get("record", {}):
-            model.set_params(batch_size=int(stored["record"]["batch_size"]))
-    return planning.make_plan(
+    stored = checkpoints.peek() if checkpoints is not None and request.survival.resume else None
+    # What a limit chose for the run that is resumed stays chosen: it is part of what was learned.
+    chosen = {} if stored is None else stored.get("record", {})
+    if chosen.get("limit") is not None:
+        model.set_params(batch_size=int(chosen["batch_size"]))
+    seen = None if others is None else survey(others)
+    plan = planning.size_up(
         model,
         source,
         request.wanted,
         box=_box(request),
         n_steps=n_steps(model, len(source)),
-        held_out=planning.samples(held_out),
+        held_out=0 if seen is None else int(seen.n_signals * seen.samples),
         checkpoints=checkpoints is not None,
-        limit=limit,
+        limit=None if request.max_memory is None or chosen else parse_bytes(request.max_memory),
     )
+    if chosen:
+        run = replace(plan.run, prefetch=int(chosen["prefetch"]), cache=int(chosen["cache"]))
+        plan = replace(plan, run=run, limit=chosen["limit"])
+    if isinstance(model, OnlineCSC) and plan.given_up:
+        model.set_params(batch_size=plan.run.batch_size)
+    if plan.run.n_jobs < effective_jobs(model.n_jobs):
+        model.set_params(n_jobs=plan.run.n_jobs)
+    return plan
+
+
+@contextmanager
+def _cluster(request: Request, model: BatchCSC | OnlineCSC) -> Iterator[None]:
+    """Let the model encode where the request says, as long as the context lasts."""
+    with ExitStack() as stack:
+        cluster: Any = request.scheduler
+        if request.workers is not None:
+            cluster = stack.enter_context(local_cluster(request.workers))
+        if cluster is not None:
+            model.set_params(cluster=cluster)
+            stack.callback(model.set_params, cluster=None)
+        yield
 
 
 @contextmanager

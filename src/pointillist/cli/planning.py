@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,7 @@ LONG = 600.0
 """Seconds from which on a run had better keep checkpoints."""
 
 
-def make_plan(
+def size_up(
     model: BatchCSC | OnlineCSC,
     source: Source,
     wanted: Wanted,
@@ -38,7 +37,7 @@ def make_plan(
     checkpoints: bool,
     limit: int | None,
 ) -> Plan:
-    """Survey the source, warm the kernels up, and measure a few steps.
+    """What the run needs by its sizes, with settings that keep it within a limit; the kernels are warm afterwards.
 
     Parameters
     ----------
@@ -52,21 +51,26 @@ def make_plan(
         Bytes to stay within; raises ValueError where that cannot be.
     """
     seen = survey(source)
-    signals = _first_signals(source, wanted, box, 2 * effective_jobs(model.n_jobs))
-    base = warm_up(model, [min(4 * side, length) for side, length in zip(box, seen.largest, strict=True)])
+    # First of all: what reading signals leaves behind in the allocator is no part of the program.
+    base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
     peak = memory_peak()
-    run = _run(model, source, seen, box, n_steps, held_out, checkpoints, signals[0].dtype.itemsize)
-    given_up: tuple[str, ...] = ()
-    if limit is not None:
-        run, given_up = within(run, limit, base, peak)
-    if run.n_jobs < effective_jobs(model.n_jobs):
-        model.set_params(n_jobs=run.n_jobs)
-    cut = [_middle(signal, box) for signal in signals]
+    first = _first_signals(source, wanted, box, 1)[0]
+    run = _run(model, source, seen, box, n_steps, held_out, checkpoints, first.dtype.itemsize)
+    if limit is None:
+        return Plan(run, base, peak=peak)
+    run, given_up = within(run, limit, base, peak)
+    return Plan(run, base, peak=peak, limit=limit, given_up=given_up)
+
+
+def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, wanted: Wanted) -> Plan:
+    """The plan with about how long the run takes, from a few steps with some of its signals."""
+    run, seen = plan.run, survey(source)
+    signals = _first_signals(source, wanted, run.size, 2 * run.n_jobs)
+    cut = [_middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))
     each = seen.n_signals * (round(run.n_steps * run.batch_size / seen.n_signals) or 1)
-    seconds = replace(pace, signal=pace.signal * scale).seconds(run.n_steps, each)
-    return Plan(run, base, seconds, peak, limit, given_up)
+    return replace(plan, seconds=replace(pace, signal=pace.signal * scale).seconds(run.n_steps, each))
 
 
 def _run(
@@ -86,7 +90,7 @@ def _run(
         n_filters=n_filters,
         channels=1,
         size=box,
-        signal=seen.largest,
+        signal=tuple(max(pair) for pair in zip(seen.largest, box, strict=True)),
         n_signals=seen.n_signals,
         n_steps=n_steps,
         batch_size=min(model.batch_size, seen.n_signals) if isinstance(model, OnlineCSC) else seen.n_signals,
@@ -174,7 +178,3 @@ def warn_early(plan: Plan, output: Path) -> None:
 
 def _free(output: Path) -> int:
     return shutil.disk_usage(output.resolve().parent).free
-
-
-def samples(signals: Sequence[NDArray] | None) -> int:
-    return sum(prod(signal.shape) for signal in signals or ())

@@ -56,7 +56,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     finally:
         hide_log()
     if code == INTERRUPTED:
-        fail("interrupted; nothing was saved")
+        fail("interrupted; no model was saved")
     return code if isinstance(code, int) else 0
 
 
@@ -72,7 +72,7 @@ def _report(error: Exception) -> int:
         return BAD_INPUT
     if isinstance(error, MemoryError):
         fail(f"out of memory: {_one_line(error) or 'use fewer or smaller signals, or a lower --sampling'}")
-    elif isinstance(error, OSError):
+    elif isinstance(error, OSError | ImportError):
         fail(_one_line(error))
     else:
         fail(f"unexpected {type(error).__name__}: {_one_line(error)} (add --debug to see where)")

@@ -110,6 +110,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     tol: float
     learning_tol: float | None
     ridge: float
+    ridge_steps: float | None
     callbacks: Sequence[Callback]
     n_jobs: int | None
     device: str
@@ -180,6 +181,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             raise ValueError(f"penalty must be positive, got {self.penalty!r}")
         if not self.ridge >= 0:
             raise ValueError(f"ridge must not be negative, got {self.ridge}")
+        if self.ridge_steps is not None and not self.ridge_steps > 0:
+            raise ValueError(f"ridge_steps must be positive, got {self.ridge_steps}")
         effective_jobs(self.n_jobs)
         is_cpu(self.device)
 
@@ -241,13 +244,14 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if self.learning_tol is not None:
             settings = {**settings, "tol": self.learning_tol}
         elif self.solver == "cd":
-            ridge = float(self.ridge) / (1 + (step / self._ridge_steps()) ** 2)
+            half = self._ridge_steps() if self.ridge_steps is None else self.ridge_steps
+            ridge = float(self.ridge) / (1 + (step / half) ** 2)
             if ridge >= _LEAST_RIDGE:
                 settings = {**_RIDGE_ROUNDS, "ridge": ridge}
         return on_device(make_solver(self.solver, **settings), self.device)
 
     def _ridge_steps(self) -> float:
-        """Steps after which the ridge is half of what it was at first."""
+        """Steps after which the ridge is half of what it was at first, unless `ridge_steps` says so."""
         return 10.0
 
     def _learn(

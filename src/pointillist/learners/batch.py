@@ -60,8 +60,11 @@ class BatchCSC(ConvolutionalLearner):
         with a ridge, or 0.1 without).
     ridge : float
         In the first steps of learning with ``solver="cd"``, codes are solved for with ½ ridge z² added, so that
-        neighbours share what they explain; it fades out on the way to `max_iter`. 1 learns better filters than 0, on new
-        signals and on the training signals; 0 is right for signals that truly are sums of few filters.
+        neighbours share what they explain; then it fades out. 1 learns better filters than 0, on new signals and on the
+        training signals; 0 is right for signals that truly are sums of few filters.
+    ridge_steps : float or None
+        Steps after which half of the ridge is left; None is half of `max_iter`, or 10 mini-batches for `OnlineCSC`. From
+        few signals, more steps learn filters that are better on others.
     callbacks : sequence of callables
         Each gets the iteration's record (a dict) and stops learning by returning True.
     n_jobs : int or None
@@ -114,6 +117,7 @@ class BatchCSC(ConvolutionalLearner):
         tol: float = 1e-3,
         learning_tol: float | None = None,
         ridge: float = 1.0,
+        ridge_steps: float | None = None,
         callbacks: Sequence[Callback] = (),
         n_jobs: int | None = None,
         device: str = "cpu",
@@ -138,6 +142,7 @@ class BatchCSC(ConvolutionalLearner):
         self.tol = tol
         self.learning_tol = learning_tol
         self.ridge = ridge
+        self.ridge_steps = ridge_steps
         self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.device = device

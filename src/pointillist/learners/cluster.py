@@ -120,7 +120,7 @@ class _Crew:
                 # Dask does the tasks of a lost worker again, but cannot bring back what it was told, once nobody knows.
                 log.warning("the cluster lost all its workers: doing step %d again", brief.step + 1)
                 self._shared = None
-        raise RuntimeError(f"the cluster lost all its workers {_ATTEMPTS} times in step {brief.step + 1}")
+        raise ConnectionError(f"the cluster lost all its workers {_ATTEMPTS} times in step {brief.step + 1}")
 
     def _attempt(self, whole: Part | Batch, brief: Brief) -> list[Coded]:
         client = self._client
@@ -169,8 +169,8 @@ def _wait_for_workers(client: Client) -> None:
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError as error:
-        raise RuntimeError(
-            f"cluster has no workers after {_PATIENCE:.0f} s: start some with dask worker SCHEDULER-ADDRESS"
+        raise ConnectionError(
+            f"the cluster has no workers after {_PATIENCE:.0f} s: start some with dask worker SCHEDULER-ADDRESS"
         ) from error
 
 
@@ -187,7 +187,9 @@ def connect(cluster: Client | str) -> Iterator[Client]:
         client = client_class(cluster, timeout=_PATIENCE)
     except (OSError, TimeoutError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise RuntimeError(f"cluster {cluster!r} does not answer ({reason}); is its dask scheduler running?") from error
+        raise ConnectionError(
+            f"cluster {cluster!r} does not answer ({reason}); is its dask scheduler running?"
+        ) from error
     with client:
         yield client
 
@@ -209,5 +211,5 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError as error:
-        raise RuntimeError("a cluster needs Dask: pip install 'pointillist[cluster]'") from error
+        raise ImportError("a cluster needs Dask: pip install 'pointillist[cluster]'") from error
     return distributed

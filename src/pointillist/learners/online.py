@@ -42,7 +42,9 @@ class OnlineCSC(ConvolutionalLearner):
         not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``.
     n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters
         As in `BatchCSC`.
-    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, ridge, callbacks, n_jobs, device, random_state
+    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, ridge, ridge_steps, callbacks, n_jobs, device
+        As in `BatchCSC`.
+    random_state
         As in `BatchCSC`.
 
     Attributes
@@ -87,6 +89,7 @@ class OnlineCSC(ConvolutionalLearner):
         tol: float = 1e-3,
         learning_tol: float | None = None,
         ridge: float = 1.0,
+        ridge_steps: float | None = None,
         callbacks: Sequence[Callback] = (),
         n_jobs: int | None = None,
         device: str = "cpu",
@@ -114,6 +117,7 @@ class OnlineCSC(ConvolutionalLearner):
         self.tol = tol
         self.learning_tol = learning_tol
         self.ridge = ridge
+        self.ridge_steps = ridge_steps
         self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.device = device

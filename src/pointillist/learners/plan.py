@@ -189,7 +189,7 @@ def within(run: Run, limit: int, base: int, peak: int = 0) -> tuple[Run, tuple[s
     least = Plan(smaller, base, peak=peak)
     raise ValueError(
         f"max_memory of {in_bytes(limit)} is not enough: even one signal at a time takes {in_bytes(least.memory)}, "
-        f"{_reason(least)}"
+        f"{_reason(least, limit)}"
     )
 
 
@@ -222,8 +222,9 @@ def _fewer(run: Run, name: str, value: int) -> Run:
     return replace(run, batch_size=value, n_steps=round(passes * ceil(run.n_signals / value)))
 
 
-def _reason(plan: Plan) -> str:
-    run, (name, size) = plan.run, next(iter(plan.parts().items()))
+def _reason(plan: Plan, limit: int) -> str:
+    run, parts = plan.run, plan.parts()
+    name = "program" if plan.base > limit else next(name for name in parts if name != "program")
     boxes = "×".join(map(str, run.size))
     advice = {
         "statistics": f"the statistics of {run.n_filters} filters of {boxes}: use fewer or smaller filters",
@@ -234,7 +235,7 @@ def _reason(plan: Plan) -> str:
         "program": "the program itself: nothing can be done about that",
         "history": f"the records of {run.n_steps:,} steps: take larger batches",
     }
-    return f"of which {in_bytes(size)} are {advice[name]}"
+    return f"of which {in_bytes(parts[name])} are {advice[name]}"
 
 
 def in_bytes(amount: float) -> str:

@@ -47,8 +47,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] | None = None) -> Iterator[Path]:
     """Give a temporary path to write to, and move it to ``path`` once the block has succeeded.
 
-    The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts beside it stays
-    in there too. It is flushed to the disk before it takes the place of ``path``, so that neither a crash nor a full disk
+    The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts there stays in
+    that folder too. It is flushed to the disk before it takes the place of ``path``, so that neither a crash nor a full disk
     leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed.
 
     Parameters
