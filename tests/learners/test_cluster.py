@@ -15,9 +15,9 @@ import pointillist as pt
 from pointillist.cli.running import run
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources import ArraySource, NpySource, Part
-from pointillist.learners import cluster as module
 from pointillist.learners.base import Batch
-from pointillist.learners.cluster import connect, join, local_cluster, split
+from pointillist.learners.cluster import connect, connecting, local_cluster, sums
+from pointillist.learners.cluster.work import join, split
 
 distributed = pytest.importorskip("distributed")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import test modules
@@ -69,6 +69,34 @@ def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_siz
 def test_settings_reach_the_workers(client, file, settings):
     settings = {**SMALL, **settings}
     assert_same(pt.OnlineCSC(**settings, cluster=client).fit(file), pt.OnlineCSC(**settings).fit(file))
+
+
+@pytest.mark.parametrize("kind", ["array", "file", "damaged"])
+def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, monkeypatch):
+    """The codes stay there and sums come back: one process to rounding, and the same bits every time."""
+    settings = {**SMALL, "n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
+    given = {"array": signals, "file": file, "damaged": Damaged(signals)}[kind]
+    monkeypatch.setattr(sums, "_RETURNED", 0.1)  # as if signals were small beside the statistics: pieces of three
+    monkeypatch.setattr(sums, "_WORTH", 0)
+    pieces, add_to = [], sums.CodesThere.add_to
+
+    def watched(self, state, image_weights):
+        pieces.append(len(self.pieces))
+        add_to(self, state, image_weights)
+
+    monkeypatch.setattr(sums.CodesThere, "add_to", watched)
+    alone = pt.OnlineCSC(**settings).fit(given, on_unreadable="skip")
+    there = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
+    again = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
+    assert len(pieces) == 4
+    assert min(pieces) > 1
+    np.testing.assert_array_equal(there.filters_, again.filters_)
+    np.testing.assert_allclose(there.filters_, alone.filters_, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(there.usage_, alone.usage_, rtol=1e-10)
+    for ours, theirs in zip(there.history_, alone.history_, strict=True):
+        assert (ours["nnz"], ours["n_seen"], ours["replaced"]) == (theirs["nnz"], theirs["n_seen"], theirs["replaced"])
+        np.testing.assert_allclose([ours["objective"], ours["gap"]], [theirs["objective"], theirs["gap"]], rtol=1e-8)
+    assert there.skipped_ == alone.skipped_
 
 
 def test_an_iterator_is_read_by_the_client(client, signals):
@@ -212,7 +240,7 @@ def test_a_scheduler_started_by_hand(scheduler, file):
 def test_what_is_no_cluster_is_told(signals, monkeypatch):
     with pytest.raises(ValueError, match="cluster must be"):
         pt.OnlineCSC(**SMALL, cluster=3).fit(signals)
-    monkeypatch.setattr(module, "_PATIENCE", 0.5)
+    monkeypatch.setattr(connecting, "PATIENCE", 0.5)
     with pytest.raises(ConnectionError, match="does not answer"):
         pt.OnlineCSC(**SMALL, cluster="tcp://127.0.0.1:9").fit(signals)
     monkeypatch.setitem(sys.modules, "distributed", None)

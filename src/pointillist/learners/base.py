@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from pointillist.dictionary.statistics import Statistics, make_statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
 from pointillist.learners.device import DeviceStatistics
+from pointillist.learners.state import Batch, CodesHere, Coding, LearnerState, StepCodes
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
@@ -40,47 +41,6 @@ _RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
 _LEAST_RIDGE = 0.05
 """A smaller ridge is none: codes are then solved to the learning tolerance."""
-
-
-@dataclass
-class LearnerState:
-    """All that a learner carries from one step to the next."""
-
-    filters: NDArray  # (n_filters, channels, *size)
-    statistics: Statistics
-    constraints: FilterConstraints
-    penalty: float | NDArray
-    seed: int
-    step: int = 0
-    n_seen: int = 0
-    seconds: float = 0.0
-    usage: NDArray = field(default_factory=lambda: np.zeros(0))
-    codes: SparseCodes | None = None  # of the last step
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-
-class Coding(Protocol):
-    """What the codes of a step depend on, besides the signals; a `LearnerState` has it all."""
-
-    filters: NDArray
-    penalty: float | NDArray
-    seed: int
-    step: int
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Checked signals (channels, *space) with their weights."""
-
-    signals: list[NDArray]
-    weights: list[NDArray] | None
-
-    def __len__(self) -> int:
-        return len(self.signals)
-
-    def take(self, chosen: Sequence[int]) -> Batch:
-        weights = None if self.weights is None else [self.weights[i] for i in chosen]
-        return Batch([self.signals[i] for i in chosen], weights)
 
 
 class ConvolutionalLearner(TransformerMixin, BaseEstimator):
@@ -259,7 +219,9 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     ) -> dict[str, Any]:
         """One step: encode the batch with the current filters, add its statistics, update the filters."""
         begin = time.perf_counter()
-        return self._take_in(state, batch, self._encode(state, batch, start), image_weights, begin)
+        codes = CodesHere(self, batch, self._encode(state, batch, start))
+        state.codes = codes.result.codes
+        return self._take_in(state, codes, image_weights, begin)
 
     def _encode(self, state: Coding, batch: Batch, start: SparseCodes | None = None) -> Result:
         """Codes for the next step."""
@@ -280,27 +242,24 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             start=start,
         )
 
-    def _take_in(
-        self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray, begin: float
-    ) -> dict[str, Any]:
+    def _take_in(self, state: LearnerState, codes: StepCodes, image_weights: NDArray, begin: float) -> dict[str, Any]:
         """What a step does once its codes are known; `begin` is when the step began."""
+        codes.add_to(state, image_weights)
         state.step += 1
-        self._add(state, batch, result, image_weights)
-        state.n_seen += len(batch)
-        state.usage = state.usage + result.codes.usage()
+        state.n_seen += len(codes)
+        state.usage = state.usage + codes.usage()
         state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=self.n_sweeps)
         unused = unused_filters(state.statistics) if self.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)
-            state.filters = replace_filters(state.filters, unused, result.residuals, state.constraints, rng)
-        state.codes = result.codes
+            state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
         state.seconds += time.perf_counter() - begin
         return {
             "iteration": state.step,
             "seconds": state.seconds,
-            "objective": float(np.sum(self._objectives(state, batch, result.codes))),
-            "nnz": result.codes.nnz,
-            "gap": float(np.mean(result.gap)),
+            "objective": codes.objective(state),
+            "nnz": codes.nnz,
+            "gap": codes.gap,
             "n_seen": state.n_seen,
             "replaced": len(unused),
         }

@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.data.sources import ArraySource, IteratorSource, Source, as_source, make_stream
 from pointillist.data.sources.stream import OnUnreadable
 from pointillist.dictionary.support import filter_shapes
-from pointillist.learners.base import Batch, Callback, ConvolutionalLearner, LearnerState
+from pointillist.learners.base import Callback, ConvolutionalLearner
 from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
 from pointillist.learners.cluster import coded_steps, connect
 from pointillist.learners.feed import Feed, Readable, in_memory
+from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
-from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.base import Solver
 
 
 class OnlineCSC(ConvolutionalLearner):
@@ -176,8 +177,8 @@ class OnlineCSC(ConvolutionalLearner):
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
         with closing(self._coded(feed, state)) as coded:
-            for begin, batch, result in coded:
-                info = self._take_in(state, batch, result, self._image_weights(state.n_seen, len(batch)), begin)
+            for begin, codes in coded:
+                info = self._take_in(state, codes, self._image_weights(state.n_seen, len(codes)), begin)
                 stop = self._record(state, info, held_out if state.step % validation_every == 0 else None)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
@@ -232,15 +233,15 @@ class OnlineCSC(ConvolutionalLearner):
         first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
         return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
 
-    def _coded(self, feed: Feed, state: LearnerState) -> Generator[tuple[float, Batch, Result], None, None]:
-        """For each batch when its step began, its signals and their codes for the filters that `state` has by then."""
+    def _coded(self, feed: Feed, state: LearnerState) -> Generator[tuple[float, StepCodes], None, None]:
+        """For each batch when its step began, and its codes for the filters that `state` has by then."""
         if self.cluster is not None:
             with connect(self.cluster) as client:
                 yield from coded_steps(client, self, feed, state)
             return
         for batch in feed:
             begin = time.perf_counter()
-            yield begin, batch, self._encode(state, batch)
+            yield begin, CodesHere(self, batch, self._encode(state, batch))
 
     def _image_weights(self, seen: int, count: int) -> NDArray:
         """Weights i^γ − (i−1)^γ of the next signals: their sum telescopes, whatever the batches."""

@@ -1,0 +1,64 @@
+"""Finding a Dask cluster, or starting one on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+PATIENCE = 60.0
+"""Seconds to wait for a scheduler, and for the first worker."""
+
+
+def wait_for_workers(client: Client) -> None:
+    """Wait until there is somebody to do the work."""
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except TimeoutError as error:
+        raise ConnectionError(
+            f"the cluster has no workers after {PATIENCE:.0f} s: start some with dask worker SCHEDULER-ADDRESS"
+        ) from error
+
+
+@contextmanager
+def connect(cluster: Client | str) -> Iterator[Client]:
+    """The client itself, or one for the scheduler at an address such as ``tcp://host:8786``, closed afterwards."""
+    if not isinstance(cluster, str):
+        if not hasattr(cluster, "submit"):
+            raise ValueError(f"cluster must be a dask.distributed Client or an address, got {cluster!r}")
+        yield cluster
+        return
+    client_class = _distributed().Client
+    try:
+        client = client_class(cluster, timeout=PATIENCE)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ConnectionError(
+            f"cluster {cluster!r} does not answer ({reason}); is its dask scheduler running?"
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def local_cluster(n_workers: int) -> Iterator[Client]:
+    """A client of workers on this machine, each a process with one thread, that live as long as the context."""
+    distributed = _distributed()
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("a cluster needs Dask: pip install 'pointillist[cluster]'") from error
+    return distributed

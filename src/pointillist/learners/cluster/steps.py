@@ -1,0 +1,88 @@
+"""The steps of a run on a cluster, and how what was lost on the way is done again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pointillist.data.sources import Part, Read
+from pointillist.learners.cluster.connecting import wait_for_workers
+from pointillist.learners.cluster.sums import CodesThere, worth_size
+from pointillist.learners.cluster.work import Brief, Coded, Job, code_for_the_client, join, merge, split
+from pointillist.learners.feed import Feed
+from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from pointillist.learners.online import OnlineCSC
+
+log = logging.getLogger(__name__)
+
+Solved = tuple[StepCodes | None, list[str]]
+
+_PIECES_PER_THREAD = 2
+"""Signals take different times: with two pieces for each thread nobody waits long for the last."""
+_ATTEMPTS = 3
+
+
+def coded_steps(
+    client: Client, learner: OnlineCSC, feed: Feed, state: LearnerState
+) -> Iterator[tuple[float, StepCodes]]:
+    """For each batch when its step began, and its codes for the filters that `state` has by then."""
+    stream = feed.elsewhere
+    parameters = {**learner.get_params(deep=False), "callbacks": (), "cluster": None, "n_jobs": 1}
+    source = None if stream is None else stream.source
+    crew = _Crew(client, Job(type(learner)(**parameters), source, feed.stream.least, feed.stream.on_unreadable))
+    size = worth_size(learner, state, feed)
+    work: Iterator[Part | Batch] = iter(feed) if stream is None else stream.parts()
+    for whole in work:
+        begin = time.perf_counter()
+        brief = Brief(state.filters, state.penalty, state.seed, state.step)
+        solve = partial(_codes_here, learner, client) if size is None else partial(CodesThere.solve, size, client)
+        codes, skipped = crew.attempt(solve, whole, brief)
+        if stream is not None and isinstance(whole, Part):
+            stream.hand_out(whole, Read([], skipped))
+        if codes is not None:
+            yield begin, codes
+
+
+class _Crew:
+    """The workers, and what they were told."""
+
+    def __init__(self, client: Client, job: Job) -> None:
+        self._client, self._job = client, job
+        self._shared: Any = None
+
+    def attempt(self, solve: Callable[..., Solved], whole: Part | Batch, brief: Brief) -> Solved:
+        """Solve, again if need be: Dask does the tasks of a lost worker again, but what only the lost knew is lost."""
+        for _ in range(_ATTEMPTS):
+            try:
+                if self._shared is None:
+                    wait_for_workers(self._client)
+                    self._shared = self._tell(self._job)
+                return solve(whole, self._shared, self._tell(brief))
+            except CancelledError:
+                log.warning("the cluster lost all its workers: doing step %d again", brief.step + 1)
+                self._shared = None
+        raise ConnectionError(f"the cluster lost all its workers {_ATTEMPTS} times in step {brief.step + 1}")
+
+    def _tell(self, value: Any) -> Any:
+        """Broadcast: tasks go to those who know what they need, so all must."""
+        return self._client.scatter(value, broadcast=True, hash=False)
+
+
+def _codes_here(learner: OnlineCSC, client: Client, whole: Part | Batch, job: Any, brief: Any) -> Solved:
+    """Codes, signals and residuals, all brought to the client."""
+    pieces = split(whole, _PIECES_PER_THREAD * sum(client.nthreads().values()))
+    coded: list[Coded] = client.gather(client.map(code_for_the_client, pieces, job=job, brief=brief, pure=False))
+    skipped = [why for piece in coded for why in piece.skipped]
+    results = [piece.result for piece in coded if piece.result is not None]
+    if not results:
+        return None, skipped
+    batch = whole if isinstance(whole, Batch) else join([piece.batch for piece in coded if piece.batch is not None])
+    return CodesHere(learner, batch, merge(results)), skipped

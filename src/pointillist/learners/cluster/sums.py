@@ -1,0 +1,153 @@
+"""Batches so large that the statistics are smaller than the codes: these stay with the workers, and sums come back.
+
+The batch is cut into pieces whose size follows from the settings alone. Every piece gives statistics of its own, and these
+are added two by two, in a fixed order: the filters do not depend on the number of workers. They agree with those of one
+process to rounding, since that adds one signal after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.data.sources import Part
+from pointillist.learners.cluster.work import Brief, Coded, Job, code, split
+from pointillist.learners.feed import Feed
+from pointillist.learners.state import Batch, LearnerState
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from pointillist.learners.online import OnlineCSC
+
+_RETURNED = 2.5
+"""Bytes that come back for one byte of a signal, about: itself, its residual and its codes."""
+_WORTH = 2**26
+"""Bytes of a batch's codes below which they come back, however small the statistics: that keeps the bits of one process."""
+
+
+def worth_size(learner: OnlineCSC, state: LearnerState, feed: Feed) -> int | None:
+    """Signals whose codes take as many bytes as the statistics, None where a batch is not larger than twice that, or small.
+
+    It rests on the settings and the first signal only, so that a resumed run decides alike.
+    """
+    patches = feed.patches()
+    if patches is None:
+        return None
+    statistics = sum(array.nbytes for array in state.statistics.arrays().values())
+    returned = _RETURNED * patches[0].nbytes
+    size = ceil(statistics / returned)
+    return size if learner.batch_size >= 2 * size and learner.batch_size * returned >= _WORTH else None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the client must know of a piece that stays away."""
+
+    count: int
+    nnz: int
+    gap: float  # sum over the signals
+    usage: NDArray
+    skipped: list[str]
+
+
+def summarise(coded: Coded) -> Summary:
+    if coded.result is None:
+        return Summary(0, 0, 0.0, np.zeros(0), coded.skipped)
+    codes = coded.result.codes
+    return Summary(len(codes), codes.nnz, float(np.sum(coded.result.gap)), codes.usage(), coded.skipped)
+
+
+def sums_of(coded: Coded, weights: NDArray, job: Job, brief: Brief) -> dict[str, NDArray]:
+    """The statistics of one piece."""
+    n_filters, channels, *size = brief.filters.shape
+    sums = job.learner._statistics(n_filters, channels, tuple(size))
+    assert coded.batch is not None
+    assert coded.result is not None
+    job.learner._add(_state(brief, sums), coded.batch, coded.result, weights)
+    return sums.arrays()
+
+
+def add_sums(first: dict[str, NDArray], second: dict[str, NDArray]) -> dict[str, NDArray]:
+    return {name: first[name] + second[name] for name in first}
+
+
+def objective_of(coded: Coded, job: Job, brief: Brief) -> float:
+    """Of one piece, for the filters of a later brief."""
+    assert coded.batch is not None
+    assert coded.result is not None
+    return float(np.sum(job.learner._objectives(_state(brief), coded.batch, coded.result.codes)))
+
+
+def residuals_of(coded: Coded) -> list[NDArray]:
+    return [] if coded.result is None else coded.result.residuals
+
+
+def _state(brief: Brief, sums: Any = None) -> LearnerState:
+    """A state for what looks at filters and statistics only."""
+    constraints: Any = None
+    return LearnerState(brief.filters, sums, constraints, brief.penalty, brief.seed, step=brief.step)
+
+
+@dataclass(frozen=True)
+class CodesThere:
+    """Codes that stay with the workers."""
+
+    client: Client
+    job: Any
+    brief: Any
+    pieces: list[Any]  # futures of `Coded`, with at least one signal each
+    summaries: list[Summary]
+
+    @classmethod
+    def solve(
+        cls, size: int, client: Client, whole: Part | Batch, job: Any, brief: Any
+    ) -> tuple[CodesThere | None, list[str]]:
+        length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
+        pieces = client.map(code, split(whole, ceil(length / size)), job=job, brief=brief, pure=False)
+        summaries: list[Summary] = client.gather(client.map(summarise, pieces, pure=False))
+        skipped = [why for summary in summaries for why in summary.skipped]
+        kept = [i for i, summary in enumerate(summaries) if summary.count]
+        if not kept:
+            return None, skipped
+        return cls(client, job, brief, [pieces[i] for i in kept], [summaries[i] for i in kept]), skipped
+
+    def __len__(self) -> int:
+        return sum(summary.count for summary in self.summaries)
+
+    def add_to(self, state: LearnerState, image_weights: NDArray) -> None:
+        parts = np.split(image_weights, np.cumsum([summary.count for summary in self.summaries])[:-1])
+        told = {"job": self.job, "brief": self.brief, "pure": False}
+        sums = [
+            self.client.submit(sums_of, piece, part, **told) for piece, part in zip(self.pieces, parts, strict=True)
+        ]
+        while len(sums) > 1:
+            pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
+            sums = [self.client.submit(add_sums, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
+        state.statistics.restore(add_sums(state.statistics.arrays(), sums[0].result()))
+
+    def usage(self) -> NDArray:
+        total: NDArray = np.sum([summary.usage for summary in self.summaries], axis=0)
+        return total
+
+    def residuals(self) -> Sequence[NDArray]:
+        fetched = self.client.gather(self.client.map(residuals_of, self.pieces, pure=False))
+        return [residual for some in fetched for residual in some]
+
+    def objective(self, state: LearnerState) -> float:
+        brief = Brief(state.filters, state.penalty, state.seed, state.step)
+        told = self.client.scatter(brief, broadcast=True, hash=False)
+        return sum(self.client.gather(self.client.map(objective_of, self.pieces, job=self.job, brief=told, pure=False)))
+
+    @property
+    def nnz(self) -> int:
+        return sum(summary.nnz for summary in self.summaries)
+
+    @property
+    def gap(self) -> float:
+        return sum(summary.gap for summary in self.summaries) / len(self)
