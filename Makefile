@@ -54,7 +54,7 @@ test-all: lint $(VENV)/.installed-docs
 	$(BIN)/pytest -m 'not gpu'
 
 docs: $(VENV)/.installed-docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet # without the theme's announcement of its successor
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # the variable: without the theme's announcement of its successor
 	@echo "read it: $(BIN)/python -m http.server --directory site"
 
 bench: $(VENV)/.installed-bench
