@@ -97,7 +97,8 @@ def index() -> str:
     )
     return (
         f"{_WIDE}# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends "
-        f'with the picture that you see.\n\n<div class="cards">{cards}</div>\n'
+        "with the picture that you see. Scripts that mend pictures are in `examples/restore`.\n\n"
+        f'<div class="cards">{cards}</div>\n'
     )
 
 
