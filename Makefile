@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo test test-all test-gpu lint docs bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-gpu lint docs bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make install   create $(VENV) and install pointillist into it"
-	@echo "make demo      learn filters from the shipped photographs, write pictures to demo-output/"
+	@echo "make demo      learn filters from the shipped photographs, write pictures and a report to demo-output/"
+	@echo "make reproduce repeat the paper's figures, write report/report.html: on a small scale in minutes, or, with"
+	@echo "               DATA=folder of the paper's images, in full"
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make docs      build the documentation into site/, without network"
@@ -41,6 +43,9 @@ install: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/pointillist demo --output demo-output
 
+reproduce: $(VENV)/.installed
+	$(BIN)/pointillist reproduce --output report $(if $(DATA),--data $(DATA),--quick)
+
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests benchmarks examples scripts
 	$(BIN)/ruff format --check src tests benchmarks examples scripts
@@ -67,4 +72,4 @@ bench-gpu: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output site src/*.egg-info
+	rm -rf $(VENV) build dist demo-output bench-output report site src/*.egg-info

@@ -15,10 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import scipy.fft
-import scipy.signal
-import scipy.sparse.linalg
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from rich.console import Console
 
@@ -27,96 +23,19 @@ from benchmarks import measure, tables
 from benchmarks.inputs import Inputs
 from benchmarks.tables import Table
 from pointillist import restore
+from pointillist.reproduce import figure4
+from pointillist.reproduce.iterations import inpaint_by_admm
 
 PAPER = {
-    "paper (a), 100 filters of an earlier method": [
-        29.58,
-        28.19,
-        29.44,
-        29.63,
-        28.89,
-        29.33,
-        28.13,
-        30.14,
-        27.42,
-        30.89,
-    ],
-    "paper (b), its 100 filters": [29.63, 28.22, 29.57, 29.90, 29.12, 29.59, 28.05, 30.17, 27.53, 31.08],
-    "paper (c), its 400 filters": [30.24, 28.34, 29.95, 30.30, 29.43, 29.96, 28.24, 30.57, 27.72, 31.67],
+    f"paper ({row}), {words}": figure4.PAPER[row]
+    for row, words in (("a", "100 filters of an earlier method"), ("b", "its 100 filters"), ("c", "its 400 filters"))
 }
-PENALTY = 0.4
-SEEN = 0.5
-ITERATIONS = 50
+PENALTY, SEEN, ITERATIONS = figure4.PENALTY, figure4.SEEN, figure4.ITERATIONS
 LEARNING = {"sampling": 0.1, "batch_size": 10, "forgetting": 2.0, "random_state": 0}
 LEARNING_PENALTY = 1.0
 
 Rebuild = Callable[[NDArray, NDArray], dict[str, NDArray]]
 """From an image and what was seen of it to one or more reconstructions by name."""
-
-
-def paper_admm(
-    filters: NDArray, image: NDArray, seen: NDArray, penalty: float, iterations: int
-) -> tuple[NDArray, NDArray]:
-    """The paper's ADMM over all codes (ρ = 10λ, α = 1.8), and what its two variables make of the image.
-
-    The dense one solves the quadratic step, the sparse one has gone through the threshold; they agree only at the optimum.
-    With v = z + u the iteration needs a single array of codes: z = soft(v), u = clip(v), and
-    v ← v − α clip(v) + α/ρ Aᵀ(b − s) where (ρ + AAᵀ) s = A(Aᵀb + ρ(z − u)). Codes sit wherever a filter touches the image,
-    so AAᵀ is a convolution with the filters' summed autocorrelation, and solved by conjugate gradients on the image.
-    """
-    rho, alpha = 10 * penalty, 1.8
-    size, margin = filters.shape[1], filters.shape[1] - 1
-    flat = np.ascontiguousarray(filters.reshape(len(filters), -1), np.float32)
-    weights = seen.astype(np.float64)
-    grid = tuple(n + margin for n in image.shape)
-    gram = _Autocorrelation(filters, image.shape)
-    threshold = np.float32(penalty / rho)
-
-    def adjoint(residual: NDArray) -> NDArray:
-        windows = sliding_window_view(np.pad(residual.astype(np.float32), margin), (size, size))
-        return flat @ windows.reshape(-1, size * size).T
-
-    def forward(codes: NDArray) -> NDArray:
-        columns = (flat.T @ codes).reshape(size, size, *grid)
-        padded = np.zeros(tuple(n + 2 * margin for n in image.shape))
-        for i in range(size):
-            for j in range(size):
-                padded[i : i + grid[0], j : j + grid[1]] += columns[i, j]
-        return padded[margin:-margin, margin:-margin]
-
-    def product(s: NDArray) -> NDArray:
-        s = s.reshape(image.shape)
-        return (rho * s + weights * gram(weights * s)).ravel()
-
-    system = scipy.sparse.linalg.LinearOperator((image.size, image.size), product, dtype=np.float64)
-    target = weights * image
-    seen_twice = weights * gram(target)
-    v = np.zeros((len(filters), grid[0] * grid[1]), np.float32)
-    s = target.ravel()
-    for _ in range(iterations):
-        clipped = np.clip(v, -threshold, threshold)
-        difference = forward(v - 2 * clipped)  # D(z − u)
-        s, _ = scipy.sparse.linalg.cg(system, (seen_twice + rho * weights * difference).ravel(), x0=s, rtol=1e-6)
-        left = weights * (image - s.reshape(image.shape))
-        dense = difference + gram(left) / rho
-        clipped *= np.float32(alpha)
-        v -= clipped
-        v += adjoint((alpha / rho) * left)
-    return dense, forward(v - np.clip(v, -threshold, threshold))
-
-
-class _Autocorrelation:
-    """DDᵀ on an image."""
-
-    def __init__(self, filters: NDArray, shape: tuple[int, ...]) -> None:
-        self._shape, self._radius = shape, filters.shape[1] - 1
-        kernel = sum(scipy.signal.correlate2d(one, one) for one in filters.astype(np.float64))
-        self._fast = tuple(scipy.fft.next_fast_len(n + 2 * self._radius, real=True) for n in shape)
-        self._spectrum = scipy.fft.rfft2(kernel, self._fast)
-
-    def __call__(self, image: NDArray) -> NDArray:
-        full = scipy.fft.irfft2(scipy.fft.rfft2(image, self._fast) * self._spectrum, self._fast)
-        return full[tuple(slice(self._radius, self._radius + n) for n in self._shape)]
 
 
 def own_filters(inputs: Inputs, count: int, folder: Path, say: Callable[[str], None]) -> NDArray:
@@ -150,7 +69,7 @@ def iterated(filters: NDArray, name: str) -> Rebuild:
     """The paper's iterations, rebuilt from either variable."""
 
     def rebuild(image: NDArray, seen: NDArray) -> dict[str, NDArray]:
-        dense, sparse = paper_admm(filters, image, seen, PENALTY, ITERATIONS)
+        dense, sparse = inpaint_by_admm(filters, image, seen, PENALTY, ITERATIONS)
         return {f"{name}, 50 ADMM, quadratic variable": dense, f"{name}, 50 ADMM, thresholded": sparse}
 
     return rebuild

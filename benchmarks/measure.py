@@ -9,18 +9,22 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import platform
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import joblib
 import numpy as np
+
+from pointillist.report import machine
+from pointillist.report.machine import peak_mb
+from pointillist.reproduce.judging import exponent, first_at_most
+from pointillist.reproduce.judging import shortest as best_of
+
+__all__ = ["best_of", "exponent", "first_at_most", "peak_mb"]  # from the package, for the experiments
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "sporco", "pyfftw", "numexpr")
 
@@ -50,22 +54,6 @@ def median(times: Sequence[float]) -> float:
     return float(np.median(times))
 
 
-def first_at_most(times: Sequence[float], values: Sequence[float], level: float) -> float | None:
-    """The first time whose value is at most `level`; None if there is none. Nothing is interpolated."""
-    return next((t for t, value in zip(times, values, strict=True) if value <= level), None)
-
-
-def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """Slope of log cost over log size: cost ~ size^exponent."""
-    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
-
-
-def best_of(work: Callable[[], Any], repeats: int) -> float:
-    """The shortest of several wall times, after one call to warm up."""
-    work()
-    return min(seconds(work) for _ in range(repeats))
-
-
 def apart(function: str, environment: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
     """Call ``module:function`` in a fresh process; its dict comes back with ``peak_mb`` and ``import_mb``."""
     command = [sys.executable, "-m", "benchmarks.measure", function, json.dumps(arguments)]
@@ -75,19 +63,6 @@ def apart(function: str, environment: Mapping[str, str] | None = None, **argumen
     if done.returncode:
         raise RuntimeError(f"{function} failed in its own process:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def peak_mb() -> float:
-    """Largest resident memory of this process so far.
-
-    Not from getrusage on Linux: there the maximum is handed down by the process that started this one.
-    """
-    try:
-        with open("/proc/self/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 2**10
-    except (OSError, StopIteration):
-        unit = 2**20 if sys.platform == "darwin" else 2**10
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def compile_seconds() -> dict[str, float]:
@@ -113,15 +88,7 @@ def first_calls() -> dict[str, float]:
 
 def facts() -> dict[str, Any]:
     """Versions and machine, for the record."""
-    return {
-        "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "threads": threads(),
-        "load": list(os.getloadavg()),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
-    }
+    return machine.facts(PACKAGES)
 
 
 def plain(value: Any) -> Any:
@@ -133,21 +100,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return value
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 def _serve(function: str, arguments: str) -> None:

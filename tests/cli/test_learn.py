@@ -84,3 +84,15 @@ def test_skips_what_cannot_be_used_when_told_to(learn, images, tmp_path):
 )
 def test_sizes_as_people_write_them(text, size):
     assert _size(text) == size
+
+
+def test_report_of_a_run(learn, images, tmp_path):
+    answer = learn("--epochs", "2", "--validation", images / "image1.png", "--report", tmp_path / "run.html")
+    assert answer.code == 0, answer.err
+    assert str(tmp_path / "run.html") in answer.out
+    page = (tmp_path / "run.html").read_text()
+    assert "image1.png, original" in page
+    assert "<dt>penalty</dt><dd>1.0</dd>" in page
+    same = learn("--report", tmp_path / "out.safetensors")
+    assert same.code == 2
+    assert "give them different names" in same.err

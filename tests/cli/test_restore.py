@@ -143,6 +143,50 @@ def test_denoise_lowers_the_error(cli, tmp_path, grey, filters):
     assert _error(np.asarray(Image.open(tmp_path / "photo-denoised.png")), grey) < 0.8 * _error(noisy, grey)
 
 
+@pytest.mark.parametrize("noise", ["salt_pepper", "outliers"])
+def test_denoise_fills_in_what_is_wrong(cli, tmp_path, grey, filters, noise):
+    rng = np.random.default_rng(1)
+    wrong = rng.random(grey.shape) < 0.05
+    noisy = np.where(wrong, np.where(rng.random(grey.shape) < 0.5, 0, 255), np.clip(grey, 1, 254)).astype(np.uint8)
+    answer = cli("denoise", _save(tmp_path / "photo.png", noisy), "--noise", noise, *filters, *FAST)
+    assert answer.code == 0, answer.err
+    mended = np.asarray(Image.open(tmp_path / "photo-denoised.png"))
+    assert _error(mended, grey) < 0.5 * _error(noisy, grey)
+
+
+def test_denoise_counts(cli, tmp_path, grey, filters):
+    rate = 0.2 * grey
+    np.save(tmp_path / "counts.npy", np.random.default_rng(2).poisson(rate).astype(np.float32))
+    answer = cli("denoise", tmp_path / "counts.npy", "--noise", "poisson", *filters, "--jobs", "1")
+    assert answer.code == 0, answer.err
+    assert "poisson" in answer.out
+    mended = np.load(tmp_path / "counts-denoised.npy")
+    assert _error(mended, rate) < 0.8 * _error(np.load(tmp_path / "counts.npy"), rate)
+
+
+def test_demosaic_gives_colour(cli, tmp_path, colour):
+    mosaic = colour[..., 1].copy()
+    mosaic[::2, ::2], mosaic[1::2, 1::2] = colour[::2, ::2, 2], colour[1::2, 1::2, 0]
+    reference = _save(tmp_path / "reference.png", colour)
+    photo = _save(tmp_path / "photo.png", mosaic)
+    answer = cli("demosaic", photo, "--pattern", "BGGR", "--reference", reference, "--jobs", "1")
+    assert answer.code == 0, answer.err
+    mended = np.asarray(Image.open(tmp_path / "photo-coloured.png"))
+    assert mended.shape == colour.shape
+    assert _error(mended, colour) < 0.5 * _error(np.stack([mosaic] * 3, axis=-1), colour)
+    np.testing.assert_array_equal(mended[::2, 1::2, 1], colour[::2, 1::2, 1])
+
+
+def test_a_penalty_may_be_a_part_of_the_largest(cli, tmp_path, grey, filters):
+    photo = _save(tmp_path / "photo.png", grey)
+    options = [*filters, "--jobs", "1"]
+    for part, name in (("100%", "all.png"), ("5%", "some.png")):
+        answer = cli("denoise", photo, "-o", tmp_path / name, "--penalty", part, *options)
+        assert answer.code == 0, answer.err
+    rough, fine = (np.asarray(Image.open(tmp_path / name)) for name in ("all.png", "some.png"))
+    assert _error(fine, grey) < 0.7 * _error(rough, grey)
+
+
 def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
     photo = _save(tmp_path / "photo.png", grey)
     np.save(tmp_path / "psf.npy", kernels.gaussian(1.2))

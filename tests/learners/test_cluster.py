@@ -76,7 +76,7 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
     """The codes stay there and sums come back: one process to rounding, and the same bits every time."""
     settings = {**SMALL, "n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
     given = {"array": signals, "file": file, "damaged": Damaged(signals)}[kind]
-    monkeypatch.setattr(sums, "_RETURNED", 0.1)  # as if signals were small beside the statistics: pieces of three
+    monkeypatch.setattr(sums, "_RETURNED", 0.1)  # as if signals were small beside the statistics
     monkeypatch.setattr(sums, "_WORTH", 0)
     pieces, add_to = [], sums.CodesThere.add_to
 

@@ -101,6 +101,23 @@ def test_resumes_exactly(path, signals, parameters):
     assert again.n_seen_ == 4
 
 
+def test_a_model_of_a_device_that_is_not_here_goes_on_without_it(path, signals, caplog, monkeypatch):
+    def absent(*arguments):
+        raise RuntimeError('device="cuda" found no CUDA device')
+
+    monkeypatch.setattr("pointillist.learners.base.DeviceStatistics", absent)
+    model = OnlineCSC(**SMALL, random_state=0).partial_fit(signals[:2])
+    save(model.set_params(device="cuda"), path, resume=True)
+    again = load(path)
+    assert "found no CUDA device" in caplog.text
+    assert again.device == "cuda"
+    for one in (model, again):
+        one.set_params(device="cpu")
+        monkeypatch.undo()
+        one.partial_fit(signals[2:])
+    np.testing.assert_array_equal(again.filters_, model.filters_)
+
+
 def test_without_statistics_it_goes_on_from_the_filters(path, signals):
     model = OnlineCSC(**SMALL, random_state=0).fit(signals)
     save(model, path)

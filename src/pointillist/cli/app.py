@@ -150,6 +150,9 @@ def learn(
     ] = None,
     jobs: Jobs = None,
     mosaic: Mosaic = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Also write a page about the run.", metavar="FILE.html")
+    ] = None,
     on_unreadable: Unreadable = OnUnreadable.stop,
     plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
     max_memory: Annotated[
@@ -212,6 +215,7 @@ def learn(
             },
             validation=validation or [],
             mosaic=mosaic,
+            report=report,
             only_plan=plan,
             max_memory=max_memory,
             survival=Survival(checkpoint_every, resume),
@@ -292,6 +296,33 @@ def demo(
     from pointillist.cli.demo import run
 
     run(output, seed=seed, jobs=jobs, quiet=quiet)
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FIGURE...]", help="fig1 to fig5, complexity.", show_default="all of them"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder with the paper's images.", show_default="the shipped photographs", metavar="DIR"),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path("report"),
+    quick: Annotated[bool, typer.Option("--quick", help="Everything on a small scale, in minutes.")] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option("--from", help="Only draw the report of a finished run again.", metavar="results.json"),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Repeat the paper's figures and tables, say which of its claims hold, and write a report.
+
+    An interrupted run keeps the figures that are finished; the same command goes on with the others.
+    """
+    from pointillist.cli.reproduce import run
+
+    run(figures or [], output, data=data, quick=quick, results=results, quiet=quiet)
 
 
 for _command in restoration.COMMANDS:

@@ -13,7 +13,7 @@ from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
 from pointillist.model.metrics import psnr
-from pointillist.report import plot_convergence, plot_reconstruction, save_mosaic
+from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 
@@ -29,7 +29,7 @@ TILE = 120  # about the side of the pieces that photographs are cut into: many s
 VALIDATIONS = 34
 VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while learning, all of it judged at the end
 
-_FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png")
+_FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png", "report.html")
 
 
 def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
@@ -38,8 +38,8 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"--output {folder} is a file: give a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    model_file, filters, convergence, reconstruction = (folder / name for name in _FILES)
-    for path in (model_file, filters, convergence, reconstruction):
+    model_file, filters, convergence, reconstruction, report = (folder / name for name in _FILES)
+    for path in (model_file, filters, convergence, reconstruction, report):
         check_writable(path)
 
     begin = time.perf_counter()
@@ -71,6 +71,13 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
     save_mosaic(filters, model.filters_)
     plot_convergence(model.history_, convergence)
     plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    write_learning_report(
+        report,
+        model,
+        [Example(HELD_OUT, test, held_out=True), *_shown(photographs("train"))],
+        title="Filters from a few photographs",
+        data={"signals": f"{len(train)} pieces of the shipped photographs, contrast-normalised"},
+    )
     if not quiet:
         _summarise(folder, model, test, result, time.perf_counter() - begin)
 
@@ -79,6 +86,12 @@ def _signals() -> tuple[list[NDArray], NDArray]:
     """Pieces of the training photographs, and the held-out one."""
     train = [tile for image in photographs("train").values() for tile in _tiles(contrast_normalise(image))]
     return train, contrast_normalise(photographs("test")[HELD_OUT])
+
+
+def _shown(pictures: dict[str, NDArray]) -> list[Example]:
+    """The first training photograph, to be shown beside the held-out one."""
+    name, image = next(iter(pictures.items()))
+    return [Example(name, contrast_normalise(image))]
 
 
 def _middle(image: NDArray) -> NDArray:
@@ -103,7 +116,7 @@ def _summarise(folder: Path, model: OnlineCSC, test: NDArray, result: Result, se
         f"{share:.1f} % of its pixels",
         f"its codes are certified to be within {100 * result.gap[0]:.2g} % of the optimum ({result.status.value})",
         f"wrote {', '.join(_FILES)} to {folder}",
-        f"look at {folder / _FILES[1]}, then try your own: pointillist encode {model_file} PHOTO.jpg",
-        "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --mosaic filters.png",
+        f"open {folder / _FILES[-1]} in a browser, then try your own: pointillist encode {model_file} PHOTO.jpg",
+        "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --report report.html",
     ]
     out().print("\n".join(lines), markup=False, soft_wrap=True)

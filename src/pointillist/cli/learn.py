@@ -17,6 +17,7 @@ from pointillist.cli.inputs import Wanted, open_inputs, read_all, sizes
 from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
+from pointillist.data.sources.stream import Part, read_part
 from pointillist.data.sources.survey import survey
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners import BatchCSC, OnlineCSC
@@ -26,7 +27,7 @@ from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.plan import Plan, parse_bytes
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
-from pointillist.report import save_mosaic
+from pointillist.report import Example, save_mosaic, write_learning_report
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import effective_jobs
 from pointillist.storage import check_writable
@@ -34,6 +35,7 @@ from pointillist.storage import check_writable
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
 AUTOMATIC_STEPS = 60
 VALIDATIONS = 12
+_SHOWN = 4  # signals in a report
 NAMED = 20
 """Skipped files that the summary names; the model file lists all of them."""
 
@@ -69,6 +71,7 @@ class Request:
     optional: dict[str, Any]
     validation: list[Path]
     mosaic: Path | None
+    report: Path | None = None
     only_plan: bool = False
     max_memory: str | None = None
     survival: Survival = field(default_factory=Survival)
@@ -111,6 +114,9 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
         checkpoints.clear()
     if request.mosaic is not None:
         save_mosaic(request.mosaic, model.filters_)
+    if request.report is not None:
+        about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
+        write_learning_report(request.report, model, _examples(request, source, held_out), data=about)
     if not quiet:
         _summarise(request, model, len(source), skipped, stopped)
 
@@ -201,11 +207,11 @@ def _check(request: Request) -> None:
     if request.max_memory is not None:
         parse_bytes(request.max_memory)
     request.survival.checkpoints(request.output)
-    files = [path for path in (request.output, request.mosaic, request.log) if path is not None]
+    files = [path for path in (request.output, request.mosaic, request.report, request.log) if path is not None]
     for path in files:
         check_writable(path)
     if len(set(files)) < len(files):
-        raise ValueError("--output, --mosaic and --log name the same file: give them different names")
+        raise ValueError("--output, --mosaic, --report and --log name the same file: give them different names")
 
 
 def _box(request: Request) -> tuple[int, ...]:
@@ -289,6 +295,17 @@ def _watching(request: Request) -> Iterator[list[Callback]]:
         yield callbacks
 
 
+def _examples(request: Request, source: Source, held_out: list[NDArray] | None) -> list[Example]:
+    """Some signals for the report; what cannot be read is passed over."""
+    shown = [Example(f"validation {i}", signal, held_out=True) for i, signal in enumerate(held_out or [])][:_SHOWN]
+    for index in range(len(source)):
+        if len(shown) >= _SHOWN:
+            break
+        read = read_part(source, Part(0, index, (index,)), _box(request), "skip")
+        shown += [Example(source.name(index), signal) for signal in read.signals]
+    return shown
+
+
 def _data_summary(request: Request, source: Source, skipped: dict[str, int]) -> dict[str, Any]:
     wanted = request.wanted
     crops = {} if wanted.crops is None else {"crops": wanted.crops, "crop_size": list(wanted.crop_size)}
@@ -322,7 +339,7 @@ def _summarise(
     if judged:
         lines.append(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
     lines += _left_out(skipped)
-    written = [request.output, request.mosaic, request.log, request.tensorboard]
+    written = [request.output, request.mosaic, request.report, request.log, request.tensorboard]
     lines.append(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
     lines.append(f"next: pointillist show {request.output}")
     out().print("\n".join(lines), markup=False, soft_wrap=True)

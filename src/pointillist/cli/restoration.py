@@ -1,5 +1,7 @@
 """The commands that mend pictures, as typer sees them; `restore` does what they say."""
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +14,21 @@ from pointillist.cli.options import Failing, Jobs, OnError, Quiet, Verbose
 class Noise(StrEnum):
     gaussian = "gaussian"
     salt_pepper = "salt_pepper"
+    outliers = "outliers"
     poisson = "poisson"
+
+
+class Pattern(StrEnum):
+    RGGB = "RGGB"
+    BGGR = "BGGR"
+    GRBG = "GRBG"
+    GBRG = "GBRG"
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not positive")
+    return value
 
 
 def _level(value: float | None) -> float | None:
@@ -50,19 +66,19 @@ Compare = Annotated[
 ]
 
 
-def _run(
+def _mend(
     task: str,
-    paths: list[Path],
-    output: Path | None,
-    penalty: str,
-    filters: str | None,
-    reference: Path | None,
-    compare: Path | None,
-    jobs: int | None,
-    on_error: OnError,
-    quiet: bool,
-    verbose: bool,
-    **options: Any,
+    options: dict[str, Any],
+    paths: Pictures,
+    output: Output = None,
+    penalty: Penalty = "auto",
+    filters: Filters = None,
+    reference: Reference = None,
+    compare: Compare = None,
+    jobs: Jobs = None,
+    on_error: Failing = OnError.stop,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     from pointillist.cli.restore import Request, run
 
@@ -70,24 +86,32 @@ def _run(
     run(request, quiet=quiet, verbose=verbose)
 
 
+def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
+    """A command with the options that `own` checks and returns, between those that all commands share."""
+    particular = inspect.signature(own).parameters
+    _, _, paths, output, *shared = inspect.signature(_mend).parameters.values()
+
+    def command(**given: Any) -> None:
+        options = own(**{name: given.pop(name) for name in particular})
+        _mend(own.__name__, options, **given)
+
+    command.__name__, command.__doc__ = own.__name__, own.__doc__
+    parameters = [paths, output, *particular.values(), *shared]
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+@_command
 def inpaint(
-    paths: Pictures,
-    output: Output = None,
     mask: Annotated[
         Path | None, typer.Option("--mask", help="An image (or a folder): white is missing.", metavar="FILE")
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help='Pixels of this colour are missing: "#ff00ff".', metavar="COLOUR")
     ] = None,
-    penalty: Penalty = "auto",
-    filters: Filters = None,
-    reference: Reference = None,
-    compare: Compare = None,
-    jobs: Jobs = None,
-    on_error: Failing = OnError.stop,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+) -> dict[str, Any]:
     """Fill in missing pixels.
 
     Without --mask or --key these are: pixels that are fully transparent; else NaN (float TIFF or .npy); else those
@@ -95,73 +119,58 @@ def inpaint(
     """
     if mask is not None and key is not None:
         raise typer.BadParameter("give either --mask or --key, not both")
-    common = (paths, output, penalty, filters, reference, compare, jobs, on_error, quiet, verbose)
-    _run("inpaint", *common, mask=mask, key=key)
+    return {"mask": mask, "key": key}
 
 
+@_command
 def denoise(
-    paths: Pictures,
-    output: Output = None,
+    noise: Annotated[
+        Noise,
+        typer.Option(help="gaussian; salt_pepper: pixels at either end of the range; outliers of any value; poisson."),
+    ] = Noise.gaussian,
     sigma: Sigma = None,
-    noise: Annotated[Noise, typer.Option(help="What kind it is.")] = Noise.gaussian,
-    penalty: Penalty = "auto",
-    filters: Filters = None,
-    reference: Reference = None,
-    compare: Compare = None,
-    jobs: Jobs = None,
-    on_error: Failing = OnError.stop,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+    gain: Annotated[
+        float, typer.Option(callback=_positive, help="poisson: counts in one unit of the picture.", metavar="COUNTS")
+    ] = 1.0,
+) -> dict[str, Any]:
     """Remove noise."""
-    common = (paths, output, penalty, filters, reference, compare, jobs, on_error, quiet, verbose)
-    _run("denoise", *common, sigma=sigma, noise=noise.value)
+    if sigma is not None and noise is not Noise.gaussian:
+        raise typer.BadParameter(f"--sigma is the strength of Gaussian noise, which --noise {noise.value} is not")
+    return {"noise": noise.value, "sigma": sigma, "gain": gain}
 
 
+@_command
 def deblur(
-    paths: Pictures,
-    output: Output = None,
     psf: Annotated[
         Path | None, typer.Option("--psf", help="The blur: what it makes of a single white pixel.", metavar="FILE")
     ] = None,
     gaussian: Annotated[
         float | None,
-        typer.Option(callback=_level, help="A Gaussian blur of this deviation in pixels.", metavar="SIGMA"),
+        typer.Option(callback=_positive, help="A Gaussian blur of this deviation in pixels.", metavar="SIGMA"),
     ] = None,
     motion: Annotated[
         str | None, typer.Option(help="A straight blur: pixels and degrees, 9,30.", metavar="LENGTH,ANGLE")
     ] = None,
     sigma: Sigma = None,
-    penalty: Penalty = "auto",
-    filters: Filters = None,
-    reference: Reference = None,
-    compare: Compare = None,
-    jobs: Jobs = None,
-    on_error: Failing = OnError.stop,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+) -> dict[str, Any]:
     """Undo a known blur."""
-    common = (paths, output, penalty, filters, reference, compare, jobs, on_error, quiet, verbose)
-    _run("deblur", *common, psf=psf, gaussian=gaussian, motion=motion, sigma=sigma)
+    return {"psf": psf, "gaussian": gaussian, "motion": motion, "sigma": sigma}
 
 
+@_command
 def superres(
-    paths: Pictures,
-    output: Output = None,
     factor: Annotated[int, typer.Option(min=2, max=8, help="How many times larger.")] = 2,
-    penalty: Penalty = "auto",
-    filters: Filters = None,
-    reference: Reference = None,
-    compare: Compare = None,
-    jobs: Jobs = None,
-    on_error: Failing = OnError.stop,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+) -> dict[str, Any]:
     """Enlarge pictures and sharpen what was lost in between."""
-    common = (paths, output, penalty, filters, reference, compare, jobs, on_error, quiet, verbose)
-    _run("superres", *common, factor=factor)
+    return {"factor": factor}
 
 
-COMMANDS = (inpaint, denoise, deblur, superres)
+@_command
+def demosaic(
+    pattern: Annotated[Pattern, typer.Option(help="Colours of the upper left 2×2 pixels, row by row.")] = Pattern.RGGB,
+) -> dict[str, Any]:
+    """Colour pictures from the raw mosaic of a sensor."""
+    return {"pattern": pattern.value}
+
+
+COMMANDS = (inpaint, denoise, deblur, superres, demosaic)

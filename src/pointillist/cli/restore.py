@@ -1,4 +1,4 @@
-"""``pointillist inpaint``, ``denoise``, ``deblur`` and ``superres``: damaged pictures in, mended pictures out.
+"""``pointillist inpaint``, ``denoise``, ``deblur``, ``superres`` and ``demosaic``: damaged pictures in, mended pictures out.
 
 Finding what is missing and the mending itself are done elsewhere; here files are matched with answers, and people told.
 """
@@ -42,7 +42,13 @@ from pointillist.storage import check_writable, load_model
 
 log = logging.getLogger(__name__)
 
-_WORDS = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "superres": "enlarged"}
+_WORDS = {
+    "inpaint": "inpainted",
+    "denoise": "denoised",
+    "deblur": "deblurred",
+    "superres": "enlarged",
+    "demosaic": "coloured",
+}
 
 
 @dataclass(frozen=True)
@@ -256,10 +262,12 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Mend:
 
 
 def _denoise(request: Request, settings: dict[str, Any]) -> Mend:
-    sigma, noise = request.options["sigma"], request.options["noise"]
+    sigma, noise, gain = (request.options[name] for name in ("sigma", "noise", "gain"))
 
     def mend(picture: Picture, job: Job) -> tuple[NDArray[Any], Any, str, NDArray[Any]]:
-        mended, details = restore.denoise(picture.pixels, sigma, noise=noise, return_details=True, **settings)
+        mended, details = restore.denoise(
+            picture.pixels, sigma, noise=noise, gain=gain, return_details=True, **settings
+        )
         level = getattr(details, "sigma", None) if sigma is None else sigma
         note = noise.replace("_", " and ") + ("" if level is None else f", σ = {number(float(level))}")
         return mended, details, note, picture.pixels
@@ -300,11 +308,24 @@ def _superres(request: Request, settings: dict[str, Any]) -> Mend:
     return mend
 
 
+def _demosaic(request: Request, settings: dict[str, Any]) -> Mend:
+    pattern = request.options["pattern"]
+
+    def mend(picture: Picture, job: Job) -> tuple[NDArray[Any], Any, str, NDArray[Any]]:
+        if picture.pixels.ndim != 2:
+            raise ValueError(f"{job.source} is in colour already: a mosaic is grey")
+        mended, details = restore.demosaic(picture.pixels, pattern, return_details=True, **settings)
+        return mended, details, pattern, picture.pixels
+
+    return mend
+
+
 _TASKS: dict[str, Callable[[Request, dict[str, Any]], Mend]] = {
     "inpaint": _inpaint,
     "denoise": _denoise,
     "deblur": _deblur,
     "superres": _superres,
+    "demosaic": _demosaic,
 }
 
 

@@ -173,7 +173,7 @@ def _empty_statistics(estimator: ConvolutionalLearner, filters: NDArray) -> Stat
     try:
         return estimator._statistics(*shape)
     except RuntimeError as error:
-        log.warning("the model was learned on a device: %s, by set_params, before partial_fit", error)
+        log.warning('%s. The model can be used here after set_params(device="cpu"), partial_fit included', error)
         return make_statistics(estimator.statistics, *shape)
 
 

@@ -1,10 +1,21 @@
-"""Pictures of what was learned: mosaics of filters, convergence curves, reconstructions with their codes.
+"""Pictures and pages of what was learned: mosaics, convergence curves, reconstructions, self-contained HTML reports.
 
 Everything here draws into files or arrays and prints nothing; what to draw, and where, is up to the caller.
 """
 
 from pointillist.report.convergence import plot_convergence
+from pointillist.report.learning import Example, write_learning_report
 from pointillist.report.mosaics import mosaic, save_mosaic
+from pointillist.report.page import render_page, write_page
 from pointillist.report.reconstruction import plot_reconstruction
 
-__all__ = ["mosaic", "save_mosaic", "plot_convergence", "plot_reconstruction"]
+__all__ = [
+    "mosaic",
+    "save_mosaic",
+    "plot_convergence",
+    "plot_reconstruction",
+    "Example",
+    "write_learning_report",
+    "render_page",
+    "write_page",
+]

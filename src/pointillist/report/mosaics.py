@@ -74,6 +74,22 @@ def save_mosaic(
     save_image(picture, path)
 
 
+def see_through(filters: ArrayLike, *, channels: bool = False, columns: int | None = None) -> NDArray[np.uint8]:
+    """`mosaic` of filters with two or three dimensions, one pixel for each sample, with nothing between them.
+
+    Returns
+    -------
+    uint8 array (H, W, 2), or (H, W, 4) for colour
+        The last channel is opaque at the filters and transparent between them.
+    """
+    bank = _checked(filters, channels)
+    if bank.ndim == 3:
+        raise ValueError("filters of one dimension are line plots and have no gaps: use mosaic")
+    tiles = np.stack([_tile(one, 1) for one in bank])
+    tiles = np.concatenate([tiles, np.full_like(tiles[..., :1], 255)], axis=-1)
+    return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), 1, paper=0)
+
+
 def near_square(count: int, height: int, width: int) -> int:
     """Columns for a picture that is nearly square and has few empty places."""
 
@@ -113,15 +129,15 @@ def _slices(volume: NDArray) -> NDArray:
     return np.concatenate(padded, axis=2)
 
 
-def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int) -> NDArray[np.uint8]:
+def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int, paper: int = _PAPER) -> NDArray[np.uint8]:
     count, height, width, colours = tiles.shape
     columns = min(columns, count)
     rows = ceil(count / columns)
-    page = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, colours), _PAPER, dtype=np.uint8)
+    page = np.full((rows * (height + gap) + gap, columns * (width + gap) + gap, colours), paper, dtype=np.uint8)
     for i, tile in enumerate(tiles):
         top, left = gap + i // columns * (height + gap), gap + i % columns * (width + gap)
         page[top : top + height, left : left + width] = tile
-    return page if colours == 3 else page[..., 0]
+    return page if colours > 1 else page[..., 0]
 
 
 def _lines(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # filters: (n_filters, length)

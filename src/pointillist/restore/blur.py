@@ -36,14 +36,14 @@ class Blur:
     def apply(self, x: NDArray) -> NDArray:
         """Seen samples of an extended signal (channels, height, width)."""
         if self.kernel.size == 1:
-            return x * self.kernel[0, 0]
-        return scipy.signal.fftconvolve(x, self.kernel[None], mode="valid", axes=(1, 2))
+            return x * x.dtype.type(self.kernel[0, 0])
+        return scipy.signal.fftconvolve(x, self.kernel[None].astype(x.dtype), mode="valid", axes=(1, 2))
 
     def adjoint(self, y: NDArray) -> NDArray:
         """The transpose of `apply`."""
         if self.kernel.size == 1:
-            return y * self.kernel[0, 0]
-        return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1], mode="full", axes=(1, 2))
+            return y * y.dtype.type(self.kernel[0, 0])
+        return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1].astype(y.dtype), mode="full", axes=(1, 2))
 
     def crop(self, x: NDArray, shape: tuple[int, ...]) -> NDArray:
         """The part of an extended signal that lies on the seen area's own grid."""

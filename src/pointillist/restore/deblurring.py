@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Literal, Unpack, overload
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,44 +21,13 @@ _SMALLEST = 0.001
 _ENLARGING = 0.005
 
 
-@overload
-def deblur(
-    image: ArrayLike,
-    psf: ArrayLike,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    sigma: float | None = ...,
-    *,
-    channel_axis: int | None = ...,
-    return_details: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> NDArray: ...
-@overload
-def deblur(
-    image: ArrayLike,
-    psf: ArrayLike,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    sigma: float | None = ...,
-    *,
-    channel_axis: int | None = ...,
-    return_details: Literal[True],
-    **options: Unpack[Options],
-) -> tuple[NDArray, Details]: ...
 def deblur(
     image: ArrayLike,
     psf: ArrayLike,
     filters: ArrayLike | None = None,
     penalty: Penalty = "auto",
     sigma: float | None = None,
-    *,
-    debias: bool = False,
-    boundary: str = "full",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    channel_axis: int | None = None,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Undo a known blur.
 
@@ -77,7 +46,7 @@ def deblur(
     sigma : float, optional
         Deviation of the noise in the image's own units; estimated by default.
     debias, boundary, tol, n_jobs, return_details, channel_axis, data_range
-        As in `inpaint`; "full" lets codes sit wherever their blurred filter touches the image.
+        As in `inpaint`, but `tol` is 0.2 and `boundary` "full": codes sit wherever their blurred filter touches the image.
 
     Returns
     -------
@@ -96,8 +65,8 @@ def deblur(
     begin = time.perf_counter()
     if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    picture = open_picture(image, channel_axis=channel_axis, data_range=data_range)
+    settings = Settings.given(options, boundary="full", tol=0.2)
+    picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     blur = Blur(as_kernel(psf, picture.shape))
     bank = choose_filters(filters, "natural-100", picture.shape)
     check_size(picture.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
@@ -107,33 +76,9 @@ def deblur(
     value = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged)) if value is None else value
     mended = mend(damaged, bank, value, settings)
     planes = picture.gather(mended.signals)
-    return finish(picture, planes, mended, value, begin, return_details, level * picture.scale)
+    return finish(picture, planes, mended, value, begin, settings, level * picture.scale)
 
 
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> NDArray: ...
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[True],
-    **options: Unpack[Options],
-) -> tuple[NDArray, Details]: ...
 def super_resolve(
     image: ArrayLike,
     factor: int = 2,
@@ -141,13 +86,7 @@ def super_resolve(
     penalty: Penalty = "auto",
     *,
     kernel: str | ArrayLike = "box",
-    debias: bool = False,
-    boundary: str = "full",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    channel_axis: int | None = None,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Enlarge a photograph, with the detail that filters and sparsity suggest.
 
@@ -166,7 +105,7 @@ def super_resolve(
         in a sensor or ``skimage.transform.downscale_local_mean``. "bicubic": the antialiased cubic of image editors. An
         array on the fine grid must be as even or odd as the factor, so that nothing shifts by half a pixel.
     debias, boundary, tol, n_jobs, return_details, channel_axis, data_range
-        As in `inpaint`.
+        As in `deblur`.
 
     Returns
     -------
@@ -183,8 +122,8 @@ def super_resolve(
     begin = time.perf_counter()
     if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
         raise ValueError(f"factor must be a whole number of at least 1, got {factor!r}")
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    coarse = open_picture(image, channel_axis=channel_axis, data_range=data_range)
+    settings = Settings.given(options, boundary="full", tol=0.2)
+    coarse = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     blur = Blur(decimation_kernel(kernel, int(factor)))
     picture = _on_fine_grid(coarse, blur.kernel, int(factor))
     bank = choose_filters(filters, "natural-100", picture.shape)
@@ -193,7 +132,7 @@ def super_resolve(
     value = given_penalty(penalty, damaged, bank, settings)
     value = _ENLARGING * contrast(damaged) if value is None else value
     mended = mend(damaged, bank, value, settings)
-    return finish(picture, picture.gather(mended.signals), mended, value, begin, return_details)
+    return finish(picture, picture.gather(mended.signals), mended, value, begin, settings)
 
 
 def _on_fine_grid(coarse: Picture, kernel: NDArray, factor: int) -> Picture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Literal, Unpack, overload
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,28 +19,6 @@ PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 _PENALTY = 0.005
 
 
-@overload
-def demosaic(
-    mosaic: ArrayLike,
-    pattern: str = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    keep_seen: bool = ...,
-    return_details: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> NDArray: ...
-@overload
-def demosaic(
-    mosaic: ArrayLike,
-    pattern: str = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    keep_seen: bool = ...,
-    return_details: Literal[True],
-    **options: Unpack[Options],
-) -> tuple[NDArray, Details]: ...
 def demosaic(
     mosaic: ArrayLike,
     pattern: str = "RGGB",
@@ -48,12 +26,7 @@ def demosaic(
     penalty: Penalty = "auto",
     *,
     keep_seen: bool = True,
-    debias: bool = False,
-    boundary: str = "same",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Colour picture from a Bayer mosaic.
 
@@ -88,8 +61,8 @@ def demosaic(
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
     if np.ndim(mosaic) != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    grey = open_picture(mosaic, data_range=data_range, name="mosaic")
+    settings = Settings.given(options)
+    grey = open_picture(mosaic, channel_axis=settings.channel_axis, data_range=settings.data_range, name="mosaic")
     bank = choose_filters(filters, "natural-colour-100", grey.shape)
     if bank.shape[1] != 3:
         raise ValueError("filters must be colour filters (n_filters, 3, height, width) for a mosaic")
@@ -104,7 +77,7 @@ def demosaic(
     planes = mended.signals[0]
     if keep_seen:
         planes = np.where(seen > 0, picture.planes, planes)
-    return finish(picture, planes, mended, value, begin, return_details)
+    return finish(picture, planes, mended, value, begin, settings)
 
 
 def _pattern(shape: tuple[int, int], places: str) -> NDArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Literal, Unpack, overload
+from typing import Unpack
 
 import numpy as np
 import scipy.ndimage
@@ -42,32 +42,6 @@ _PASSES = 2
 _WINDOW = 5
 
 
-@overload
-def denoise(
-    image: ArrayLike,
-    sigma: float | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    noise: str = ...,
-    gain: float = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> NDArray: ...
-@overload
-def denoise(
-    image: ArrayLike,
-    sigma: float | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    noise: str = ...,
-    gain: float = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[True],
-    **options: Unpack[Options],
-) -> tuple[NDArray, Details]: ...
 def denoise(
     image: ArrayLike,
     sigma: float | None = None,
@@ -76,13 +50,7 @@ def denoise(
     *,
     noise: str = "gaussian",
     gain: float = 1.0,
-    debias: bool = False,
-    boundary: str = "same",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    channel_axis: int | None = None,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Remove the noise of a photograph.
 
@@ -130,16 +98,16 @@ def denoise(
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
     if not (np.isfinite(gain) and gain > 0):
         raise ValueError(f"gain must be positive, got {gain}")
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    picture = open_picture(image, channel_axis=channel_axis, data_range=data_range)
+    settings = Settings.given(options)
+    picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     bank = choose_filters(filters, "natural-100", picture.shape)
     if noise in ("salt_pepper", "outliers"):
         odd = (_impulses if noise == "salt_pepper" else _outliers)(picture, bank, settings)
-        return _without(odd, picture, bank, penalty, settings, begin, return_details)
+        return _without(odd, picture, bank, penalty, settings, begin)
     if noise == "poisson":
-        return _counted(picture, bank, penalty, gain, settings, begin, return_details)
+        return _counted(picture, bank, penalty, gain, settings, begin)
     level = None if sigma is None else sigma / picture.scale
-    return _smoothed(picture, picture, bank, penalty, level, settings, begin, return_details)
+    return _smoothed(picture, picture, bank, penalty, level, settings, begin)
 
 
 def noise_level(picture: Picture) -> float:
@@ -157,7 +125,6 @@ def _smoothed(
     level: float | None,
     settings: Settings,
     begin: float,
-    return_details: bool,
     gain: float | None = None,
 ) -> NDArray | tuple[NDArray, Details]:
     """Code `working`, which is the picture itself or its stabilised counts, at the penalty that its noise asks for."""
@@ -171,7 +138,7 @@ def _smoothed(
     if gain is not None:
         planes = destabilise(planes * working.scale) / gain / picture.scale
     sigma = None if gain is not None else level * picture.scale
-    return finish(working if gain is None else picture, planes, mended, value, begin, return_details, sigma)
+    return finish(working if gain is None else picture, planes, mended, value, begin, settings, sigma)
 
 
 def _counted(
@@ -181,7 +148,6 @@ def _counted(
     gain: float,
     settings: Settings,
     begin: float,
-    return_details: bool,
 ) -> NDArray | tuple[NDArray, Details]:
     counts = picture.planes * picture.scale * gain
     if np.any(counts < 0):
@@ -189,7 +155,7 @@ def _counted(
     values = stabilise(counts)
     full = float(np.max(values)) - float(stabilise(np.zeros(1))[0])
     working = replace(picture, planes=values / full * (picture.weights > 0), scale=full, bounded=False)
-    return _smoothed(working, picture, filters, penalty, 1 / full, settings, begin, return_details, gain)
+    return _smoothed(working, picture, filters, penalty, 1 / full, settings, begin, gain)
 
 
 def _without(
@@ -199,7 +165,6 @@ def _without(
     penalty: Penalty,
     settings: Settings,
     begin: float,
-    return_details: bool,
 ) -> NDArray | tuple[NDArray, Details]:
     """Fill in the odd samples and keep the others."""
     good = picture.weights * ~odd
@@ -211,7 +176,7 @@ def _without(
     value = predicted_penalty(damaged, filters, settings) if value is None else value
     mended = mend(damaged, filters, value, settings)
     planes = np.where(good > 0, picture.planes, clean.gather(mended.signals))
-    return finish(clean, planes, mended, value, begin, return_details, missing=good == 0)
+    return finish(clean, planes, mended, value, begin, settings, missing=good == 0)
 
 
 def _impulses(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:

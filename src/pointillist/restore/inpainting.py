@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Literal, Unpack, overload
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,30 +14,6 @@ from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish, untouched
 
 
-@overload
-def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    keep_seen: bool = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> NDArray: ...
-@overload
-def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    keep_seen: bool = ...,
-    channel_axis: int | None = ...,
-    return_details: Literal[True],
-    **options: Unpack[Options],
-) -> tuple[NDArray, Details]: ...
 def inpaint(
     image: ArrayLike,
     mask: ArrayLike | None = None,
@@ -45,13 +21,7 @@ def inpaint(
     penalty: Penalty = "auto",
     *,
     keep_seen: bool = True,
-    debias: bool = False,
-    boundary: str = "same",
-    tol: float = 0.2,
-    n_jobs: int | None = None,
-    return_details: bool = False,
-    channel_axis: int | None = None,
-    data_range: float | None = None,
+    **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Fill in the missing pixels of a photograph.
 
@@ -67,7 +37,7 @@ def inpaint(
         colour differences. By default a dictionary that ships with the package.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale (`data_range`); a percentage is relative to the picture's λ_max.
-        "auto" hides a tenth of the seen pixels of a few crops and takes the λ that predicts them best.
+        "auto" hides a quarter of the seen pixels of a few crops and takes the λ that predicts them best.
     keep_seen : bool
         Whether seen pixels stay as they are, instead of being replaced by their fit too.
     debias : bool
@@ -75,7 +45,7 @@ def inpaint(
     boundary : {"same", "full"}
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float
-        Relative duality gap of the codes. The picture hardly changes below 0.2.
+        Relative duality gap of the codes. The picture hardly changes below 0.3.
     n_jobs : int, optional
         Threads; None is all cores.
     return_details : bool
@@ -104,17 +74,17 @@ def inpaint(
     ('uint8', True)
     """
     begin = time.perf_counter()
-    settings = Settings(boundary=boundary, tol=tol, debias=debias, n_jobs=n_jobs)
-    picture = open_picture(image, mask, channel_axis=channel_axis, data_range=data_range)
+    settings = Settings.given(options)
+    picture = open_picture(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
     bank = choose_filters(filters, "natural-100", picture.shape)
     damaged = Damaged(*picture.signals(bank.shape[1]))
     value = given_penalty(penalty, damaged, bank, settings)
     if np.all(picture.weights > 0):
-        return untouched(image, picture, bank, value, begin, return_details)
+        return untouched(image, picture, bank, value, begin, settings)
     if value is None:
         value = predicted_penalty(damaged, bank, settings)
     mended = mend(damaged, bank, value, settings)
     planes = picture.gather(mended.signals)
     if keep_seen:
         planes = np.where(picture.weights > 0, picture.planes, planes)
-    return finish(picture, planes, mended, value, begin, return_details)
+    return finish(picture, planes, mended, value, begin, settings)

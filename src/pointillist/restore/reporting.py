@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.codes import SparseCodes
-from pointillist.restore.engine import Details, Mended
+from pointillist.restore.engine import Details, Mended, Settings
 from pointillist.restore.pictures import Picture
 from pointillist.solvers.base import Status
 
@@ -19,13 +19,13 @@ def finish(
     mended: Mended,
     penalty: float,
     begin: float,
-    return_details: bool,
+    settings: Settings,
     sigma: float | None = None,
     missing: NDArray | None = None,
 ) -> NDArray | tuple[NDArray, Details]:
     """The photograph of restored planes, with its `Details` if asked for."""
     image = picture.photograph(planes)
-    if not return_details:
+    if not settings.return_details:
         return image
     result = mended.result
     details = Details(
@@ -43,11 +43,11 @@ def finish(
 
 
 def untouched(
-    image: ArrayLike, picture: Picture, filters: NDArray, penalty: float | None, begin: float, return_details: bool
+    image: ArrayLike, picture: Picture, filters: NDArray, penalty: float | None, begin: float, settings: Settings
 ) -> NDArray | tuple[NDArray, Details]:
     """A copy of the image, with details that say that nothing was done."""
     copy = np.array(image)
-    if not return_details:
+    if not settings.return_details:
         return copy
     nothing = SparseCodes([np.empty(0, np.int64)], [np.empty(0, filters.dtype)], [picture.shape], len(filters))
     details = Details(

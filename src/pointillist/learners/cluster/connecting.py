@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,13 +49,27 @@ def connect(cluster: Client | str) -> Iterator[Client]:
 def local_cluster(n_workers: int) -> Iterator[Client]:
     """A client of workers on this machine, each a process with one thread, that live as long as the context."""
     distributed = _distributed()
-    with (
-        distributed.LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+    with ExitStack() as stack:
+        with _ignoring_interrupts():
+            cluster = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+                )
+            )
+        yield stack.enter_context(distributed.Client(cluster))
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Processes started meanwhile ignore Ctrl-C, which a terminal sends to all of them: the client decides what it means."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _distributed() -> Any:

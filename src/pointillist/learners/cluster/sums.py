@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 _RETURNED = 2.5
 """Bytes that come back for one byte of a signal, about: itself, its residual and its codes."""
+_LEAST, _MOST = 32, 2048
+"""Pieces in the smallest batch that is summed there, and in any: enough for many workers, few enough for one scheduler."""
 _WORTH = 2**26
 """Bytes of a batch's codes below which they come back, however small the statistics: that keeps the bits of one process."""
 
 
 def worth_size(learner: OnlineCSC, state: LearnerState, feed: Feed) -> int | None:
-    """Signals whose codes take as many bytes as the statistics, None where a batch is not larger than twice that, or small.
+    """Signals in a piece, or None where the codes of a batch take fewer bytes than the statistics, or few anyway.
 
     It rests on the settings and the first signal only, so that a resumed run decides alike.
     """
@@ -41,8 +43,9 @@ def worth_size(learner: OnlineCSC, state: LearnerState, feed: Feed) -> int | Non
         return None
     statistics = sum(array.nbytes for array in state.statistics.arrays().values())
     returned = _RETURNED * patches[0].nbytes
-    size = ceil(statistics / returned)
-    return size if learner.batch_size >= 2 * size and learner.batch_size * returned >= _WORTH else None
+    if learner.batch_size * returned < max(statistics, _WORTH):
+        return None
+    return ceil(max(statistics / (_LEAST * returned), learner.batch_size / _MOST))
 
 
 @dataclass(frozen=True)

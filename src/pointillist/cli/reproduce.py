@@ -1,0 +1,54 @@
+"""``pointillist reproduce``: the paper's figures from our code, with verdicts, in one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pointillist.cli.console import err, out, show_log
+from pointillist.reproduce import FIGURES, redraw, reproduce
+from pointillist.reproduce.running import REPORT, RESULTS
+from pointillist.reproduce.store import Record
+from pointillist.storage import check_writable
+
+
+def run(
+    figures: Sequence[str], output: Path, *, data: Path | None, quick: bool, results: Path | None, quiet: bool
+) -> None:
+    """Run or redraw, then say what holds."""
+    show_log(quiet=quiet)
+    if results is not None:
+        if figures or quick or data is not None:
+            raise ValueError("--from only draws a report again: leave out figures, --quick and --data")
+        record = redraw(results, output)
+    else:
+        if output.is_dir():
+            check_writable(output / REPORT)
+        record = reproduce(figures or FIGURES, output=output, data=data, quick=quick, say=_teller(quiet))
+    if not quiet:
+        _summarise(record, output, drawn_only=results is not None)
+
+
+def _teller(quiet: bool) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        if not quiet:
+            err().print(text, style="dim", markup=False)
+
+    return say
+
+
+def _summarise(record: Record, output: Path, *, drawn_only: bool) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_lines=False)
+    for heading in ("where", "claim", "paper", "ours", "verdict"):
+        table.add_column(heading, overflow="fold")
+    for name, outcome in record.outcomes.items():
+        for verdict in outcome.verdicts:
+            word = "holds" if verdict.holds else "does not hold"
+            style = "green" if verdict.holds else "yellow"
+            table.add_row(name, verdict.claim, verdict.paper, verdict.ours, f"[{style}]{word}[/{style}]")
+    console = out()
+    console.print(table)
+    files = [output / REPORT] if drawn_only else [output / REPORT, output / RESULTS]
+    console.print(f"wrote {' and '.join(str(path) for path in files)}", markup=False, soft_wrap=True)

@@ -1,0 +1,275 @@
+"""The page about one's own run of a learner: filters, convergence, reconstructions, usage, time and memory."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.model.metrics import psnr
+from pointillist.report.blocks import (
+    Block,
+    Chart,
+    Compare,
+    Curve,
+    Fact,
+    Facts,
+    Page,
+    Picture,
+    Row,
+    Section,
+    Settings,
+    Table,
+    Text,
+)
+from pointillist.report.convergence import HELD_OUT, running_mean, scatters
+from pointillist.report.encoded import contrast_limits, image_picture, mosaic_picture
+from pointillist.report.machine import fact_items, facts, peak_mb
+from pointillist.report.page import write_page
+
+_MOST_EXAMPLES = 4
+_LARGEST = {1: 4096, 2: 384, 3: 64}
+"""The middle of an example that is coded and shown, in samples along each axis, for 1, 2 and 3 dimensions."""
+_SHOWN_SAMPLES = 600
+
+
+@dataclass(frozen=True)
+class Example:
+    """A signal to show: where it came from, its samples as the model saw them, and whether it was kept from learning."""
+
+    name: str
+    signal: NDArray
+    held_out: bool = False
+
+
+def write_learning_report(
+    path: str | os.PathLike[str],
+    model: BatchCSC | OnlineCSC,
+    examples: Sequence[Example],
+    *,
+    title: str = "What was learned",
+    data: Mapping[str, str] | None = None,
+) -> None:
+    """Write a self-contained HTML page about a fitted learner.
+
+    Parameters
+    ----------
+    path : str or path
+    model : fitted BatchCSC or OnlineCSC
+    examples : sequence of Example
+        Up to four are coded and shown, held-out ones first, of large ones the middle.
+    title : str
+    data : mapping of str to str
+        What to say about the signals, beside the model's own parameters.
+    """
+    write_page(learning_page(model, examples, title=title, data=data), path)
+
+
+def learning_page(
+    model: BatchCSC | OnlineCSC,
+    examples: Sequence[Example],
+    *,
+    title: str = "What was learned",
+    data: Mapping[str, str] | None = None,
+) -> Page:
+    """The page that `write_learning_report` writes."""
+    if not getattr(model, "history_", None):
+        raise ValueError("model was not fitted, or was loaded without its history: fit it first")
+    chosen = sorted(examples, key=lambda example: not example.held_out)[:_MOST_EXAMPLES]
+    shown = [_coded(model, example) for example in chosen]
+    filters = model.filters_
+    size = "×".join(str(side) for side in filters.shape[1 + model.channels :])
+    last = model.history_[-1]
+    sections = [
+        Section("In numbers", [_numbers(model, shown)]),
+        Section("Filters", [_filters(model)]),
+        Section("Convergence", _convergence(model)),
+    ]
+    if shown:
+        sections.append(Section("Reconstructions", _reconstructions(shown)))
+    sections += [
+        Section("Usage of the filters", _usage(model)),
+        Section("Settings and machine", [Settings({**dict(data or {}), **_settings(model), **fact_items(facts())})]),
+    ]
+    summary = (
+        f"{len(filters)} filters of {size} learned in {last['seconds']:.1f} s and {model.n_iter_:,} steps. "
+        "Signals are written as sparse points of these filters; every reconstruction below comes with a certificate."
+    )
+    return Page(title, summary, sections)
+
+
+@dataclass(frozen=True)
+class _Coded:
+    example: Example
+    signal: NDArray
+    fit: NDArray
+    nonzeros: int
+    gap: float
+    status: str
+    whole: bool
+    colour: bool
+
+    @property
+    def psnr(self) -> float:
+        return psnr(self.signal, self.fit)
+
+
+def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
+    space = example.signal.shape[int(model.channels) :]
+    sides = tuple(min(side, _LARGEST[len(space)]) for side in space)
+    middle = tuple(slice((side - kept) // 2, (side + kept) // 2) for side, kept in zip(space, sides, strict=True))
+    signal = example.signal[(slice(None), *middle) if model.channels else middle]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
+        result = model.encode([signal])
+    return _Coded(
+        example=example,
+        signal=np.nan_to_num(signal),
+        fit=model.inverse_transform(result.codes)[0],
+        nonzeros=result.codes.nnz,
+        gap=float(result.gap[0]),
+        status=result.status.value,
+        whole=sides == space,
+        colour=bool(model.channels) and len(signal) == 3,
+    )
+
+
+def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
+    last = model.history_[-1]
+    memory = peak_mb()
+    numbers = [
+        Fact(f"{len(model.filters_):,}", "filters", "sorted by use"),
+        Fact(f"{last['seconds']:.1f} s", "of learning", f"{model.n_iter_:,} steps, {model.n_seen_:,} signals coded"),
+    ]
+    if memory is not None:
+        numbers.append(Fact(f"{memory:,.0f} MB", "of memory at most", "the whole process, libraries included"))
+    if shown:
+        best = "held-out" if shown[0].example.held_out else "training"
+        same = [one for one in shown if one.example.held_out == shown[0].example.held_out]
+        quality = np.mean([one.psnr for one in same])
+        share = np.mean([one.nonzeros / one.signal.size for one in same])
+        numbers += [
+            Fact(f"{quality:.1f} dB", f"PSNR of {best} signals", f"mean of {len(same)}"),
+            Fact(f"{100 * share:.1f} %", "codes for each sample", "non-zeros over samples"),
+            Fact(f"{100 * max(one.gap for one in shown):.2g} %", "from the optimum at most", "certified duality gap"),
+        ]
+    return Facts(numbers)
+
+
+def _filters(model: BatchCSC | OnlineCSC) -> Picture:
+    words = "The most used first, from left to right. Each has its own scale: mid-grey is zero."
+    return mosaic_picture(model.filters_, channels=model.channels, caption=words)
+
+
+def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
+    history = model.history_
+    held_out = [info for info in history if info.get(HELD_OUT) is not None]
+    charts: list[Block] = []
+    if len(held_out) > 1:
+        line = Curve("held out", [i["seconds"] for i in held_out], [i[HELD_OUT] for i in held_out], "c1")
+        charts.append(Chart("Held-out signals", "seconds of learning", "objective", [line]))
+    steps = [info["iteration"] for info in history]
+    values = np.array([info["objective"] for info in history], np.float64)
+    if scatters(values):
+        curves = [
+            Curve("each mini-batch", steps, values, "c0", "dots"),
+            Curve("running mean", steps, running_mean(values), "c0"),
+        ]
+    else:
+        curves = [Curve("training signals", steps, values, "c0")]
+    charts.append(Chart("Training signals", "step", "objective", curves))
+    if len(charts) == 1:
+        counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
+        charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
+    words = (
+        "Codes and filters are improved in turns, so the objective falls. The clock stands still while held-out signals "
+        "are judged."
+    )
+    return [Text(words), Row(charts)]
+
+
+def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:
+    rows = [
+        [
+            _name(one),
+            "held out" if one.example.held_out else "training",
+            f"{one.psnr:.2f}",
+            one.nonzeros,
+            f"{100 * one.nonzeros / one.signal.size:.2f} %",
+            f"{one.gap:.1e}",
+            one.status,
+        ]
+        for one in shown
+    ]
+    columns = ["signal", "kind", "PSNR (dB)", "non-zeros", "of samples", "relative gap", "status"]
+    note = (
+        "The gap bounds how far the objective of these codes can lie above the optimum. PSNR takes the range as peak."
+    )
+    return [Row([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+
+
+def _name(one: _Coded) -> str:
+    return one.example.name if one.whole else f"{one.example.name} (its middle)"
+
+
+def _comparison(one: _Coded) -> Block:
+    signal, fit = one.signal, one.fit
+    if signal.ndim == 1:
+        return _traces(one)
+    kind = "held out" if one.example.held_out else "used for learning"
+    caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
+    # Volumes by the slice through their middle, channels that are no colours by the middle one.
+    while signal.ndim > 2 and not (one.colour and signal.ndim == 3):
+        signal, fit = signal[len(signal) // 2], fit[len(fit) // 2]
+    limits = contrast_limits(signal)
+    before = image_picture(signal, f"{_name(one)}, original", limits=limits)
+    after = image_picture(fit, f"{_name(one)}, reconstruction from its codes", limits=limits)
+    return Compare(before, after, _name(one), caption)
+
+
+def _traces(one: _Coded) -> Chart:
+    shown = min(len(one.signal), _SHOWN_SAMPLES)
+    first = (len(one.signal) - shown) // 2
+    samples = np.arange(first, first + shown)
+    curves = [
+        Curve("original", samples, one.signal[samples], "c5"),
+        Curve("reconstruction", samples, one.fit[samples], "c0"),
+    ]
+    return Chart(_name(one), "sample", "value", curves, caption=f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros.")
+
+
+def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:
+    usage = np.sort(np.asarray(model.usage_, np.float64))[::-1]
+    total = usage.sum()
+    if not total:
+        return [Text("No code is different from zero: the penalty is too high for these signals.")]
+    share = 100 * usage / total
+    ranks = np.arange(1, len(share) + 1)
+    few = max(1, len(share) // 10)
+    rare = int(np.sum(share < 0.1 * share.mean()))
+    words = (
+        f"The {few} most used of {len(share)} filters carry {share[:few].sum():.0f} % of all codes (by size); "
+        f"{rare or 'none'} of them {'are' if rare > 1 else 'is'} used less than a tenth of the average."
+    )
+    if rare > len(share) / 4:
+        words += " So many rare ones say that fewer filters, or more signals, would do."
+    each = Chart(
+        "Share of each filter", "filter, by use", "% of the codes", [Curve("share", ranks, share, "c0", "bars")]
+    )
+    running = Chart("Added up", "filters", "% of the codes", [Curve("share", ranks, np.cumsum(share), "c2")])
+    return [Text(words), Row([each, running])]
+
+
+def _settings(model: BatchCSC | OnlineCSC) -> dict[str, str]:
+    settings = {"learner": type(model).__name__}
+    for name, value in model.get_params(deep=False).items():
+        if name == "callbacks":
+            continue
+        settings[name] = f"array {np.shape(value)}" if isinstance(value, np.ndarray) else str(value)
+    return settings | {"seed used": str(model.seed_)}

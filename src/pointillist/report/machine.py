@@ -1,0 +1,73 @@
+"""The facts that a report owes its reader: versions, machine, threads, and how much memory was taken."""
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pointillist.solvers.base import effective_jobs
+
+PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")
+
+
+def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
+    """Versions and machine, for the record; None where a package is not installed."""
+    return {
+        "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+        "platform": platform.platform(),
+        "processor": processor(),
+        "threads": effective_jobs(None),
+        "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else [],
+        "python": platform.python_version(),
+        "versions": {name: installed(name) for name in packages},
+    }
+
+
+def fact_items(known: dict[str, Any]) -> dict[str, str]:
+    """`facts` as a page shows them."""
+    versions = [f"{name} {number}" for name, number in known["versions"].items() if number is not None]
+    load = ", ".join(f"{value:.1f}" for value in known["load"])
+    return {
+        "when": known["when"],
+        "machine": f"{known['processor']}, {known['threads']} threads"
+        + (f" (load before the start {load})" if load else ""),
+        "system": f"{known['platform']}, Python {known['python']}",
+        "versions": ", ".join(versions),
+    }
+
+
+def peak_mb() -> float | None:
+    """Largest resident memory of this process so far in MiB, None where the system does not tell."""
+    # Not from getrusage on Linux: there the maximum is handed down by the process that started this one.
+    if sys.platform == "linux":
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmHWM"):
+                    return int(line.split()[1]) / 2**10
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def installed(name: str) -> str | None:
+    """The version of a package, None where it is not installed."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def processor() -> str:
+    """The processor's name as its maker gives it, where the system tells."""
+    if sys.platform == "linux":
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,230 @@
+"""The bad-input matrix of the commands that mend pictures: a clear line and an exit code, or the right file."""
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from pointillist.data import load_filters, photographs
+from pointillist.storage import save_model
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+SHAPE = (36, 40)
+COMMANDS = {
+    "inpaint": ["--mask", "mask.png"],
+    "denoise": [],
+    "deblur": ["--gaussian", "1"],
+    "superres": [],
+    "demosaic": [],
+}
+
+
+@pytest.fixture(params=COMMANDS)
+def command(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def grey():
+    return np.round(255 * photographs("test")["camera"][100:136, 120:160]).astype(np.uint8)
+
+
+@pytest.fixture
+def mend(cli, tmp_path, monkeypatch):
+    """Run a command on files of a folder that also holds a mask and small dictionaries."""
+    monkeypatch.chdir(tmp_path)
+    holes = np.random.default_rng(0).random(SHAPE) < 0.3
+    Image.fromarray(np.where(holes, 255, 0).astype(np.uint8)).save("mask.png")
+    save_model("grey.safetensors", load_filters("natural-100")[:6], {})
+    save_model("colour.safetensors", load_filters("natural-colour-100")[:6], {})
+
+    def run(command, *arguments, plain=False):
+        filters = "colour.safetensors" if command == "demosaic" else "grey.safetensors"
+        needed = [] if plain else COMMANDS[command]
+        return cli(command, "--filters", filters, "--penalty", "0.05", "--jobs", "1", *needed, *arguments)
+
+    return run
+
+
+def _refused(answer, *words):
+    assert answer.code == 2, answer.out + answer.err
+    lines = [line for line in answer.err.splitlines() if not line.startswith("warning: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert "Traceback" not in answer.err
+    assert not [word for word in words if word not in answer.err], answer.err
+
+
+def _bad_files(folder, grey):
+    (folder / "empty.png").write_bytes(b"")
+    (folder / "text.png").write_text("no picture")
+    Image.fromarray(grey).save(folder / "whole.png")
+    (folder / "cut.png").write_bytes((folder / "whole.png").read_bytes()[:300])
+    (folder / "cut.tif").write_bytes(b"II*\0\x08\0\0\0")
+    (folder / "text.npy").write_text("no array")
+    Image.fromarray(grey[:1, :1]).save(folder / "pixel.png")
+    Image.fromarray(grey[:3]).save(folder / "strip.png")
+    np.save(folder / "nothing.npy", np.zeros((0, 40)))
+    np.save(folder / "complex.npy", grey.astype(complex))
+    np.save(folder / "volume.npy", np.zeros((3, 4, 36, 40)))
+    np.save(folder / "object.npy", np.array([None, 1]), allow_pickle=True)
+    np.save(folder / "infinite.npy", np.full(SHAPE, np.inf))
+
+
+BAD = [
+    "empty.png",
+    "text.png",
+    "cut.png",
+    "cut.tif",
+    "text.npy",
+    "pixel.png",
+    "strip.png",
+    "nothing.npy",
+    "complex.npy",
+]
+BAD += ["volume.npy", "object.npy", "infinite.npy", "absent.png"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_cannot_be_mended(mend, tmp_path, grey, command, name):
+    _bad_files(tmp_path, grey)
+    _refused(mend(command, name), name)
+
+
+def test_a_folder_without_pictures(mend, tmp_path, command):
+    (tmp_path / "folder").mkdir()
+    _refused(mend(command, "folder"), "folder")
+
+
+def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch):
+    Image.fromarray(grey).save(tmp_path / "locked.png")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "locked.png")
+
+    monkeypatch.setattr("pointillist.cli.restore.read_picture", refuse)
+    _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--filters", "natural-7"], ["natural-7", "natural-100"]),
+        (["--filters", "mask.png"], ["mask.png"]),
+        (["--penalty", "-1"], ["penalty", "positive"]),
+        (["--penalty", "5 percent"], ["--penalty", "5%"]),
+        (["--jobs", "0"], ["--jobs"]),
+        (["-o", "picture.xyz"], [".xyz", ".png"]),
+        (["-o", "absent/picture.png"], ["absent"]),
+        (["--reference", "absent.png"], ["absent.png"]),
+        (["--sharpness", "5"], ["--sharpness"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_options_out_of_range(mend, tmp_path, grey, command, options, words):
+    Image.fromarray(grey).save(tmp_path / "photo.png")
+    _refused(mend(command, "photo.png", *options), *words)
+
+
+def test_options_of_one_command(mend, tmp_path, grey):
+    Image.fromarray(grey).save(tmp_path / "photo.png")
+    _refused(mend("denoise", "photo.png", "--sigma", "-1"), "--sigma", "positive")
+    _refused(mend("denoise", "photo.png", "--noise", "brown"), "--noise", "outliers")
+    _refused(mend("denoise", "photo.png", "--noise", "poisson", "--sigma", "3"), "--sigma", "Gaussian")
+    _refused(mend("denoise", "photo.png", "--noise", "poisson", "--gain", "0"), "--gain", "positive")
+    _refused(mend("demosaic", "photo.png", "--pattern", "RGB"), "--pattern", "RGGB")
+    _refused(mend("superres", "photo.png", "--factor", "0"), "--factor")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--psf", "high.png"], ["psf", "larger"]),
+        (["--psf", "black.png"], ["black.png", "zero"]),
+        (["--psf", "absent.png"], ["absent.png"]),
+        (["--gaussian", "-1"], ["--gaussian", "positive"]),
+        (["--gaussian", "1", "--sigma", "-2"], ["--sigma", "positive"]),
+        (["--motion", "9"], ["--motion", "9,30"]),
+        ([], ["--psf", "--gaussian", "--motion"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_blurs(mend, tmp_path, grey, options, words):
+    Image.fromarray(grey).save(tmp_path / "photo.png")
+    Image.fromarray(np.full((90, 3), 255, np.uint8)).save(tmp_path / "high.png")
+    Image.fromarray(np.zeros((3, 3), np.uint8)).save(tmp_path / "black.png")
+    _refused(mend("deblur", "photo.png", *options, plain=True), *words)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--mask", "small.png"], ["small.png", "photo.png", "agree"]),
+        (["--mask", "all.png"], ["photo.png", "missing"]),
+        (["--mask", "absent.png"], ["absent.png"]),
+        (["--key", "#zz0000"], ["--key", "#zz0000"]),
+        ([], ["photo.png", "--mask", "--key"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_masks(mend, tmp_path, grey, options, words):
+    Image.fromarray(grey).save(tmp_path / "photo.png")
+    Image.fromarray(grey[:5, :5]).save(tmp_path / "small.png")
+    Image.fromarray(np.full(SHAPE, 255, np.uint8)).save(tmp_path / "all.png")
+    _refused(mend("inpaint", "photo.png", *options, plain=True), *words)
+
+
+def test_nothing_missing_gives_the_picture_back(mend, tmp_path, grey):
+    Image.fromarray(grey).save(tmp_path / "photo.png")
+    Image.fromarray(np.zeros(SHAPE, np.uint8)).save(tmp_path / "none.png")
+    assert mend("inpaint", "photo.png", "--mask", "none.png", plain=True).code == 0
+    np.testing.assert_array_equal(Image.open(tmp_path / "photo-inpainted.png"), grey)
+
+
+def _odd_files(folder, grey):
+    """Files of every kind that people have, each with the type of its answer."""
+    colour = np.stack([grey, 255 - grey, grey // 2], axis=-1)
+    Image.fromarray(np.dstack([colour, grey])).save(folder / "alpha.png")
+    Image.fromarray(np.dstack([grey, grey])).save(folder / "grey-alpha.png")
+    Image.fromarray(grey > 100).save(folder / "bilevel.png")
+    Image.fromarray(colour).convert("CMYK").save(folder / "cmyk.jpg")
+    Image.fromarray(colour).convert("P").save(folder / "palette.png")
+    frames = [Image.fromarray(grey), Image.fromarray(255 - grey)]
+    frames[0].save(folder / "moving.gif", save_all=True, append_images=frames[1:])
+    tifffile.imwrite(folder / "stack.tif", np.stack([grey] * 3).astype(np.uint16) * 257, photometric="minisblack")
+    np.save(folder / "float.npy", (grey / 255).astype(np.float64))
+    np.save(folder / "bool.npy", grey > 100)
+
+
+ODD = {
+    "alpha.png": ("uint8", ".png"),
+    "grey-alpha.png": ("uint8", ".png"),
+    "bilevel.png": ("uint8", ".png"),
+    "cmyk.jpg": ("uint8", ".png"),
+    "palette.png": ("uint8", ".png"),
+    "moving.gif": ("uint8", ".png"),
+    "stack.tif": ("uint16", ".tif"),
+    "float.npy": ("float64", ".npy"),
+    "bool.npy": ("uint8", ".npy"),
+}
+COLOURED = {"alpha.png", "cmyk.jpg", "palette.png"}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_files_of_every_kind(mend, tmp_path, grey, command, name):
+    _odd_files(tmp_path, grey)
+    dtype, suffix = ODD[name]
+    answer = mend(command, name, "-o", f"answer{suffix}")
+    if command == "demosaic" and name in COLOURED:
+        _refused(answer, name, "colour")
+        return
+    assert answer.code == 0, answer.err
+    if name in ("moving.gif", "stack.tif"):
+        assert "only the first of its" in answer.err
+    read = {".npy": np.load, ".tif": tifffile.imread, ".png": lambda path: np.asarray(Image.open(path))}[suffix]
+    picture = read(tmp_path / f"answer{suffix}")
+    assert picture.dtype == dtype
+    size = tuple((2 if command == "superres" else 1) * n for n in SHAPE)
+    channels = (3,) if name in COLOURED or command == "demosaic" else ()
+    assert picture.shape == size + channels

@@ -1,0 +1,69 @@
+"""Tests of the page about one's own run, for signals of every kind."""
+
+import numpy as np
+import pytest
+
+from pointillist import BatchCSC, OnlineCSC
+from pointillist.report import Example
+from pointillist.report.blocks import Chart, Compare, Facts, Row, Table
+from pointillist.report.learning import learning_page
+from pointillist.report.page import render_page
+
+
+def _fitted(shape, size, channels=False, **settings):
+    signals = np.random.default_rng(0).standard_normal((3, *shape)).astype(np.float32)
+    model = OnlineCSC(3, size, 0.5, channels=channels, random_state=0, n_jobs=1, **settings)
+    return model.fit(signals[:2], validation=signals[2:]), signals
+
+
+def _blocks(page, title):
+    return next(section.blocks for section in page.sections if section.title == title)
+
+
+@pytest.mark.parametrize(
+    ("shape", "size", "channels", "kind"),
+    [
+        ((80,), 5, False, Chart),
+        ((20, 24), 5, False, Compare),
+        ((3, 20, 24), 5, True, Compare),
+        ((2, 20, 24), 5, True, Compare),
+        ((9, 10, 11), 3, False, Compare),
+    ],
+)
+def test_signals_of_every_kind(shape, size, channels, kind):
+    model, signals = _fitted(shape, size, channels)
+    page = learning_page(model, [Example("trained", signals[0]), Example("unseen", signals[2], held_out=True)])
+    row, table = _blocks(page, "Reconstructions")
+    assert isinstance(row, Row)
+    assert [type(block) for block in row.blocks] == [kind, kind]
+    assert isinstance(table, Table)
+    assert [line[0] for line in table.rows] == ["unseen", "trained"]
+    assert "held-out signals" in str(_blocks(page, "In numbers"))
+    assert render_page(page).count("<img") == 1 + 2 * 2 * (kind is Compare)
+
+
+def test_numbers_are_the_models():
+    model, signals = _fitted((20, 24), 5)
+    result = model.encode(signals[2:])
+    page = learning_page(model, [Example("unseen", signals[2], held_out=True)])
+    table = _blocks(page, "Reconstructions")[1]
+    assert table.rows[0][3] == result.codes.nnz
+    assert table.rows[0][5] == f"{result.gap[0]:.1e}"
+    facts = _blocks(page, "In numbers")[0]
+    assert isinstance(facts, Facts)
+    assert facts.facts[0].value == "3"
+
+
+def test_large_signals_are_shown_by_their_middle(monkeypatch):
+    monkeypatch.setattr("pointillist.report.learning._LARGEST", {2: 12})
+    model, signals = _fitted((20, 24), 5)
+    row, table = _blocks(learning_page(model, [Example("big", signals[0])]), "Reconstructions")
+    assert (row.blocks[0].before.width, row.blocks[0].before.height) == (12, 12)
+    assert table.rows[0][0] == "big (its middle)"
+
+
+def test_without_examples_and_without_history():
+    model, _ = _fitted((20, 24), 5)
+    assert "Reconstructions" not in [section.title for section in learning_page(model, []).sections]
+    with pytest.raises(ValueError, match="fit it first"):
+        learning_page(BatchCSC(), [])

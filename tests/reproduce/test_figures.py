@@ -1,0 +1,101 @@
+"""Tests of the experiments on a tiny scale: they run, and their verdicts follow from their numbers."""
+
+import re
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from pointillist.report.blocks import Compare, Picture, Table, Text
+from pointillist.reproduce import complexity, figure1, figure3, figure4, figure5
+from pointillist.reproduce.judging import Judgement, Path
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure3", "figure4", "figure5", "complexity"])
+def test_every_figure_runs_on_photographs(lab, name):
+    outcome = import_module(f"pointillist.reproduce.{name}").run(lab)
+    assert outcome.verdicts
+    for verdict in outcome.verdicts:
+        assert re.search(r"\d", verdict.because), verdict
+        assert verdict.because.endswith(".")
+    kinds = {type(block) for block in outcome.blocks}
+    assert {Text, Table} <= kinds
+    assert "nan" not in str(outcome.to_plain()).lower()
+    if name == "figure4":
+        assert Compare in kinds
+        assert any(isinstance(block, Picture) for block in outcome.blocks[1].blocks)
+
+
+def _run(pace, objectives, trained=100.0, gap=0.1):
+    clock = list(pace * np.arange(1, len(objectives) + 1))
+    return figure1.Run(clock, objectives, gap, trained, 50.0)
+
+
+def test_verdicts_about_sampling_follow_the_numbers():
+    def verdicts(tenth):
+        admm = {p: _run(6.0 if p > 0.1 else tenth, [110.0, 101.0, 100.5, 100.4]) for p in figure1.FRACTIONS}
+        return figure1._per_iteration(admm, admm, _run(3.0, [1.0]), 0.7)
+
+    fast, slow = verdicts(1.0), verdicts(2.0)
+    assert [one.holds for one in fast] == [True, True, True]
+    assert [one.holds for one in slow] == [False, False, False]
+    assert fast[0].ours.startswith("6.0 times")
+    assert "0.70 s for any p" in slow[0].because
+
+
+@pytest.mark.parametrize(
+    ("trained", "last", "holds"),
+    [
+        ([100, 100, 101, 104, 110], [100, 100, 102, 105, 110], [True, True, True]),
+        ([100, 100, 106, 104, 110], [120, 100, 102, 105, 110], [False, False, False]),
+    ],
+)
+def test_verdicts_about_quality_follow_the_numbers(trained, last, holds):
+    runs = {
+        p: _run(1.0, [200.0, value * (1.0 if holds[-1] else 1.5), value, value], float(end))
+        for p, value, end in zip(figure1.FRACTIONS, last, trained, strict=True)
+    }
+    enough, _, ordered, settled = figure1._quality(runs, runs)
+    assert [enough.holds, ordered.holds, settled.holds] == holds
+
+
+@pytest.mark.parametrize(("after", "gain", "holds"), [(900, 1.2, [True, True]), (950, 0.8, [False, False])])
+def test_verdicts_about_overcompleteness_follow_the_numbers(lab, after, gain, holds):
+    under = Judgement(0.0, 30.0, [30.0], [1000])
+    over = Judgement(0.0, 30.0 + gain, [30.0 + gain], [after])
+    verdicts = figure3._verdicts(lab, under, over, over, pixels=10**6)
+    assert [one.holds for one in verdicts] == [True, *holds]
+    assert verdicts[1].ours == f"{(1000 - after) / 10:.1f} % fewer"
+
+
+def test_the_papers_rows_are_met_by_the_paper_itself(lab, monkeypatch):
+    lab.inputs.__dict__["folder"] = lab.folder
+    rows = figure4.PAPER
+    verdicts = figure4._verdicts(lab, rows, {row: rows[row][:3] for row in "bc"}, rows["c"])
+    assert [one.holds for one in verdicts] == [True, True, True, True, False]
+    worse = {row: [value - 0.2 for value in values] for row, values in rows.items()}
+    verdicts = figure4._verdicts(lab, worse, {}, rows["c"])
+    assert [one.holds for one in verdicts] == [True, False, False, False, False]
+
+
+def test_verdicts_about_batches_follow_the_numbers():
+    single = Path("single", [10.0, 100.0], [1, 2])
+    many = Path("many", [5.0, 10.0, 20.0], [20, 40, 60])
+
+    def judged(*values):
+        return [Judgement(0.0, value, [value], [1]) for value in values]
+
+    known = {"single": judged(20, 25), "many": judged(24, 25.1, 26)}
+    assert figure5._faster(single, many, known, 20).ours == "10.0 times"
+    assert figure5._faster(single, many, known, 20).holds
+    late = figure5._faster(single, many, known | {"many": judged(20, 24, 25)}, 20)
+    assert (late.ours, late.holds) == ("5.0 times", False)
+    assert figure5._faster(single, many, known | {"many": judged(20, 21, 22)}, 20).ours == "not reached"
+
+
+def test_verdicts_about_exponents_follow_the_numbers():
+    claimed = {"p": 1.0, "K": 1.0}
+    assert complexity._bounded("c", "p", {"p": 1.1, "K": 0.3}, claimed).holds
+    above = complexity._bounded("c", "p", {"p": 1.2, "K": 0.3}, claimed)
+    assert not above.holds
+    assert "p lies more than 0.15 above" in above.because
