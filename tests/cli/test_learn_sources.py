@@ -1,6 +1,8 @@
 """Tests of what ``pointillist learn`` takes: every kind of source gives the filters that the arrays themselves give."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -154,3 +156,26 @@ def test_checkpoints_are_gone_when_the_run_has_ended(learn, tmp_path, expected):
     np.testing.assert_array_equal(load(tmp_path / "out.safetensors").filters_, expected)
     answer = learn("--mode", "batch", "--resume", paths=paths)
     assert "--mode online" in answer.err
+
+
+@pytest.mark.slow
+def test_a_run_stays_within_the_limit_that_it_was_given(tmp_path):
+    np.save(tmp_path / "large.npy", np.random.default_rng(0).random((24, 300, 300)).astype(np.float32))
+    command = ["learn", tmp_path / "large.npy", "-o", tmp_path / "m.safetensors", "--filters", "4", "--size", "5"]
+    command += ["--batch", "24", "--epochs", "1", "--jobs", "2", "-q"]
+    program = "import sys; from pointillist.cli.running import run; from pointillist.learners import calibration as c; "
+    program += "assert run(sys.argv[1:]) == 0; print(c.memory_peak())"
+
+    def peak(*more):
+        words = [sys.executable, "-c", program, *map(str, command), *more]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return int(done.stdout), load(tmp_path / "m.safetensors").extra_["plan"]
+
+    peak()  # leaves the compiled kernels on disk
+    free, plan = peak()
+    limit = plan["memory"] - 3 * 10**7
+    kept, smaller = peak("--max-memory", str(limit))
+    assert free <= plan["memory"]
+    assert kept <= limit
+    assert smaller["limit"] == limit
+    assert smaller["memory"] <= limit

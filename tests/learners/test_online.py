@@ -116,6 +116,16 @@ def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
         pt.OnlineCSC(**settings).fit(Damaged(signals))
 
 
+def test_useless_signals_of_a_source_are_skipped_too(signals):
+    mixed = [np.ones(80), signals[1], signals[2][:3], signals[3], signals[4]]
+    settings = {**SMALL, "init": "patches", "batch_size": 2}
+    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_unreadable="skip")
+    assert model.n_seen_ == 3
+    assert [why.split(" is ")[0] for why in sorted(model.skipped_)] == ["X[0]", "X[2]"]
+    with pytest.raises(ValueError, match="no signal that can be used"):
+        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_unreadable="skip")
+
+
 def test_signals_from_an_iterator(signals):
     model = pt.OnlineCSC(batch_size=3, **SMALL).fit(signal for signal in signals)
     plain = pt.OnlineCSC(batch_size=3, shuffle=False, **SMALL).fit(signals)

@@ -102,10 +102,10 @@ def test_resumes_exactly(path, signals, parameters):
 
 
 def test_a_model_of_a_device_that_is_not_here_goes_on_without_it(path, signals, caplog, monkeypatch):
-    def absent(*arguments):
+    def absent(device):
         raise RuntimeError('device="cuda" found no CUDA device')
 
-    monkeypatch.setattr("pointillist.learners.base.DeviceStatistics", absent)
+    monkeypatch.setattr("pointillist.learners.device.open_device", absent)
     model = OnlineCSC(**SMALL, random_state=0).partial_fit(signals[:2])
     save(model.set_params(device="cuda"), path, resume=True)
     again = load(path)

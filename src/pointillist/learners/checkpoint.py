@@ -48,7 +48,8 @@ class Checkpoints:
         The file that the run will end in, such as ``filters.safetensors``; its checkpoints are
         ``filters.checkpoint-<step>.safetensors`` beside it, the last two of them.
     every : int or str
-        Steps, or a time: ``100``, ``"60s"``, ``"5m"``, ``"2h"``. It does not change what is learned.
+        Steps, or a time: ``100``, ``"60s"``, ``"5m"``, ``"2h"``. It does not change what is learned. A checkpoint takes what
+        the statistics do, 18 MB for 100 filters of 11×11 and 283 MB, about a second, for 400; learning waits for it.
     keep : bool
         Keep the checkpoints when the run has ended, with one of its very end, until `clear`. A run that a callback stopped
         always keeps them.

@@ -8,8 +8,7 @@ from typing import Any, overload
 
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError
-from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Read, Source, Stream, read_part
+from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Part, Read, Source, Stream, read_part
 from pointillist.learners.base import Batch
 
 Check = Callable[[list[NDArray]], Batch]
@@ -78,7 +77,7 @@ class Feed:
         source = self.stream.source
         if self.whole is not None:
             return self.whole.signals
-        return None if isinstance(source, IteratorSource) else Readable(source, self._check)
+        return None if isinstance(source, IteratorSource) else Readable(source, self._check, self.stream.least)
 
     def describe(self) -> dict[str, Any]:
         """The identity of the data, for a checkpoint."""
@@ -89,10 +88,10 @@ class Feed:
 
 
 class Readable(Sequence[NDArray]):
-    """The signals of a source as a sequence; for one that cannot be read the next that can."""
+    """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
 
-    def __init__(self, source: Source, check: Check) -> None:
-        self._source, self._check = source, check
+    def __init__(self, source: Source, check: Check, least: Sequence[int] = ()) -> None:
+        self._source, self._check, self._least = source, check, least
 
     def __len__(self) -> int:
         return len(self._source)
@@ -105,8 +104,7 @@ class Readable(Sequence[NDArray]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         for tried in range(index, index + len(self)):
-            try:
-                return self._check([self._source.read(tried % len(self))]).signals[0]
-            except UnreadableFileError as error:
-                last = error
-        raise last
+            read = read_part(self._source, Part(0, 0, (tried % len(self),)), self._least, "skip")
+            if read.signals:
+                return self._check(read.signals).signals[0]
+        raise ValueError(f"X gave no signal that can be used; the last: {read.skipped[0]}")

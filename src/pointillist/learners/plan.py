@@ -19,7 +19,7 @@ _RECORD = 800
 """Bytes of one step's record in the history."""
 _JSON_RECORD = 220
 """The same in a file."""
-_CODE = 96
+_CODE = 48
 """Bytes of a code in the working set: index, value, box, start, curvature, penalty, order, and copies of some."""
 _KEPT_CODE = 12
 """Bytes of a code that is kept: index and value."""
@@ -97,7 +97,8 @@ class Run:
         geometry = Geometry(self.signal, self.size, self.channels, self.boundary)
         samples, positions = self.channels * prod(self.signal), geometry.n_positions
         work = self.n_jobs * self._one_signal(geometry)
-        kept = samples * (3 * self.itemsize + 16) + int(self.density * samples) * _KEPT_CODE
+        kept = samples * (2 * self.itemsize + 8) + int(self.density * samples) * _KEPT_CODE
+        ahead = min(self.prefetch, self.n_steps - 1) * self.batch_size
         span = prod(2 * side - 1 for side in self.size)
         return {
             # A sweep reads C in single precision, sorting the filters at the end moves it to a copy.
@@ -105,15 +106,15 @@ class Run:
             "filters": self.n_filters * self.channels * prod(self.size) * (8 * self.itemsize + 40),
             "solving": work + self._sample(positions),
             "batch": self.batch_size * kept + self.held_out * (2 * self.itemsize + 8),
-            "reading ahead": self.prefetch * self.batch_size * samples * self.itemsize + self.readers * self.reading,
+            "reading ahead": ahead * samples * self.itemsize + self.readers * self.reading,
             "image cache": self.cache,
             "history": _RECORD * self.n_steps + 8 * self.n_signals,
         }
 
     def _one_signal(self, geometry: Geometry) -> int:
         """What solving for one signal's codes holds: residuals, weights and scans, the working set, and float64 twins."""
-        padded = geometry.padded_length * (7 * self.itemsize + 16)
-        grid = geometry.n_positions * (6 * self.itemsize + 24)
+        padded = geometry.padded_length * (4 * self.itemsize + 16)
+        grid = geometry.n_positions * (4 * self.itemsize + 24)
         return padded + grid + int(self.density * geometry.n_positions) * _CODE
 
     def _sample(self, positions: int) -> int:
@@ -121,7 +122,7 @@ class Run:
         if self.sampling >= 1:
             return 0
         codes = self.n_filters * positions
-        drawn = int(10 * 8 * self.sampling * codes)
+        drawn = int(8 * 8 * self.sampling * codes)
         return drawn + (self.itemsize * codes if self.sampling > 0.25 else 0)
 
     def disk(self) -> int:

@@ -35,7 +35,7 @@ class ImageSource(StoredSource):
     (30, 40)
     """
 
-    decoding: ClassVar[int] = 48  # colour as stored and converted, as floats before and after scaling, and grey
+    decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey
 
     def __init__(
         self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True, max_pixels: int | None = None

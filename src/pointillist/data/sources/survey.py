@@ -15,8 +15,8 @@ from pointillist.data.sources.preparing import KeptSource, NormalisedSource
 LOOKED_AT = 20_000
 """Signals whose heads are read at most; of more, as many evenly spread."""
 
-_NORMALISING = 64
-"""Bytes a sample that normalising takes at its peak: the signal, and seven arrays in float64."""
+_NORMALISING = 52
+"""Bytes a sample that normalising takes at its peak: the signal, and six arrays in float64."""
 
 
 @dataclass(frozen=True)
