@@ -30,7 +30,7 @@ _COMMAND = re.compile(r"^(?:    |\$ )(pointillist .*)$", re.M)
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block: `line` is where its code begins, `needs` what it takes beyond a plain machine (``gpu``, …)."""
+    """A Python block: `line` is where its code begins, `needs` what it takes beyond a plain machine (``gpu``, ``long``)."""
 
     code: str
     line: int
@@ -87,7 +87,7 @@ def test_code_was_found():
     assert {"README.md", "docs/index.md", "docs/get-started.md", "docs/recipes.md"} <= {
         _name(page) for page in WITH_CODE
     }
-    assert {block.needs for page in WITH_CODE for block in _blocks(page)} <= {"", "gpu", "cluster"}
+    assert {block.needs for page in WITH_CODE for block in _blocks(page)} <= {"", "gpu", "cluster", "long"}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pointillist as pt
 def _parameters(value):
     if isinstance(value, type) and issubclass(value, enum.Enum):
         return []
-    return [name for name in inspect.signature(value).parameters if name != "self"]
+    return [name for name, one in inspect.signature(value).parameters.items() if one.kind is not one.VAR_KEYWORD]
 
 
 @pytest.mark.parametrize("name", pt.__all__)
