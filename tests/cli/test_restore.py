@@ -151,7 +151,7 @@ def test_denoise_fills_in_what_is_wrong(cli, tmp_path, grey, filters, noise):
     answer = cli("denoise", _save(tmp_path / "photo.png", noisy), "--noise", noise, *filters, *FAST)
     assert answer.code == 0, answer.err
     mended = np.asarray(Image.open(tmp_path / "photo-denoised.png"))
-    assert _error(mended, grey) < 0.5 * _error(noisy, grey)
+    assert _error(mended, grey) < 0.6 * _error(noisy, grey)
 
 
 def test_denoise_counts(cli, tmp_path, grey, filters):

@@ -1,9 +1,10 @@
-"""Ctrl-C and SIGTERM on the command line: what was learned is saved, and ``--resume`` ends as if nothing had happened."""
+"""Signals to the command line: what was learned is kept, and ``--resume`` ends as if nothing had happened."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -61,3 +62,18 @@ def test_a_stopped_run_is_resumed_to_the_bit(images, whole, tmp_path, number):
     np.testing.assert_array_equal(model.filters_, whole.filters_)
     assert model.n_iter_ == whole.n_iter_
     assert [entry.name for entry in tmp_path.iterdir()] == ["filters.safetensors"]
+
+
+def test_a_killed_stream_of_crops_is_resumed_to_the_bit(images, tmp_path):
+    crops = ["--crops", "40", "--crop-size", "24", "--epochs", "1", "--checkpoint-every", "1"]
+    whole, output = tmp_path / "whole.safetensors", tmp_path / "filters.safetensors"
+    ended(learn(images, whole, *crops))
+    process = learn(images, output, *crops)
+    while process.poll() is None and len(list(tmp_path.glob("filters.checkpoint-*"))) < 2:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+    assert not output.exists()
+    ended(learn(images, output, *crops, "--resume"))
+    np.testing.assert_array_equal(load(output).filters_, load(whole).filters_)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["filters.safetensors", "whole.safetensors"]

@@ -18,7 +18,7 @@ from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
 from pointillist.data.sources.stream import Part, read_part
-from pointillist.data.sources.survey import survey
+from pointillist.data.sources.survey import Survey, survey
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.base import Callback
@@ -88,12 +88,14 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     source = open_inputs(request.wanted)
     model = make_learner(request, len(source))
     others = _held_out(request, source)
-    plan = _plan(request, model, source, others)
+    seen = survey(source)
+    plan = _plan(request, model, source, seen, others)
     if plan.limit is not None:
         source = open_inputs(request.wanted, cache=plan.run.cache)
     held_out = None if others is None else read_all(others, request.wanted, _box(request))[0]
-    _look_through(request, source, plan)
-    plan = planning.time_it(plan, model, source, request.wanted)
+    if seen.keepable * plan.run.itemsize <= plan.run.cache:
+        _look_through(request, source)
+    plan = planning.time_it(plan, model, source, seen, request.wanted)
     if request.only_plan:
         planning.show(plan, request.output)
         return
@@ -231,17 +233,14 @@ def _held_out(request: Request, source: Source) -> Source | None:
     return others
 
 
-def _look_through(request: Request, source: Source, plan: Plan) -> None:
-    """Find what cannot be used before the work begins, where that is to stop it and all signals fit into memory anyway."""
-    if request.wanted.on_unreadable == "skip" or not isinstance(source, KeptSource):
-        return
-    seen = survey(source)
-    if seen.n_signals * seen.samples * plan.run.itemsize <= source.cache.limit:
+def _look_through(request: Request, source: Source) -> None:
+    """Find what cannot be used before the work begins, where that is to stop it; all signals fit into memory."""
+    if request.wanted.on_unreadable == "stop" and isinstance(source, KeptSource):
         for _ in Stream(source, shuffle=False, least=_box(request)):
             pass
 
 
-def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, others: Source | None) -> Plan:
+def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, seen: Survey, others: Source | None) -> Plan:
     """What the run needs; the model is given what a limit chose."""
     checkpoints = request.survival.checkpoints(request.output)
     stored = checkpoints.peek() if checkpoints is not None and request.survival.resume else None
@@ -249,14 +248,15 @@ def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, others:
     chosen = {} if stored is None else stored.get("record", {})
     if chosen.get("limit") is not None:
         model.set_params(batch_size=int(chosen["batch_size"]))
-    seen = None if others is None else survey(others)
+    held_out = 0 if others is None else int(survey(others).keepable)
     plan = planning.size_up(
         model,
         source,
+        seen,
         request.wanted,
         box=_box(request),
         n_steps=n_steps(model, len(source)),
-        held_out=0 if seen is None else int(seen.n_signals * seen.samples),
+        held_out=held_out,
         checkpoints=checkpoints is not None,
         limit=None if request.max_memory is None or chosen else parse_bytes(request.max_memory),
     )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pointillist.cli.console import out, warn
 from pointillist.cli.inputs import CACHE, Wanted, sizes
-from pointillist.data.sources import CropSource, NormalisedSource, Source, Stream, read_part
-from pointillist.data.sources.survey import Survey, survey
+from pointillist.data.sources import Source, Stream, read_part
+from pointillist.data.sources.survey import Survey
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import measure_pace, memory_peak, warm_up
 from pointillist.learners.plan import Plan, Run, duration, in_bytes, within
@@ -29,6 +29,7 @@ LONG = 600.0
 def size_up(
     model: BatchCSC | OnlineCSC,
     source: Source,
+    seen: Survey,
     wanted: Wanted,
     *,
     box: tuple[int, ...],
@@ -50,21 +51,20 @@ def size_up(
     limit : int or None
         Bytes to stay within; raises ValueError where that cannot be.
     """
-    seen = survey(source)
     # First of all: what reading signals leaves behind in the allocator is no part of the program.
     base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
     peak = memory_peak()
     first = _first_signals(source, wanted, box, 1)[0]
-    run = _run(model, source, seen, box, n_steps, held_out, checkpoints, first.dtype.itemsize)
+    run = _run(model, seen, box, n_steps, held_out, checkpoints, first.dtype.itemsize)
     if limit is None:
         return Plan(run, base, peak=peak)
     run, given_up = within(run, limit, base, peak)
     return Plan(run, base, peak=peak, limit=limit, given_up=given_up)
 
 
-def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, wanted: Wanted) -> Plan:
+def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, seen: Survey, wanted: Wanted) -> Plan:
     """The plan with about how long the run takes, from a few steps with some of its signals."""
-    run, seen = plan.run, survey(source)
+    run = plan.run
     signals = _first_signals(source, wanted, run.size, 2 * run.n_jobs)
     cut = [_middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
@@ -75,7 +75,6 @@ def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, wanted: Wan
 
 def _run(
     model: BatchCSC | OnlineCSC,
-    source: Source,
     seen: Survey,
     box: tuple[int, ...],
     n_steps: int,
@@ -85,7 +84,6 @@ def _run(
 ) -> Run:
     online = isinstance(model, OnlineCSC)
     n_filters = sum(model.n_filters) if isinstance(model.n_filters, list) else int(model.n_filters)
-    whole = int(seen.n_signals * seen.samples * itemsize)
     return Run(
         n_filters=n_filters,
         channels=1,
@@ -96,7 +94,7 @@ def _run(
         batch_size=min(model.batch_size, seen.n_signals) if isinstance(model, OnlineCSC) else seen.n_signals,
         n_jobs=effective_jobs(model.n_jobs),
         prefetch=PREFETCH if online else 0,
-        cache=_cache(source, whole),
+        cache=min(CACHE, int(seen.keepable * itemsize)),
         reading=seen.reading,
         itemsize=itemsize,
         sampling=float(model.sampling),
@@ -105,17 +103,6 @@ def _run(
         held_out=held_out,
         checkpoints=checkpoints,
     )
-
-
-def _cache(source: Source, whole: int) -> int:
-    """Bytes that will be kept: of all signals, or of the images that crops are cut from, if these must be read whole."""
-    plain = source.source if isinstance(source, NormalisedSource) else source
-    if not isinstance(plain, CropSource):
-        return min(CACHE, whole)
-    if plain.source.windowed:
-        return 0
-    inner = survey(plain.source)
-    return min(CACHE, int(inner.n_signals * inner.samples * 4))
 
 
 def _first_signals(source: Source, wanted: Wanted, box: Sequence[int], count: int) -> list[NDArray]:

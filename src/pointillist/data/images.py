@@ -74,9 +74,10 @@ def load_image(
     return to_grey(samples) if grey else np.ascontiguousarray(samples)
 
 
-def image_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+def image_size(path: str | os.PathLike[str], *, max_pixels: int | None = None) -> tuple[int, int]:
     """Height and width of an image as `load_image` returns it, from the head of the file alone; raises as that does."""
     with _opened(path) as stream:
+        _check_pixels(stream, max_pixels)
         return _size(stream)
 
 

@@ -10,11 +10,13 @@ seams. Only the signal, its residual and the sparse codes are kept whole, the fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +164,13 @@ class _Visit:
     rounds: int
 
 
+class _Done(NamedTuple):
+    """How far a pass is, and the most rounds that a tile of its last colour took."""
+
+    share: float
+    rounds: int
+
+
 class _Tiling:
     """One large signal being solved."""
 
@@ -208,9 +217,14 @@ class _Tiling:
         floor = _SMALLEST_EXCESS * float(np.finfo(self.signal.dtype).eps)
         # Borders are not worth much effort before both sides are good: all of the signal gets better pass by pass.
         excess, goal, rounds = _FIRST_EXCESS, max(_FIRST_GOAL * tol, floor), 0
+        levels = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
         for passes in range(_MAX_PASSES):
             excess = max(excess * _FALL, goal)
-            rounds += self._pass(self.cells.shift(passes), excess)
+            for done in self._pass(self.cells.shift(passes), excess):
+                rounds += done.rounds
+                # Until the last level every pass is a step; then what counts is how much is settled.
+                share = done.share if excess > goal else float(np.mean(self.ratio <= 1 + goal))
+                self._report((min(passes, levels - 1) + share) / levels)
             if excess > goal or np.any(self.ratio > 1 + excess):
                 continue
             found = self._certificate()
@@ -223,20 +237,23 @@ class _Tiling:
         order = np.argsort(codes)
         return Solution(codes[order], values[order], found, rounds)
 
-    def _pass(self, shift: Place, excess: float) -> int:
-        """Solve all tiles that are not settled; the largest number of rounds that one took."""
-        rounds = [0]
-        for tiles in self.cells.colours(shift):
+    def _report(self, share: float) -> None:
+        if self.settings.progress is not None:
+            self.settings.progress((self.i + share) / self.n_signals)
+
+    def _pass(self, shift: Place, excess: float) -> Iterator[_Done]:
+        """Solve all tiles that are not settled, colour by colour."""
+        colours = self.cells.colours(shift)
+        for number, tiles in enumerate(colours, 1):
             todo = [tile for tile in tiles if np.max(self.ratio[tile]) > 1 + excess]
+            rounds = [0]
             for visit in self.mapper(lambda tile: self._visit(tile, excess), todo):
                 self._share_out(visit.codes, visit.values, visit.tile)
                 self.ratio[visit.tile] = visit.ratio
                 for cell, rise in visit.rises.items():
                     self.ratio[cell] += rise
                 rounds.append(visit.rounds)
-            if self.settings.progress is not None:
-                self.settings.progress((self.i + float(np.mean(self.ratio <= 1 + excess))) / self.n_signals)
-        return max(rounds)
+            yield _Done(number / len(colours), max(rounds))
 
     def _visit(self, tile: tuple[slice, ...], excess: float) -> _Visit:
         part = _Part(self, tile)

@@ -57,7 +57,7 @@ class ImageSource(StoredSource):
 
     def shape(self, index: int) -> tuple[int, ...]:
         try:
-            size = image_size(self.files[index])
+            size = image_size(self.files[index], max_pixels=self.max_pixels)
         except OSError as error:
             raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
         return size if self.grey else (3, *size)

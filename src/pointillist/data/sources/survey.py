@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -33,6 +33,8 @@ class Survey:
         Samples of a signal on average.
     reading : int
         Bytes that reading the largest signal takes at its peak, whatever is kept of it.
+    keepable : float
+        Samples that are worth keeping in memory: of all signals, or of the whole ones that crops are cut from.
     looked_at : int
         Signals that this rests on.
     """
@@ -41,6 +43,7 @@ class Survey:
     largest: tuple[int, ...]
     samples: float
     reading: int
+    keepable: float
     looked_at: int
 
 
@@ -56,12 +59,11 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         return survey(source.source, limit)
     if isinstance(source, NormalisedSource):
         plain = survey(source.source, limit)
-        reading = max(plain.reading, _NORMALISING * prod(plain.largest))
-        return Survey(plain.n_signals, plain.largest, plain.samples, reading, plain.looked_at)
+        return replace(plain, reading=max(plain.reading, _NORMALISING * prod(plain.largest)))
     if isinstance(source, CropSource):
         shape, whole = source.shape(0), survey(source.source, limit)
-        reading = 0 if source.source.windowed else whole.reading
-        return Survey(len(source), shape, float(prod(shape)), reading, whole.looked_at)
+        reading, keepable = (0, 0.0) if source.source.windowed else (whole.reading, whole.keepable)
+        return Survey(len(source), shape, float(prod(shape)), reading, keepable, whole.looked_at)
     shapes = []
     chosen = np.unique(np.linspace(0, len(source) - 1, min(limit, len(source))).astype(np.int64))
     for index in chosen.tolist():
@@ -75,4 +77,4 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         )
     largest = max(shapes, key=prod)
     samples = float(np.mean([prod(shape) for shape in shapes]))
-    return Survey(len(source), largest, samples, source.decoding * prod(largest), len(shapes))
+    return Survey(len(source), largest, samples, source.decoding * prod(largest), samples * len(source), len(shapes))
