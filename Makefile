@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install demo reproduce test test-all test-gpu lint bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-gpu lint docs bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "               DATA=folder of the paper's images, in full"
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
+	@echo "make docs      build the documentation into site/, without network"
 	@echo "make bench     measure us beside SPORCO, write tables and plots to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
@@ -33,6 +34,10 @@ $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
 install: $(VENV)/.installed
 
 demo: $(VENV)/.installed
@@ -50,8 +55,12 @@ lint: $(VENV)/.installed-dev
 test: lint
 	$(BIN)/pytest
 
-test-all: lint
+test-all: lint $(VENV)/.installed-docs
 	$(BIN)/pytest -m 'not gpu'
+
+docs: $(VENV)/.installed-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # the variable: without the theme's announcement of its successor
+	@echo "read it: $(BIN)/python -m http.server --directory site"
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
@@ -63,4 +72,4 @@ bench-gpu: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output report src/*.egg-info
+	rm -rf $(VENV) build dist demo-output bench-output report site src/*.egg-info

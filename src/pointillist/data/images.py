@@ -51,6 +51,14 @@ def load_image(
         Integer samples are scaled to [0, 1]; those of a float TIFF are kept as they are. A grey file read
         with ``grey=False`` has three equal channels.
 
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from PIL import Image
+    >>> Image.new("RGB", (40, 30), "white").save("white.png")
+    >>> pt.load_image("white.png").shape, pt.load_image("white.png", grey=False).shape
+    ((30, 40), (3, 30, 40))
+
     Raises
     ------
     FileNotFoundError

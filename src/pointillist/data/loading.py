@@ -68,6 +68,15 @@ def load_images(
     -------
     list of float32 arrays (H, W), or (3, H, W) when ``grey`` is false
 
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from PIL import Image
+    >>> for name, size in {"a.png": (40, 30), "b.png": (20, 20)}.items():
+    ...     Image.new("L", size).save(name)
+    >>> [image.shape for image in pt.load_images(".")]
+    [(30, 40), (20, 20)]
+
     Raises
     ------
     FileNotFoundError
@@ -109,6 +118,13 @@ def load_signals(paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_erro
         uint8 and uint16 samples are scaled to [0, 1]. float32 and float64 signals are read-only views of the
         mapped ``.npy`` file, so that a large stack is not read before it is used. A single signal of more than
         four million samples in a ``.npy`` or TIFF file is mapped in any case, see `open_mapped`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> np.save("series.npy", np.zeros((5, 200), np.float32))
+    >>> len(pt.load_signals("series.npy", ndim=1))
+    5
 
     Raises
     ------

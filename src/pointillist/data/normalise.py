@@ -51,6 +51,13 @@ def contrast_normalise(
     array of the same shape, or list of arrays
         float32, or float64 where float64 came in; zero mean, and a spread of the order of one.
 
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> image = pt.contrast_normalise(pt.photographs()["camera"])
+    >>> image.shape, bool(abs(image.mean()) < 1e-6)
+    ((352, 352), True)
+
     Raises
     ------
     ValueError

@@ -31,6 +31,12 @@ def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = 
     -------
     dict from name to float32 array (H, W) in [0, 1], or (3, H, W) when ``grey`` is false
         The sizes differ; the longer side has at most 384 pixels.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> sorted(pt.photographs("test"))
+    ['camera', 'coffee']
     """
     if split != "all" and split not in _FILES:
         raise ValueError(f'split must be "all", "train" or "test", got {split!r}')

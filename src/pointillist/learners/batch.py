@@ -31,8 +31,10 @@ class BatchCSC(ConvolutionalLearner):
         p, the fraction of codes solved for in an iteration; the paper's choice is 0.1 to 0.2. The default of all codes
         learns better filters in the same time, since `cd` solves for so few of them anyway.
     solver : str or solver object
-        How codes are solved for.
+        How codes are solved for: "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or a solver
+        with settings of its own.
     boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     channels : bool
         Whether the axis after the first holds channels.
     max_iter : int
@@ -71,6 +73,7 @@ class BatchCSC(ConvolutionalLearner):
     device : str
         "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
     random_state : int, numpy Generator or None
+        Seed of the first filters, the sampling and the order of signals; None draws one, kept in ``seed_``.
 
     Attributes
     ----------
@@ -82,6 +85,7 @@ class BatchCSC(ConvolutionalLearner):
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in the last iteration.
     n_iter_, n_seen_, seed_ : int
+        Iterations done, signals seen (each time they are), the seed in use.
 
     Examples
     --------

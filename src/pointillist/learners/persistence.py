@@ -62,6 +62,15 @@ def save(
         Whether to store the statistics of an `OnlineCSC` too, so that `partial_fit` goes on exactly where it stopped. They
         take about 4 K² (2h − 1)(2w − 1) bytes, 18 MB for 100 filters of 11×11.
 
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, max_iter=2, random_state=0).fit(signals)
+    >>> pt.save(model, "filters.safetensors", preprocessing={"normalise": "none"})
+    >>> pt.load("filters.safetensors").preprocessing_
+    {'normalise': 'none'}
+
     Raises
     ------
     ValueError
@@ -104,6 +113,16 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     -------
     BatchCSC or OnlineCSC
         With ``preprocessing_`` and ``extra_`` besides the usual attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, max_iter=2, random_state=0).fit(signals)
+    >>> pt.save(model, "filters.safetensors")
+    >>> again = pt.load("filters.safetensors")
+    >>> bool(np.all(again.filters_ == model.filters_))
+    True
 
     Raises
     ------
@@ -171,6 +190,14 @@ def save_codes(path: PathLike, codes: SparseCodes, metadata: Mapping[str, Any] |
     codes : SparseCodes
     metadata : mapping, optional
         What JSON can hold, such as the names of the signals; see `load_codes_metadata`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
+    >>> pt.save_codes("codes.safetensors", codes)
+    >>> pt.load_codes("codes.safetensors").nnz
+    1
     """
     offsets = np.concatenate([[0], np.cumsum([len(index) for index in codes.indices])]).astype(np.int64)
     tensors = {
@@ -192,6 +219,22 @@ def save_codes(path: PathLike, codes: SparseCodes, metadata: Mapping[str, Any] |
 
 def load_codes(path: PathLike) -> SparseCodes:
     """Read sparse codes that `save_codes` or ``pointillist encode`` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    SparseCodes
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
+    >>> pt.save_codes("codes.safetensors", codes)
+    >>> pt.load_codes("codes.safetensors").nnz
+    1
 
     Raises
     ------

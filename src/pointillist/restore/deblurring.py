@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.restore.blur import Blur, as_kernel, decimation_kernel, first_sample
 from pointillist.restore.denoising import noise_level
-from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import Picture, check_size, open_picture
 from pointillist.restore.reporting import finish
@@ -21,6 +21,24 @@ _SMALLEST = 0.001
 _ENLARGING = 0.005
 
 
+@overload
+def deblur(
+    image: ArrayLike,
+    psf: ArrayLike,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    sigma: float | None = ...,
+    **options: Unpack[Plain],
+) -> NDArray: ...
+@overload
+def deblur(
+    image: ArrayLike,
+    psf: ArrayLike,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    sigma: float | None = ...,
+    **options: Unpack[Detailed],
+) -> tuple[NDArray, Details]: ...
 def deblur(
     image: ArrayLike,
     psf: ArrayLike,
@@ -79,6 +97,26 @@ def deblur(
     return finish(picture, planes, mended, value, begin, settings, level * picture.scale)
 
 
+@overload
+def super_resolve(
+    image: ArrayLike,
+    factor: int = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    kernel: str | ArrayLike = ...,
+    **options: Unpack[Plain],
+) -> NDArray: ...
+@overload
+def super_resolve(
+    image: ArrayLike,
+    factor: int = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    kernel: str | ArrayLike = ...,
+    **options: Unpack[Detailed],
+) -> tuple[NDArray, Details]: ...
 def super_resolve(
     image: ArrayLike,
     factor: int = 2,

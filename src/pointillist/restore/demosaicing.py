@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish
@@ -19,6 +19,26 @@ PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 _PENALTY = 0.005
 
 
+@overload
+def demosaic(
+    mosaic: ArrayLike,
+    pattern: str = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    **options: Unpack[Plain],
+) -> NDArray: ...
+@overload
+def demosaic(
+    mosaic: ArrayLike,
+    pattern: str = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    **options: Unpack[Detailed],
+) -> tuple[NDArray, Details]: ...
 def demosaic(
     mosaic: ArrayLike,
     pattern: str = "RGGB",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Unpack
+from typing import Unpack, overload
 
 import numpy as np
 import scipy.ndimage
@@ -13,8 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.restore.engine import (
     NO_BLUR,
     Damaged,
+    Detailed,
     Details,
     Options,
+    Plain,
     Settings,
     choose_filters,
     code,
@@ -42,6 +44,28 @@ _PASSES = 2
 _WINDOW = 5
 
 
+@overload
+def denoise(
+    image: ArrayLike,
+    sigma: float | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    noise: str = ...,
+    gain: float = ...,
+    **options: Unpack[Plain],
+) -> NDArray: ...
+@overload
+def denoise(
+    image: ArrayLike,
+    sigma: float | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    noise: str = ...,
+    gain: float = ...,
+    **options: Unpack[Detailed],
+) -> tuple[NDArray, Details]: ...
 def denoise(
     image: ArrayLike,
     sigma: float | None = None,

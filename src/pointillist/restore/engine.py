@@ -6,7 +6,7 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,16 +32,29 @@ _TOGETHER = 2**16
 NO_BLUR = Blur(np.ones((1, 1)))
 
 
-class Options(TypedDict, total=False):
+class Shared(TypedDict, total=False):
     """What all tasks let people choose; see `inpaint`. Each task has its own defaults."""
 
     debias: bool
     boundary: str
     tol: float
     n_jobs: int | None
-    return_details: bool
     channel_axis: int | None
     data_range: float | None
+
+
+class Options(Shared, total=False):
+    """The same with whether to return `Details`; `Plain` and `Detailed` are its two cases, for the types of the answers."""
+
+    return_details: bool
+
+
+class Plain(Shared, total=False):
+    return_details: Literal[False]
+
+
+class Detailed(Shared):
+    return_details: Literal[True]
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import time
-from typing import Unpack
+from typing import Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Details, Options, Settings, choose_filters, mend
+from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
 from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish, untouched
 
 
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    **options: Unpack[Plain],
+) -> NDArray: ...
+@overload
+def inpaint(
+    image: ArrayLike,
+    mask: ArrayLike | None = ...,
+    filters: ArrayLike | None = ...,
+    penalty: Penalty = ...,
+    *,
+    keep_seen: bool = ...,
+    **options: Unpack[Detailed],
+) -> tuple[NDArray, Details]: ...
 def inpaint(
     image: ArrayLike,
     mask: ArrayLike | None = None,

@@ -40,6 +40,15 @@ class SampledADMM:
         How the quadratic step is solved; "auto" counts operations.
     memory : float
         Bytes that a Cholesky factor, and the iterates of one chunk of signals, may take.
+    check_every : int
+        Iterations between two evaluations of the gap.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> solver = pt.SampledADMM(rho=1.0)
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
+    'converged'
     """
 
     max_iter: int = 1000

@@ -23,7 +23,14 @@ Answer = TypeVar("Answer")
 
 
 class Status(enum.Enum):
-    """How a solver stopped; `advice` says what to do about it."""
+    """How a solver stopped; `advice` says what to do about it.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> pt.Status.ITERATION_LIMIT.value
+    'iteration limit'
+    """
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration limit"
@@ -61,6 +68,13 @@ class Result:
     iterations : (n,) int array
     residuals : list of (channels, *space) arrays
         w (x − Dz) for each signal.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> result = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1)
+    >>> result.status.value, result.codes.nnz, result.residuals[0].shape
+    ('converged', 1, (1, 30))
     """
 
     codes: SparseCodes

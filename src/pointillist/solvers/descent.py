@@ -47,7 +47,7 @@ class CoordinateDescent:
         cells first spread the codes out instead of crowding them around the strongest edges.
     inner : float
         Descent in a round stops when no code moves more than this part of the largest violation.
-    max_sweeps : int
+    max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
@@ -57,6 +57,13 @@ class CoordinateDescent:
         Solve with ½ ridge z² added, for `max_iter` rounds: codes that share what they explain with their neighbours. Filters
         learned from such codes are better on new signals; the reported objective and gap stay those of the problem
         without it, so a tolerance is not to be expected.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> solver = pt.CoordinateDescent(tol=1e-6)
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
+    'converged'
     """
 
     tol: float = 1e-3

@@ -228,8 +228,28 @@ def decode(
 ) -> NDArray | list[NDArray]:
     """Signals from sparse codes: the sum of the filters that the codes place.
 
-    Returns an array ``(n_signals, [channels,] *space)`` when all signals have one shape, a list otherwise. Codes that live
-    on a device give signals there, of their kind.
+    Parameters
+    ----------
+    codes : SparseCodes
+        Of n signals.
+    filters : (n_filters, [channels,] *size) array
+        Those that the codes were solved for.
+    boundary : {"same", "valid", "full", "circular"}
+        That of the codes.
+    channels : bool
+        Whether the axis after the first of `filters` holds channels.
+
+    Returns
+    -------
+    (n_signals, [channels,] *space) array, or list of ([channels,] *space) arrays
+        A list when the signals have several shapes. Codes that live on a device give signals there, of their kind.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> codes = pt.SparseCodes.from_dense(np.array([[[0.0, 0.0, 2.0, 0.0, 0.0]]]))
+    >>> pt.decode(codes, [[1.0, 3.0, 1.0]])
+    array([[0., 2., 6., 2., 0.]])
     """
     bank = as_filters(to_host(filters), channels=channels)
     if len(bank) != codes.n_filters:
@@ -254,7 +274,26 @@ def max_penalty(
     channels: bool = False,
     nonnegative: bool = False,
 ) -> NDArray:
-    """λ_max of each signal: the smallest penalty whose answer is all zero. A tenth of it is a fair first guess."""
+    """λ_max of each signal: the smallest penalty whose answer is all zero. A tenth of it is a fair first guess.
+
+    Parameters
+    ----------
+    signals, filters, weights, boundary, channels, nonnegative
+        As in `encode`.
+
+    Returns
+    -------
+    (n_signals,) float64 array
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals, filters = np.array([[0.0, 0.0, 5.0, 0.0, 0.0]]), np.array([[0.6, 0.8, 0.0]])
+    >>> pt.max_penalty(signals, filters)
+    array([4.])
+    >>> pt.encode(signals, filters, penalty=4.0).codes.nnz
+    0
+    """
     bank = as_filters(filters, channels=channels)
     arrays, seen = _checked(signals, weights, bank, channels)
     factors = np.empty(len(arrays))

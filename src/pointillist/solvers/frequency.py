@@ -20,7 +20,20 @@ from pointillist.solvers.base import Result, Solution, certified, collect, paral
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyADMM:
-    """Frequency-domain ADMM settings; see `SampledADMM` for the parameters."""
+    """Settings of the ADMM in the frequency domain, for ``boundary="circular"``.
+
+    Parameters
+    ----------
+    max_iter, tol, relaxation, rho, check_every
+        As in `SampledADMM`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> solver = pt.FrequencyADMM()
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver, boundary="circular").status.value
+    'converged'
+    """
 
     max_iter: int = 1000
     tol: float = 1e-3

@@ -26,6 +26,13 @@ class ArraySource(StoredSource):
         Also a memory-mapped array; nothing is copied.
     name : str
         What to call them in messages.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> source = pt.ArraySource(np.zeros((6, 32, 32)))
+    >>> len(source), source.read(2).shape
+    (6, (32, 32))
     """
 
     windowed: ClassVar[bool] = True
@@ -176,7 +183,21 @@ class MappedFile:
 
 
 class NpySource(StackedSource):
-    """A ``.npy`` file: only what is asked for is ever read."""
+    """A ``.npy`` file: only what is asked for is ever read.
+
+    Parameters
+    ----------
+    path : str or path
+    ndim : int
+        Axes of a signal; an array with one axis more is a stack of signals.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> np.save("series.npy", np.zeros((5, 200), np.float32))
+    >>> len(pt.NpySource("series.npy", ndim=1))
+    5
+    """
 
     kind: ClassVar[str] = "npy"
 

@@ -17,6 +17,19 @@ class TiffSource(StackedSource):
     """The pages of a TIFF file, grey, each a signal (or all of them one volume, with ``ndim=3``).
 
     Uncompressed stacks are mapped, so that a crop reads no more than itself; others are decoded page by page.
+
+    Parameters
+    ----------
+    path : str or path
+    ndim : int
+        As in `NpySource`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt, tifffile
+    >>> tifffile.imwrite("stack.tif", np.zeros((7, 40, 30), np.uint16), photometric="minisblack")
+    >>> len(pt.TiffSource("stack.tif")), len(pt.TiffSource("stack.tif", ndim=3))
+    (7, 1)
     """
 
     kind: ClassVar[str] = "tiff"
@@ -65,6 +78,11 @@ class ZarrSource(StackedSource):
         The array's path inside, where the store is a group.
     ndim : int
         As in `NpySource`.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> source = pt.ZarrSource("cells.zarr", array="0/images")  # doctest: +SKIP
     """
 
     kind: ClassVar[str] = "zarr"
@@ -99,6 +117,11 @@ class Hdf5Source(StackedSource):
         Its path inside the file; may be left out where the file has only one.
     ndim : int
         As in `NpySource`.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> source = pt.Hdf5Source("cells.h5", dataset="images")  # doctest: +SKIP
     """
 
     kind: ClassVar[str] = "hdf5"

@@ -34,6 +34,14 @@ class CropSource(StoredSource):
     seed : int
     cache : int
         Bytes of decoded signals to keep, for sources that cannot read a part of one.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> images = np.random.default_rng(0).standard_normal((3, 200, 300))
+    >>> crops = pt.CropSource(pt.ArraySource(images), count=50, size=(64, 64))
+    >>> len(crops), crops.read(0).shape
+    (50, (64, 64))
     """
 
     def __init__(

@@ -25,6 +25,14 @@ class ImageSource(StoredSource):
     max_pixels : int or None
         Larger images count as unreadable, before they are decoded. None is Pillow's warning level, 89 megapixels, beyond
         which an image file may be a decompression bomb.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from PIL import Image
+    >>> Image.new("L", (40, 30)).save("black.png")
+    >>> pt.ImageSource(["black.png"]).read(0).shape
+    (30, 40)
     """
 
     decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey

@@ -30,6 +30,14 @@ class IteratorSource:
     batched : bool or None
         Whether an item is a batch, whose first axis counts signals. None: if the iterable has a ``batch_size``, as a
         DataLoader has.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> endless = (np.random.default_rng(i).standard_normal(60) for i in range(6))
+    >>> model = pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(pt.IteratorSource(endless))
+    >>> model.n_seen_
+    6
     """
 
     exact: ClassVar[bool] = False

@@ -13,7 +13,19 @@ from pointillist.data.sources.base import StoredSource
 
 
 class JoinedSource(StoredSource):
-    """Several sources as one, the signals of each after those of the one before."""
+    """Several sources as one, the signals of each after those of the one before.
+
+    Parameters
+    ----------
+    sources : sequence of StoredSource
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> parts = [pt.ArraySource(np.zeros((n, 32, 32))) for n in (2, 3)]
+    >>> len(pt.JoinedSource(parts))
+    5
+    """
 
     def __init__(self, sources: Sequence[StoredSource]) -> None:
         if not sources:

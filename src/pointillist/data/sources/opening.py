@@ -51,6 +51,20 @@ def open_source(
     on_unreadable : {"skip", "stop"}
         Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
 
+    Returns
+    -------
+    StoredSource
+        For `OnlineCSC.fit`, or to be cut by `CropSource` and prepared by `NormalisedSource`.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from PIL import Image
+    >>> for name in ("a.png", "b.png"):
+    ...     Image.new("L", (40, 30)).save(name)
+    >>> len(pt.open_source("*.png"))
+    2
+
     Raises
     ------
     FileNotFoundError

@@ -21,6 +21,13 @@ class NormalisedSource:
     source : Source
     ndim : int
         Spatial axes of a signal.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> source = pt.NormalisedSource(pt.ArraySource(list(pt.photographs().values())))
+    >>> bool(abs(source.read(0).mean()) < 1e-6)
+    True
     """
 
     def __init__(self, source: Source, ndim: int = 2) -> None:

@@ -1,0 +1,28 @@
+"""Every public name says what it takes, what it gives back, and shows an example."""
+
+import enum
+import inspect
+import re
+
+import pytest
+
+import pointillist as pt
+
+
+def _parameters(value):
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        return []
+    return [name for name, one in inspect.signature(value).parameters.items() if one.kind is not one.VAR_KEYWORD]
+
+
+@pytest.mark.parametrize("name", pt.__all__)
+def test_documented(name):
+    value = getattr(pt, name)
+    text = inspect.getdoc(value) or ""
+    assert text, f"{name} has no docstring"
+    described = " ".join(re.findall(r"^([\w, ]+?)(?: : .*)?$", text, re.M))
+    missing = [parameter for parameter in _parameters(value) if not re.search(rf"\b{parameter}\b", described)]
+    assert not missing, f"{name} does not describe {', '.join(missing)}"
+    assert "Examples\n--------" in text, f"{name} has no example"
+    if inspect.isfunction(value) and inspect.signature(value).return_annotation not in (None, "None"):
+        assert "Returns\n-------" in text, f"{name} does not say what it returns"

@@ -1,0 +1,84 @@
+"""The site builds without warnings, loads nothing from elsewhere and sets its mathematics."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("mkdocs", reason="the extra docs is not installed: pip install -e '.[docs]'")
+
+_LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "link": "href"}
+
+
+class Loads(HTMLParser):
+    """Addresses that a browser fetches by itself, and ids, on one page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.addresses, self.ids = [], set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.ids.add(values.get("id"))
+        if tag in _LOADING and values.get("rel") not in ("canonical", "prev", "next"):
+            self.addresses.append(values.get(_LOADING[tag]) or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_nothing_is_loaded_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 20
+    for page in pages:
+        for address in Loads(page.read_text(encoding="utf-8")).addresses:
+            assert not re.match(r"(https?:)?//", address), f"{page.name} loads {address}"
+            if page.name != "404.html" and not address.startswith(("data:", "/")):
+                assert (page.parent / address.split("?")[0].split("#")[0]).exists(), (
+                    f"{page.name}: {address} is missing"
+                )
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
+
+
+@pytest.mark.slow
+def test_mathematics_and_inserts_are_set(site):
+    how = (site / "how-it-works.html").read_text(encoding="utf-8")
+    assert how.count("<math") > 20
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "arithmatex" not in text, page.name
+        assert "<!-- insert" not in text, page.name
+    assert '<svg class="layers"' in (site / "architecture.html").read_text(encoding="utf-8")
+    assert "<table>" in (site / "benchmarks.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_public_name_has_its_place_in_the_reference(site):
+    import pointillist
+
+    anchors = set()
+    for page in (site / "api").glob("*.html"):
+        anchors |= Loads(page.read_text(encoding="utf-8")).ids
+    assert {f"pointillist.{name}" for name in pointillist.__all__} <= anchors
+
+
+@pytest.mark.slow
+def test_search_knows_the_pages(site):
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "duality gap" in index
+    assert "inpaint" in index
