@@ -99,7 +99,7 @@ def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     images, rng = inputs.train[:2], np.random.default_rng(0)
     masks = (rng.random(images.shape) < 0.5).astype(np.float32)
     cases: list[tuple[str, NDArray, NDArray, dict[str, Any]]] = []
-    for boundary in ("valid", "same", "full"):
+    for boundary in ("valid", "same", "full", "circular"):
         for masked in (False, True):
             for nonnegative in (False, True):
                 options = {"boundary": boundary, "nonnegative": nonnegative, "weights": masks if masked else None}

@@ -53,7 +53,7 @@ def main() -> None:
     image = pt.contrast_normalise(photos["camera"])
     print(describe(model, image.astype(np.float32)), again.filters_.shape)
     print(compare(image.astype(np.float32), pt.load_filters("natural-100")))
-    pt.save_codes("codes.safetensors", model.transform([image]))
+    pt.save_codes(model.transform([image]), "codes.safetensors")
     print(pt.load_codes("codes.safetensors").nnz)
     grey = (255 * photos["camera"]).astype(np.uint8)
     print(mend(grey, grey > 250).dtype)

@@ -160,7 +160,7 @@ def codes():
 
 
 def test_codes_come_back(tmp_path, codes):
-    save_codes(tmp_path / "c", codes, {"names": ["a", "b", "c"]})
+    save_codes(codes, tmp_path / "c", {"names": ["a", "b", "c"]})
     again = load_codes(tmp_path / "c")
     assert again.grids == codes.grids
     assert again.n_filters == 3
@@ -180,7 +180,7 @@ def test_damaged_codes_are_told_plainly(tmp_path, codes):
     save_model(path, np.zeros((2, 3), np.float32), {})
     with pytest.raises(ModelFileError, match="holds no codes"):
         load_codes(path)
-    save_codes(path, codes)
+    save_codes(codes, path)
     with safe_open(path, framework="numpy") as file:
         tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
         header = file.metadata()

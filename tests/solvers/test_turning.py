@@ -11,6 +11,14 @@ from pointillist.solvers.turning import Turning
 SHAPES = {"1-D": ((24,), (5,)), "long 1-D": ((30,), (18,)), "2-D": ((11, 9), (3, 4)), "3-D": ((6, 5, 6), (2, 3, 3))}
 
 
+def patient(tol):
+    return CoordinateDescent(tol=tol, max_iter=2000)
+
+
+def hasty(tol):
+    return CoordinateDescent(tol=tol, max_iter=1)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("case", ["plain", "weights", "sample", "nonnegative", "penalties"])
 def test_turning_finds_the_optimum_of_the_circle(shape, case, reference):
@@ -24,7 +32,7 @@ def test_turning_finds_the_optimum_of_the_circle(shape, case, reference):
         "penalties": {"penalty": rng.uniform(0.2, 0.6, (3, *signal))},
     }[case]
     problem, x = reference.problem(rng, signal, size, boundary="circular", **options)
-    solver = Turning(inner=CoordinateDescent(max_iter=2000), tol=1e-5)
+    solver = Turning(make=patient, tol=1e-5)
     plain = CoordinateDescent(tol=1e-8, max_iter=5000)
     found = solver.solve(solver.prepare(problem), [x, 0.5 * x])
     best = plain.solve(plain.prepare(problem), [x, 0.5 * x])
@@ -40,7 +48,7 @@ def test_turning_finds_the_optimum_of_the_circle(shape, case, reference):
 
 def test_turning_starts_where_it_is_told(reference):
     problem, x = reference.problem(np.random.default_rng(1), (24,), (5,), boundary="circular")
-    solver = Turning(inner=CoordinateDescent(max_iter=2000), tol=1e-5)
+    solver = Turning(make=patient, tol=1e-5)
     first = solver.solve(solver.prepare(problem), [x])
     again = solver.solve(solver.prepare(problem), [x], start=first.codes)
     assert again.iterations[0] < first.iterations[0]
@@ -49,5 +57,5 @@ def test_turning_starts_where_it_is_told(reference):
 
 def test_too_few_turns_are_admitted(reference):
     problem, x = reference.problem(np.random.default_rng(2), (24,), (5,), boundary="circular")
-    solver = Turning(inner=CoordinateDescent(max_iter=1), tol=1e-9, max_turns=1)
+    solver = Turning(make=hasty, tol=1e-9, max_turns=1)
     assert solver.solve(solver.prepare(problem), [x]).status is Status.ITERATION_LIMIT

@@ -64,7 +64,7 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     )
     pictures = None if request.reconstruction is None else _Pictures(request.reconstruction, normalise)
     codes, rows = _encode(model, inputs, pictures, quiet=quiet)
-    save_codes(request.output, codes, _metadata(request, model, rows))
+    save_codes(codes, request.output, _metadata(request, model, rows))
     if not quiet:
         _summarise(request, rows, pictures)
 

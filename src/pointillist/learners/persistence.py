@@ -180,14 +180,14 @@ def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDAr
     return arrays
 
 
-def save_codes(path: PathLike, codes: SparseCodes, metadata: Mapping[str, Any] | None = None) -> None:
+def save_codes(codes: SparseCodes, path: PathLike, metadata: Mapping[str, Any] | None = None) -> None:
     """Write sparse codes: flat indices and values of all signals, and where each signal's begin.
 
     Parameters
     ----------
+    codes : SparseCodes
     path : str or path
         Replaced only once the new file is complete.
-    codes : SparseCodes
     metadata : mapping, optional
         What JSON can hold, such as the names of the signals; see `load_codes_metadata`.
 
@@ -195,7 +195,7 @@ def save_codes(path: PathLike, codes: SparseCodes, metadata: Mapping[str, Any] |
     --------
     >>> import numpy as np, pointillist as pt
     >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
-    >>> pt.save_codes("codes.safetensors", codes)
+    >>> pt.save_codes(codes, "codes.safetensors")
     >>> pt.load_codes("codes.safetensors").nnz
     1
     """
@@ -232,7 +232,7 @@ def load_codes(path: PathLike) -> SparseCodes:
     --------
     >>> import numpy as np, pointillist as pt
     >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
-    >>> pt.save_codes("codes.safetensors", codes)
+    >>> pt.save_codes(codes, "codes.safetensors")
     >>> pt.load_codes("codes.safetensors").nnz
     1
 

@@ -7,11 +7,9 @@ ends when the certificate of the whole problem holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,15 +25,15 @@ class Turning:
 
     Parameters
     ----------
-    inner : solver
-        Its settings are a dataclass with a `tol`.
+    make : callable
+        A solver of boundary="valid" for a given tolerance.
     tol : float
         Relative duality gap of the whole problem to reach.
     max_turns : int
         Times to go around at most.
     """
 
-    inner: Any
+    make: Callable[[float], Solver]
     tol: float
     max_turns: int = 100
 
@@ -55,7 +53,7 @@ class Turning:
         values = [np.empty(0, dtype)] * len(signals) if start is None else list(start.values)
         tol, rounds = 0.5 * self.tol, np.zeros(len(signals), int)
         for turn in range(1, self.max_turns + 1):
-            inner = replace(self.inner, tol=tol) if turn > 1 else replace(self.inner, tol=min(0.1, 10 * tol))
+            inner = self.make(tol if turn > 1 else min(0.1, 10 * tol))  # borders first: they will move the rest
             for cut in state.cuts:
                 done = _solve_inside(inner, problem, cut, signals, codes, values, n_jobs)
                 rounds += done.iterations
