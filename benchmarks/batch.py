@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pointillist as pt
-from benchmarks import judge, peers
+from benchmarks import judge, online, peers
 from benchmarks.context import Context
 from benchmarks.inputs import CIRCULAR, FILTER_SIZE, PENALTY
 from benchmarks.measure import first_at_most, threads
 from benchmarks.plots import Figure
 from benchmarks.tables import Report, Table
 
+ONLINE = "our online learner, circular"
+
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "3 sweeps": {"n_sweeps": 3},
     "3 sweeps, circular": {"n_sweeps": 3, "boundary": "circular"},
+    ONLINE: online.OURS["circular, long ridge"],
 }
 
 # What the paper authors' own program reached on fruit and city, and how long it took, on another machine.
@@ -44,13 +47,16 @@ def run(context: Context) -> Report:
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        model = pt.BatchCSC(inputs.n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0, max_iter=1, **options)
-        model.fit(inputs.train[:2])
-        model.set_params(max_iter=context.count(60, 8))
+        passes = {"n_epochs": context.count(60, 8)} if name == ONLINE else {"max_iter": context.count(60, 8)}
+        kind = pt.OnlineCSC if name == ONLINE else pt.BatchCSC
+        model = kind(inputs.n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0, **options)
+        model.set_params(**dict.fromkeys(passes, 1)).fit(inputs.train[:2])
+        model.set_params(**passes)
         limit = context.pick(30.0, 3.0)
         lowest = min(trained for _, trained in levels)
         goal = {"limit": limit, "target": target, "training": lowest}
-        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=2, **goal))
+        every = 5 if name == ONLINE else 2
+        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=every, **goal))
 
     race = Table(
         f"Batch learning on {inputs.name}: seconds to an objective, at most {threads()} threads",

@@ -392,7 +392,9 @@ class Descent:
         bases, starts = self._places(self.codes)
         for frame in frames:
             bases[frame.members] = self._places(frame.codes)[0]
-        weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
+        weights = [self.padded_weights] * len(frames)
+        if self.weights is not None:
+            weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
         left = self.geometry.inside(residual)
 
         def sweep() -> float:

@@ -7,6 +7,8 @@ is turned so that the code lies inside, it changes one. Filters up to half as lo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +27,25 @@ class Frame:
 
     def turn(self, signal: NDArray) -> NDArray:
         """A signal (channels, *space) laid out flat and padded in this frame."""
-        return self.geometry.spread(np.roll(signal, self.shift, self._axes))
+        there, _ = _moves(self.geometry, self.shift)
+        flat = np.zeros(self.geometry.padded_length, signal.dtype)
+        np.take(signal.reshape(-1), there, out=flat[: len(there)], mode="clip")
+        return flat
 
     def turn_back(self, flat: NDArray) -> NDArray:
         """The signal of a flat padded one; what members changed of it lies inside."""
-        back = tuple(-s for s in self.shift)
-        return np.roll(self.geometry.inside(flat), back, self._axes)
+        _, back = _moves(self.geometry, self.shift)
+        return np.take(flat, back, mode="clip")
 
-    @property
-    def _axes(self) -> tuple[int, ...]:
-        return tuple(range(1, len(self.shift) + 1))
+
+@lru_cache(maxsize=64)
+def _moves(geometry: Geometry, shift: tuple[int, ...]) -> tuple[NDArray, NDArray]:
+    """Which sample of the signal comes where in a frame, and back: a sweep is too short for rolling and padding."""
+    axes = tuple(range(1, len(shift) + 1))
+    samples = np.arange(geometry.channels * prod(geometry.signal)).reshape(geometry.channels, *geometry.signal)
+    there = geometry.spread(np.roll(samples, shift, axes))[: geometry.channels * prod(geometry.padded)]
+    inside = geometry.inside(np.arange(geometry.padded_length))
+    return there, np.roll(inside, tuple(-s for s in shift), axes)
 
 
 def part(geometry: Geometry, codes: NDArray) -> list[Frame]:
@@ -44,12 +55,13 @@ def part(geometry: Geometry, codes: NDArray) -> list[Frame]:
     lengths = np.array(geometry.signal)[:, None]
     starts = (places - np.array(geometry.offset)[:, None]) % lengths
     rooms = lengths - np.array(geometry.filter)[:, None] + 1  # starts that lie inside of one frame
-    turns = starts // rooms
-    shifts, number = np.unique(-turns * rooms, axis=1, return_inverse=True)
+    counts = tuple((-(-lengths // rooms)).ravel().tolist())
+    number = np.ravel_multi_index(tuple(starts // rooms), counts)
     frames = []
-    for n, shift in enumerate(shifts.T):
-        members = np.flatnonzero(number.ravel() == n)
-        moved = (places[:, members] + shift[:, None]) % lengths
+    for n in np.flatnonzero(np.bincount(number, minlength=prod(counts))):
+        members = np.flatnonzero(number == n)
+        shift = -np.array(np.unravel_index(n, counts))[:, None] * rooms
+        moved = (places[:, members] + shift) % lengths
         turned = filters[members] * geometry.n_positions + np.ravel_multi_index(tuple(moved), geometry.grid)
-        frames.append(Frame(geometry, tuple(shift.tolist()), members, turned))
+        frames.append(Frame(geometry, tuple(shift.ravel().tolist()), members, turned))
     return frames
