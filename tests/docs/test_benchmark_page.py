@@ -47,7 +47,7 @@ def test_records_make_a_page(maker, path):
     for experiment in content.get("experiments", {}).values():
         for table in experiment["tables"]:
             assert f"**{table['title']}**" in page
-            assert all(f"| {row[0]} |" in page for row in table["rows"])
+            assert all(f"| {maker.cell(row[0])} |" in page for row in table["rows"])
 
 
 def test_there_are_records():

@@ -51,7 +51,8 @@ def _blocks(page):
 
 def _commands(page):
     """Arguments of every ``pointillist …`` line that stands as a command: in a console block or indented."""
-    for line in _COMMAND.findall(page.read_text(encoding="utf-8")):
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # a line that goes on in the next
+    for line in _COMMAND.findall(text):
         words = shlex.split(line, comments=True)[1:]
         # `denoise | deblur | superres` in the README stands for three commands.
         while len(words) > 1 and words[1] == "|":

@@ -179,6 +179,13 @@ def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
     ------
     CuPy arrays or lists of them, which `encode` and the learners take with the same `device`; float64 stays, everything else
     becomes float32.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> model = pt.OnlineCSC(100, 11, device="cuda")
+    >>> for batch in pt.prefetch(stream, device="cuda"):  # doctest: +SKIP
+    ...     model.partial_fit(batch)
     """
     opened = open_device(device)
     return _ahead(batches, opened, lambda batch: batch if any_resident(batch) else upload(batch, opened))
