@@ -25,4 +25,5 @@ def test_documented(name):
     assert not missing, f"{name} does not describe {', '.join(missing)}"
     assert "Examples\n--------" in text, f"{name} has no example"
     if inspect.isfunction(value) and inspect.signature(value).return_annotation not in (None, "None"):
-        assert "Returns\n-------" in text, f"{name} does not say what it returns"
+        returned = "Returns\n-------" in text or "Yields\n------" in text
+        assert returned, f"{name} does not say what it returns"
