@@ -33,6 +33,14 @@ SMALL = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def importable():
+    """Workers must find this module: its sources travel by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2])
+        yield
+
+
 @pytest.fixture(scope="module")
 def client():
     with local_cluster(2) as client:
@@ -213,7 +221,10 @@ def scheduler(tmp_path):
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     where = ["--scheduler-file", str(file)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(pt.__file__).parents[1]), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(pt.__file__).parents[1]), *sys.path]),
+    }
     programs = [[*dask, "scheduler", "--host", "tcp://127.0.0.1", "--port", "0", "--no-dashboard", *where]]
     worker = [*dask, "worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path), *where]
     programs += [worker] * 2

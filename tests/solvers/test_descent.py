@@ -9,8 +9,9 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
 from pointillist.solvers.base import Status
-from pointillist.solvers.descent import CoordinateDescent, _box_sums, _tiles
+from pointillist.solvers.descent import CoordinateDescent, _tiles
 from pointillist.solvers.frames import part
+from pointillist.solvers.scanning import box_sums
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_box_sums(reference):
     flat = geometry.spread(np.random.default_rng(0).random((2, 6, 7)))
     ones = np.ones((1, 2, 3, 2))
     expected = ConvolutionOperator(ones, geometry).correlate_padded(flat)[0]
-    np.testing.assert_allclose(_box_sums(geometry, flat), expected, atol=1e-12)
+    np.testing.assert_allclose(box_sums(geometry, flat), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

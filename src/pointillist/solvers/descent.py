@@ -8,26 +8,23 @@ of a filter. The scan also yields the duality gap, evaluated in float64 but for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, descent
-from pointillist.backends.windows import window_sums
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
 from pointillist.solvers.frames import part
+from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
 
-Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 Places = tuple[NDArray, NDArray]
 Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
@@ -117,95 +114,6 @@ class CoordinateDescent:
         return collect(state.problem, solutions, self.tol)
 
 
-@dataclass(frozen=True, eq=False)
-class DescentState:
-    """A problem with what its scans share."""
-
-    problem: Problem
-
-    @cached_property
-    def per_penalty(self) -> NDArray:
-        """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for the padding."""
-        problem = self.problem
-        layout = problem.operator.layout
-        out = np.zeros((len(layout.blocks) // len(layout.taps), problem.penalty.shape[1]), problem.filters.dtype)
-        out[: problem.n_filters] = 1 / problem.penalty
-        return out
-
-    @cached_property
-    def is_dense(self) -> bool:
-        """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
-        sample = self.problem.sample
-        return sample is not None and len(sample) > _DENSE * self.problem.operator.n_codes
-
-    @cached_property
-    def masked(self) -> NDArray:
-        """1/λ as (n_filters padded to whole blocks, n_positions), zero outside the sample."""
-        problem = self.problem
-        out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
-        out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
-        return out
-
-    @cached_property
-    def smallest_penalty(self) -> float:
-        return float(np.min(self.problem.penalty))
-
-    @cached_property
-    def largest_norm(self) -> float:
-        flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
-        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
-
-    def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
-        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
-        rise = _box_sums(geometry, change**2)
-        # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
-        np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
-        rise *= rise.dtype.type(1.0001 * self.largest_norm / self.smallest_penalty)
-        return rise
-
-    @cached_property
-    def row_chunks(self) -> list[tuple[int, int]]:
-        """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
-        rows = len(self.problem.operator.layout.row_bases)
-        step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
-        return [(first, min(first + step, rows)) for first in range(0, rows, step)]
-
-    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
-        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
-        problem, layout = self.problem, self.problem.operator.layout
-        best[:] = 0
-        if problem.sample is not None and not self.is_dense:
-            self.scan_codes(residual, problem.sample, best, winner)
-            return
-        factors = self.per_penalty if problem.sample is None else self.masked
-
-        def work(rows: tuple[int, int]) -> None:
-            descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
-
-        list(mapper(work, self.row_chunks))
-
-    def scan_positions(
-        self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
-    ) -> None:
-        """The same at some positions only."""
-
-        def work(some: NDArray) -> None:
-            layout, signed = self.problem.operator.layout, self.problem.nonnegative
-            descent.scan_positions(layout, residual, some, self.per_penalty, signed, best, winner)
-
-        pieces = range(0, len(positions), _CHUNK_POSITIONS // 4)
-        list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
-
-    def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
-        """The same for some codes, ascending, into what was found before."""
-        layout = self.problem.operator.layout
-        descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
-
-
-_CHUNK_POSITIONS = 4096
-_DENSE = 0.25
-
-
 class Descent:
     """One signal being solved: until its gap is within the tolerance or, with `excess`, no ratio exceeds 1 + excess.
 
@@ -231,7 +139,7 @@ class Descent:
         self.weights = weights = self.problem.weights_of(i)
         seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
         self.padded_weights = self.geometry.spread(seen)
-        self.clean = _clean_positions(self.geometry, self.padded_weights)
+        self.clean = clean_positions(self.geometry, self.padded_weights)
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
@@ -339,7 +247,7 @@ class Descent:
 
     def _rounding(self, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
-        largest = np.sqrt(np.max(_box_sums(self.geometry, residual**2)))
+        largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
         terms = len(self.layout.taps) + 2
         unit = float(np.finfo(residual.dtype).eps) / 2
         return terms * unit * self.state.largest_norm * float(largest) / self.state.smallest_penalty
@@ -416,7 +324,6 @@ class Descent:
 
 
 _STALLED_ROUNDS = 5
-_RUNNING = 1e-12
 _NEGLIGIBLE = 0.07
 _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
@@ -440,20 +347,3 @@ def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArr
         places = [int(np.ravel_multi_index(member, counts)) for member in members]
         colours.append([order[bounds[n] : bounds[n + 1]] for n in places if bounds[n] < bounds[n + 1]])
     return colours
-
-
-def _box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
-    """Sums of a padded signal over the box of every grid position, over all channels, in its own precision."""
-    sums = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
-    sums = sums[0] if geometry.channels == 1 else sums.sum(axis=0)
-    for axis, width in enumerate(geometry.filter):
-        before, after = sums.shape[:axis], sums.shape[axis + 1 :]
-        out = np.empty((*before, geometry.grid[axis], *after), flat.dtype)
-        window_sums(sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after)))
-        sums = out
-    return sums
-
-
-def _clean_positions(geometry: Geometry, padded_weights: NDArray) -> NDArray:
-    """Positions whose whole box has weight one."""
-    return _box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0

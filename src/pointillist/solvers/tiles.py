@@ -26,7 +26,8 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.large import bands, scratch
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread
-from pointillist.solvers.descent import CoordinateDescent, Descent, DescentState, Mapper
+from pointillist.solvers.descent import CoordinateDescent, Descent
+from pointillist.solvers.scanning import DescentState, Mapper
 
 Progress = Callable[[float], None]
 """Called with the part of the signals that is settled, from 0 to 1."""
