@@ -1,6 +1,6 @@
 """The paper's inpainting table and its claims about over-complete dictionaries, on the paper's own ten images.
 
-``POINTILLIST_DATA=../shared/data python -m benchmarks.inpainting_table --output bench-output [--masks 5] [--quick]``
+``POINTILLIST_DATA=DIR python -m benchmarks.inpainting_table --output bench-output [--masks 5] [--quick]``
 
 (i) repeats the paper's protocol, (ii) shows what `pt.inpaint` gives people, (iii) counts non-zeros. Our own dictionaries are
 learned from the natural patches only, and kept in the output folder: they must not be shipped.
