@@ -197,6 +197,23 @@ def test_circular_learning_with_the_frequency_solver(make, signals):
         make(solver="fft", **{**settings, "sampling": 0.5}).fit(signals)
 
 
+def test_a_circle_has_no_beginning():
+    """Turned signals teach the same filters when nothing is clipped at a border; otherwise seams would matter."""
+    rng = np.random.default_rng(3)
+    signals = np.cumsum(rng.standard_normal((3, 40)), axis=1)
+    signals -= np.linspace(signals[:, 0], signals[:, -1], 40, axis=1)
+    start = rng.standard_normal((3, 5))
+    learned = {}
+    for boundary in ("circular", "same"):
+        settings = {"init": start, "ridge": 0.0, "learning_tol": 1e-10, "max_iter": 4, "boundary": boundary}
+        learned[boundary] = [
+            pt.BatchCSC(3, 5, 0.5, random_state=0, **settings).fit(np.roll(signals, shift, axis=1)).filters_
+            for shift in (0, 17)
+        ]
+    np.testing.assert_allclose(*learned["circular"], atol=1e-4)
+    assert np.max(np.abs(np.subtract(*learned["same"]))) > 1e-2
+
+
 def test_constraints_hold(make, signals):
     mean = make(zero_mean=True, **SMALL).fit(signals)
     np.testing.assert_allclose(mean.filters_.sum(axis=(1, 2)), 0, atol=1e-5)

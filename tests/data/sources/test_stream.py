@@ -117,7 +117,7 @@ def test_damaged_items_stop_or_are_left_out_with_one_warning(caplog):
     ("signal", "reason"),
     [
         (np.ones((8, 8)), "is constant"),
-        (np.full((8, 8), np.nan), "is constant"),
+        (np.full((8, 8), np.nan), "is NaN everywhere"),
         (SIGNALS[0, :, :4], "is 6×4, smaller than the filters, 5×5"),
         (np.where(SIGNALS[0] == SIGNALS[0].max(), np.inf, SIGNALS[0]), "holds infinite samples"),
     ],

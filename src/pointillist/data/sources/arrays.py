@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,9 +93,9 @@ class StackedSource(StoredSource):
         self._shape = tuple(int(axis) for axis in (shape if self._single else shape[1:]))
         to_float(np.empty(0, self._array().dtype), f"cannot read {self._label()}: it")
 
+    @abstractmethod
     def _open(self) -> Any:
         """Open the array; errors of any kind mean that the file is damaged."""
-        raise NotImplementedError
 
     def _label(self) -> str:
         return str(self.path)

@@ -15,6 +15,8 @@ def check_usable(signal: NDArray, least: Sequence[int], name: Callable[[], str])
         raise UnusableSignalError(f"{name()} {reason}")
     if np.isinf(signal).any():
         raise UnusableSignalError(f"{name()} holds infinite samples: replace them first, by NaN for instance")
+    if np.isnan(signal).all():
+        raise UnusableSignalError(f"{name()} is NaN everywhere, nothing of it was seen: leave it out")
     if is_constant(signal):
         raise UnusableSignalError(f"{name()} is constant, there is nothing in it: leave it out")
 
