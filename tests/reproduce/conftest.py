@@ -25,7 +25,6 @@ TINY = Scale(
     n_tested=1,
     n_pictures=2,
     picture_side=24,
-    n_iterated=1,
     fractions=(0.2, 1.0),
     counts=(4, 8),
     sides=(3, 5),

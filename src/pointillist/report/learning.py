@@ -181,17 +181,15 @@ def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
             Curve("each mini-batch", steps, values, "c0", "dots"),
             Curve("running mean", steps, running_mean(values), "c0"),
         ]
+        trend = "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
     else:
         curves = [Curve("training signals", steps, values, "c0")]
+        trend = "Codes and filters are improved in turns, so the objective falls."
     charts.append(Chart("Training signals", "step", "objective", curves))
     if len(charts) == 1:
         counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
         charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
-    words = (
-        "Codes and filters are improved in turns, so the objective falls. The clock stands still while held-out signals "
-        "are judged."
-    )
-    return [Text(words), Row(charts)]
+    return [Text(f"{trend} The clock stands still while held-out signals are judged."), Row(charts)]
 
 
 def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:

@@ -26,6 +26,7 @@ PAPER = {
     "b": [29.63, 28.22, 29.57, 29.90, 29.12, 29.59, 28.05, 30.17, 27.53, 31.08],
     "c": [30.24, 28.34, 29.95, 30.30, 29.43, 29.96, 28.24, 30.57, 27.72, 31.67],
 }
+PUBLISHED = "published"
 MET = 0.1
 """A mean PSNR (dB) that lies at most so far below the paper's meets it: masks are random, images ten."""
 
@@ -52,21 +53,21 @@ def run(lab: Lab) -> Outcome:
         "c": f"(c) {scale.n_overcomplete} filters, ours, {scale.n_patches} patches",
     }
     mosaics = Row([mosaic_picture(banks[row], caption=f"{named[row]}.") for row in "abc"])
-    exactly = {row: _row(lab, named[row], _exact(bank)) for row, bank in banks.items()}
-    iterated = {
-        row: _row(lab, f"{named[row]}, {ITERATIONS} ADMM iterations", _iterated(banks[row]), scale.n_iterated)
-        for row in "bc"
-    }
+    if lab.inputs.published is not None:
+        banks[PUBLISHED] = lab.inputs.published
+        named[PUBLISHED] = f"the paper's own {len(lab.inputs.published)} filters"
+    iterated = {row: _row(lab, f"{named[row]}, {ITERATIONS} ADMM", _iterated(bank)) for row, bank in banks.items()}
+    exactly = {row: _row(lab, f"{named[row]}, exact", _exact(bank)) for row, bank in banks.items()}
     given = _row(lab, "pt.inpaint, as users call it", _given)
-    table = _table(lab, named, exactly, iterated, given)
-    verdicts = [*_verdicts(lab, exactly, iterated, given), _speed(rival, ours[scale.n_filters])]
+    table = _table(lab, named, iterated, exactly, given)
+    verdicts = [*_verdicts(lab, iterated, exactly, given), _speed(rival, ours[scale.n_filters])]
     blocks: list[Block] = [
         Text(
             f"Half of the pixels of {len(lab.inputs.pictures)} contrast-normalised pictures are hidden and filled in with "
-            f"λ = {PENALTY}; PSNR is over the whole picture, its range the peak. Exact rows solve to a certified "
-            f"optimum. The paper stops after {ITERATIONS} ADMM iterations and does not say which of ADMM's two variables it "
-            "shows: rows with ADMM repeat that with the variable of the quadratic step, for "
-            f"{scale.n_iterated} of the pictures. pt.inpaint also keeps the seen pixels and chooses λ by itself."
+            f"λ = {PENALTY}; PSNR is over the whole picture, its range the peak. The paper stops after {ITERATIONS} ADMM "
+            "iterations and does not say which of ADMM's two variables it shows: rows with ADMM repeat that with the "
+            "variable of the quadratic step, and the verdicts are about these. Exact rows solve to a certified optimum. "
+            "pt.inpaint also keeps the seen pixels and chooses λ by itself."
         ),
         mosaics,
         table,
@@ -96,45 +97,43 @@ def _given(picture: NDArray, seen: NDArray) -> NDArray:
     return np.asarray(inpaint(picture, ~seen))
 
 
-def _row(lab: Lab, name: str, rebuild: Rebuild, count: int | None = None) -> list[float]:
-    """PSNR of every picture, or of the first few."""
+def _row(lab: Lab, name: str, rebuild: Rebuild) -> list[float]:
+    """PSNR of every picture."""
     lab.say(f"inpainting: {name}")
-    pictures = lab.inputs.pictures[:count]
-    return [psnr(picture, rebuild(picture, _mask(picture, i))) for i, picture in enumerate(pictures)]
+    return [psnr(picture, rebuild(picture, _mask(picture, i))) for i, picture in enumerate(lab.inputs.pictures)]
 
 
 def _table(
     lab: Lab,
     named: dict[str, str],
-    exactly: dict[str, list[float]],
     iterated: dict[str, list[float]],
+    exactly: dict[str, list[float]],
     given: list[float],
 ) -> Table:
     count = len(lab.inputs.pictures)
     rows: list[list[Cell]] = []
 
     def add(name: str, values: list[float]) -> None:
-        cells = [f"{value:.2f}" for value in values] + [None] * (count - len(values))
-        rows.append([name, *cells, f"{np.mean(values):.2f}"])
+        rows.append([name, *[f"{value:.2f}" for value in values], f"{np.mean(values):.2f}"])
 
     if lab.inputs.folder is not None:
         for row, values in PAPER.items():
             add(f"paper ({row})", values[:count])
-    for row, values in exactly.items():
-        add(f"{named[row]}, exact", values)
     for row, values in iterated.items():
         add(f"{named[row]}, {ITERATIONS} ADMM", values)
+    for row, values in exactly.items():
+        add(f"{named[row]}, exact", values)
     add("pt.inpaint, as users call it", given)
     columns = ["PSNR (dB)", *[str(i + 1) for i in range(count)], "mean"]
-    strong = [str(line[0]) for line in rows if str(line[0]).startswith("(c)") and str(line[0]).endswith("exact")]
+    strong = [f"{named['c']}, {ITERATIONS} ADMM"]
     note = "" if lab.inputs.folder is not None else "The paper's rows are for its own pictures, which are not at hand."
     return Table(columns, rows, "Inpainting, half of the pixels seen", note, strong)
 
 
 def _verdicts(
-    lab: Lab, exactly: dict[str, list[float]], iterated: dict[str, list[float]], given: list[float]
+    lab: Lab, iterated: dict[str, list[float]], exactly: dict[str, list[float]], given: list[float]
 ) -> list[Verdict]:
-    means = {row: float(np.mean(values)) for row, values in exactly.items()}
+    means = {row: float(np.mean(values)) for row, values in iterated.items()}
     order = Verdict(
         "The over-complete dictionary inpaints better than both others",
         f"{np.mean(PAPER['a']):.2f}, {np.mean(PAPER['b']):.2f} and {np.mean(PAPER['c']):.2f} dB for (a), (b) and (c)",
@@ -145,21 +144,18 @@ def _verdicts(
     if lab.inputs.folder is None:
         return [order]
     verdicts = [order]
-    for row in "abc":
-        target = float(np.mean(PAPER[row][: len(exactly[row])]))
-        words = f"exact {means[row]:.2f} dB"
-        best = means[row]
-        if row in iterated:
-            same = PAPER[row][: len(iterated[row])]
-            words += f"; {ITERATIONS} ADMM {np.mean(iterated[row]):.2f} dB where the paper has {np.mean(same):.2f}"
-            best = max(best, target + float(np.mean(iterated[row]) - np.mean(same)))
+    for row, mean in means.items():
+        target = float(np.mean(PAPER["c" if row == PUBLISHED else row][: len(given)]))
+        claim = (
+            f"Inpainting row ({row}) is met" if row != PUBLISHED else "The paper's own filters give the paper's row (c)"
+        )
         verdicts.append(
             Verdict(
-                f"Inpainting row ({row}) is met",
+                claim,
                 f"{target:.2f} dB",
-                words,
-                best >= target - MET,
-                f"the better of the two protocols differs from the paper's mean by {best - target:+.2f} dB; "
+                f"{mean:.2f} dB with {ITERATIONS} ADMM iterations, {np.mean(exactly[row]):.2f} dB at the exact optimum",
+                mean >= target - MET,
+                f"with the paper's {ITERATIONS} iterations the mean is {mean - target:+.2f} dB from the paper's; "
                 f"{MET} dB below still meets it.",
             )
         )

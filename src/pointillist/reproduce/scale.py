@@ -25,8 +25,8 @@ class Scale:
         Natural patches learned from with mini-batches, by the frequency-domain method, and one at a time (Fig. 4, 5).
     batch_size, n_tested : int
         Patches in a mini-batch, and unseen patches that are coded to judge (Fig. 5).
-    n_pictures, picture_side, n_iterated : int
-        Test pictures (Fig. 3, 4), their side, and how many also go through the paper's own iterations.
+    n_pictures, picture_side : int
+        Test pictures (Fig. 3, 4), and their side.
     fractions, counts, sides, signals : tuple
         p, K, filter sides and image sides that time is measured over.
     repeats : int
@@ -50,7 +50,6 @@ class Scale:
     n_tested: int = 20
     n_pictures: int = 10
     picture_side: int = 256
-    n_iterated: int = 3
     fractions: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0)
     counts: tuple[int, ...] = (25, 50, 100, 200)
     sides: tuple[int, ...] = (5, 7, 11, 15)
@@ -76,7 +75,6 @@ QUICK = Scale(
     n_tested=4,
     n_pictures=3,
     picture_side=96,
-    n_iterated=1,
     counts=(16, 32, 64),
     sides=(5, 7, 9),
     signals=(32, 64, 128),
