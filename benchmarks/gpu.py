@@ -21,6 +21,7 @@ import pointillist as pt
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.sporco_cupy import rival
 from pointillist.backends.cuda.device import open_device
+from pointillist.data import photographs
 from pointillist.learners.state import LearnerState
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
@@ -42,7 +43,7 @@ def main() -> None:
     inputs = Inputs()
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     record: dict[str, Any] = {"device": name, "data": inputs.name, "tables": {}}
-    for experiment in (agreement, rival, throughput, learning, large, volumes, stages):
+    for experiment in (agreement, rival, throughput, circular, learning, large, volumes, restoration, stages):
         rows = experiment(inputs, arguments.device, arguments.quick)
         if experiment is throughput:
             _compare(rows, record["tables"]["rival"])
@@ -72,6 +73,8 @@ def _compare(rows: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> None:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return "–" if value is None else str(value)
@@ -154,13 +157,29 @@ def throughput(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]
     return rows
 
 
+def circular(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Circular images, SPORCO's own problem: encoding 100×100 images, λ = 1, from NumPy to NumPy."""
+    rows = []
+    several = np.concatenate([inputs.train, inputs.unseen])
+    images = np.resize(several, (32 if quick else 512, SIDE, SIDE))
+    how: dict[str, Any] = {"boundary": "circular", "device": device}
+    best = encode(several, inputs.filters, PENALTY, tol=1e-5, **how).objective
+    for tol in (0.05, 1e-3):
+        excess = encode(several, inputs.filters, PENALTY, tol=tol, **how).objective / best - 1
+        seconds = _seconds(lambda t=tol: encode(images, inputs.filters, PENALTY, tol=t, **how), 1)
+        row = {"filters": len(inputs.filters), "certified gap": tol, "mean excess": float(np.mean(excess))}
+        rows.append({**row, "largest excess": float(np.max(excess)), "images/s": len(images) / seconds})
+    return rows
+
+
 def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     """Online learning from a stream, p = 0.1, transfers included."""
     stream = inputs.natural("train", 128 if quick else 1600)
     test = inputs.natural("test", 10 if quick else 50)
-    cases = [(100, device, 64), (100, device, 256), (100, "cpu", 64), (400, device, 64), (400, device, 256)]
+    cases = [(100, device, 64, True), (100, device, 64, False), (100, device, 256, True), (100, device, 256, False)]
+    cases += [(100, "cpu", 64, False), (400, device, 64, True), (400, device, 256, True)]
     rows = []
-    for count, where, size in cases:
+    for count, where, size, ahead in cases:
         start = inputs.start(count)
         part = stream[:640] if where == "cpu" else stream
         model = pt.OnlineCSC(
@@ -169,7 +188,7 @@ def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         held_out: dict[int, float] = {}
         batches: Any = (part[first : first + size] for first in range(0, len(part), size))
         seen, seconds, begin = 0, 0.0, time.perf_counter()
-        for batch in batches if where == "cpu" else pt.prefetch(batches, where):
+        for batch in pt.prefetch(batches, where) if ahead else batches:
             model.partial_fit(batch)
             seconds += time.perf_counter() - begin if seen else 0.0  # the first step compiles
             seen += size
@@ -180,6 +199,7 @@ def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
             "filters": count,
             "device": where,
             "mini-batch": size,
+            "moved ahead": ahead,
             "images/s": (len(part) - size) / max(seconds, 1e-9),
         }
         rows.append({**row, "held out at 640": held_out.get(640), "at 1600": held_out.get(1600)})
@@ -221,6 +241,22 @@ def volumes(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         row = {"volumes": len(signals), "tolerance": tol, "seconds": seconds, "volumes/s": len(signals) / seconds}
         row |= {"million voxels/s": signals.size / seconds / 1e6, "gap": float(np.max(result.gap))}
         rows.append({**row, "codes": result.codes.nnz, "status": result.status.value})
+    return rows
+
+
+def restoration(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Half of the pixels of a photograph filled in by the shipped dictionary, everything chosen automatically."""
+    picture = np.round(255 * photographs("test")["camera"]).astype(np.uint8)
+    rows = []
+    for times in (1,) if quick else (1, 2, 4):
+        image = np.tile(picture, (times, times))
+        mask = np.random.default_rng(0).random(image.shape) < 0.5
+        row: dict[str, Any] = {"picture": "×".join(str(side) for side in image.shape)}
+        for where in ("cpu", device):
+            mended = pt.inpaint(image, mask, device=where)
+            row[f"{where} (s)"] = _seconds(lambda x=image, m=mask, d=where: pt.inpaint(x, m, device=d), 1)
+            row[f"{where} PSNR (dB)"] = float(pt.psnr(image, mended))
+        rows.append(row)
     return rows
 
 

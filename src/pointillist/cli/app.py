@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pointillist.cli import restoration
-from pointillist.cli.options import Failing, Jobs, OnError, OnUnreadable, Quiet, Unreadable, Verbose, positive
+from pointillist.cli.options import Device, Failing, Jobs, OnError, OnUnreadable, Quiet, Unreadable, Verbose, positive
 
 app = typer.Typer(
     name="pointillist",
@@ -149,6 +149,7 @@ def learn(
         list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
     ] = None,
     jobs: Jobs = None,
+    device: Device = "cpu",
     mosaic: Mosaic = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page about the run.", metavar="FILE.html")
@@ -205,6 +206,7 @@ def learn(
                 "init": init.value,
                 "random_state": seed,
                 "n_jobs": jobs,
+                "device": device,
             },
             optional={
                 "solver": solver,
@@ -247,6 +249,7 @@ def encode(
     ] = None,
     solver: Solver = None,
     jobs: Jobs = None,
+    device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -254,7 +257,7 @@ def encode(
     """Write signals as sparse codes of a model's filters, prepared as the model's training signals were."""
     from pointillist.cli.encode import Request, run
 
-    settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs}
+    settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs, "device": device}
     request = Request(model, paths, output, settings, reconstruction, on_error.value)
     run(request, quiet=quiet, verbose=verbose)
 

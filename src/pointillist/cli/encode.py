@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
+from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
 from pointillist.cli.progress import share_progress
@@ -24,6 +25,9 @@ from pointillist.model.large import LARGE, bands, extent
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
 from pointillist.storage import check_writable
+
+_ON_DEVICE = 256
+"""Signals that a GPU is given at a time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,8 @@ def _encode(
     rows: list[Row] = []
     done, total = 0, sum(signal.size for signal in inputs.signals)
     with share_progress("encoding", quiet=quiet) as progress:
-        for chunk in _chunks(inputs.signals, 4 * effective_jobs(model.n_jobs)):
+        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _ON_DEVICE
+        for chunk in _chunks(inputs.signals, together):
             names, signals = inputs.names[chunk], inputs.signals[chunk]
             size = sum(signal.size for signal in signals)
             with warnings.catch_warnings():

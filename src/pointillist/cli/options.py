@@ -28,8 +28,24 @@ def _jobs(value: int | None) -> int | None:
     return value
 
 
+def _device(value: str) -> str:
+    if value == "cpu":  # what the others need takes time to import
+        return value
+    from pointillist.backends.cuda.device import is_cpu, open_device
+
+    try:
+        if not is_cpu(value):
+            open_device(value)
+    except (ValueError, RuntimeError) as error:
+        raise typer.BadParameter(str(error)) from error
+    return value
+
+
 Jobs = Annotated[
     int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
+]
+Device = Annotated[
+    str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
 ]
 Failing = Annotated[
     OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")

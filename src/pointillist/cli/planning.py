@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import out, warn
 from pointillist.cli.inputs import CACHE, Wanted, sizes
 from pointillist.data.sources import Source, Stream, read_part
@@ -22,6 +23,7 @@ from pointillist.solvers.base import effective_jobs
 CALIBRATION_SIDE = 256
 """Larger signals are cut to this side for the calibration, whose time then follows their samples."""
 PREFETCH = 2
+_ON_DEVICE = 64  # signals at most that a GPU's pace is measured with
 LONG = 600.0
 """Seconds from which on a run had better keep checkpoints."""
 
@@ -65,7 +67,9 @@ def size_up(
 def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, seen: Survey, wanted: Wanted) -> Plan:
     """The plan with about how long the run takes, from a few steps with some of its signals."""
     run = plan.run
-    signals = _first_signals(source, wanted, run.size, 2 * run.n_jobs)
+    # A device codes all signals of a step at once.
+    together = 2 * run.n_jobs if is_cpu(model.device) else max(2, min(run.batch_size, _ON_DEVICE))
+    signals = _first_signals(source, wanted, run.size, together)
     cut = [_middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))

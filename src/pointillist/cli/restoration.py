@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pointillist.cli.options import Failing, Jobs, OnError, Quiet, Verbose
+from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose
 
 
 class Noise(StrEnum):
@@ -76,13 +76,14 @@ def _mend(
     reference: Reference = None,
     compare: Compare = None,
     jobs: Jobs = None,
+    device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     from pointillist.cli.restore import Request, run
 
-    request = Request(task, paths, output, penalty, filters, reference, compare, jobs, on_error.value, options)
+    request = Request(task, paths, output, penalty, filters, reference, compare, jobs, device, on_error.value, options)
     run(request, quiet=quiet, verbose=verbose)
 
 

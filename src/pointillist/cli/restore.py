@@ -63,6 +63,7 @@ class Request:
     reference: Path | None
     compare: Path | None
     jobs: int | None
+    device: str
     on_error: str
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -121,8 +122,8 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
 
 
 def _settings(request: Request) -> dict[str, Any]:
-    """What all pictures share: filters, penalty, threads."""
-    settings: dict[str, Any] = {"n_jobs": request.jobs}
+    """What all pictures share: filters, penalty, threads, device."""
+    settings: dict[str, Any] = {"n_jobs": request.jobs, "device": request.device}
     if request.filters is not None:
         path = Path(request.filters)
         settings["filters"] = (

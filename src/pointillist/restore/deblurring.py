@@ -63,7 +63,7 @@ def deblur(
         0.001 of the picture's contrast.
     sigma : float, optional
         Deviation of the noise in the image's own units; estimated by default.
-    debias, boundary, tol, n_jobs, return_details, channel_axis, data_range
+    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
         As in `inpaint`, but `tol` is 0.2 and `boundary` "full": codes sit wherever their blurred filter touches the image.
 
     Returns
@@ -142,7 +142,7 @@ def super_resolve(
         How the fine picture became coarse. "box": each pixel is the mean of the factor × factor fine pixels it covers, as
         in a sensor or ``skimage.transform.downscale_local_mean``. "bicubic": the antialiased cubic of image editors. An
         array on the fine grid must be as even or odd as the factor, so that nothing shifts by half a pixel.
-    debias, boundary, tol, n_jobs, return_details, channel_axis, data_range
+    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
         As in `deblur`.
 
     Returns

@@ -60,7 +60,7 @@ def demosaic(
         Colour filters; by default the colour dictionary that ships with the package.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale. "auto" is 0.005 of its contrast.
-    keep_seen, debias, boundary, tol, n_jobs, return_details, data_range
+    keep_seen, debias, boundary, tol, n_jobs, device, return_details, data_range
         As in `inpaint`.
 
     Returns

@@ -98,7 +98,7 @@ def denoise(
         brought back by the exact unbiased inverse.
     gain : float
         Counts in one unit of the image, for Poisson noise: a uint8 image is read as counts by default.
-    debias, boundary, tol, n_jobs, return_details, channel_axis, data_range
+    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
         As in `inpaint`.
 
     Returns

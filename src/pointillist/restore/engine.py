@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
 
+from pointillist.backends.cuda.device import is_cpu, open_device
 from pointillist.data import load_filters
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -23,6 +24,7 @@ from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import Result, Status, effective_jobs, parallel
+from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 
 _REFIT_STEPS = 20
@@ -39,6 +41,7 @@ class Shared(TypedDict, total=False):
     boundary: str
     tol: float
     n_jobs: int | None
+    device: str
     channel_axis: int | None
     data_range: float | None
 
@@ -65,6 +68,7 @@ class Settings:
     tol: float = 0.3
     debias: bool = False
     n_jobs: int | None = None
+    device: str = "cpu"
     return_details: bool = False
     channel_axis: int | None = None
     data_range: float | None = None
@@ -76,6 +80,8 @@ class Settings:
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
         effective_jobs(self.n_jobs)
+        if not is_cpu(self.device):
+            open_device(self.device)  # before any other work
 
     @classmethod
     def given(cls, options: Options, **defaults: Any) -> Settings:
@@ -202,7 +208,7 @@ def code(
         weights=[weights.astype(np.float32) for weights in damaged.weights],
         sampling=1.0,
         boundary=settings.boundary,
-        solver=_coder(settings.tol, damaged.blur),
+        solver=on_device(_coder(settings.tol, damaged.blur), settings.device),
         nonnegative=False,
         n_jobs=effective_jobs(settings.n_jobs),
         seed=0,

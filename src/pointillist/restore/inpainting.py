@@ -68,6 +68,8 @@ def inpaint(
         Relative duality gap of the codes. The picture hardly changes below 0.3.
     n_jobs : int, optional
         Threads; None is all cores.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
     return_details : bool
         Whether to return `Details` (codes, gap, penalty used, time) as well.
     channel_axis : int, optional

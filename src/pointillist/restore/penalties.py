@@ -53,6 +53,7 @@ def penalty_path(
     channels: bool = False,
     nonnegative: bool = False,
     n_jobs: int | None = None,
+    device: str = "cpu",
 ) -> list[PathPoint]:
     """Code signals for falling penalties, each started from the codes of the one before.
 
@@ -66,7 +67,7 @@ def penalty_path(
     smallest : float in (0, 1)
     penalties : sequence of float, optional
         Penalties of your own, used from the largest down.
-    weights, boundary, solver, tol, channels, nonnegative, n_jobs
+    weights, boundary, solver, tol, channels, nonnegative, n_jobs, device
         As in `encode`.
 
     Returns
@@ -99,7 +100,7 @@ def penalty_path(
         start = path[-1].result.codes if path else None
         result = encode(
             signals, filters, float(value), weights=weights, boundary=boundary, solver=solver, tol=tol,
-            channels=channels, nonnegative=nonnegative, start=start, n_jobs=n_jobs,
+            channels=channels, nonnegative=nonnegative, start=start, n_jobs=n_jobs, device=device,
         )  # fmt: skip
         path.append(PathPoint(float(value), result))
     return path
