@@ -78,6 +78,39 @@ def test_colours_count_every_bucket_once(shape):
         assert [(colour, count) for colour, count in enumerate(counted) if count] == colours(field)
 
 
+def _class_of(part, paired):
+    """As the kernels number them: by parity among the paired ones, the others one by one."""
+    return part % 2 if part < paired else 2 + part - paired
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 7, 11, 13])
+def test_around_a_circle_parts_of_one_class_never_touch(size):
+    for length in range(max(size, 2), 120):
+        side = planning.bucket_side(size, length)
+        count = -(-length // side)
+        paired = planning.paired_parts(count, side, length, size)
+        classes = [_class_of(part, paired) for part in range(count)]
+        assert max(classes) <= 3
+        counted = [planning.class_size(number, count, paired) for number in range(4)]
+        assert counted == [classes.count(number) for number in range(4)]
+        owner = {}
+        for part, number in enumerate(classes):
+            for sample in range(part * side, min((part + 1) * side, length) + size - 1):
+                assert owner.setdefault((number, sample % length), part) == part
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_colours_of_a_circle_count_every_tile_once(shape):
+    grid, size, channels = shape
+    plan = make_plan(as_volume(grid), as_volume(size), channels, 20, around=True)
+    counted = [0] * 64
+    for place in product(*map(range, plan.tiles)):
+        z, y, x = (_class_of(part, paired) for part, paired in zip(place, plan.paired_tiles, strict=True))
+        counted[z << 4 | y << 2 | x] += 1
+    assert [(colour, count) for colour, count in enumerate(counted) if count] == plan.tile_colours()
+    assert all(plan.tiles[axis] > 1 for axis in plan.seams)
+
+
 def test_a_plane_has_four_colours_and_a_line_two():
     assert [colour for colour, _ in colours((1, 7, 5))] == [0, 1, 2, 3]
     assert [colour for colour, _ in colours((1, 1, 5))] == [0, 1]
@@ -177,6 +210,7 @@ def test_integers_are_in_the_order_that_the_kernels_read():
     shapes |= {"TBZ TBY TBX": plan.tile, "NTZ NTY NTX": plan.tiles}
     expected = {"SHIFT": plan.shift, "LIFT": plan.lift, "CAP": plan.capacity, "K": plan.n_filters}
     expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks}
+    shapes |= {"PBZ PBY PBX": plan.paired_buckets, "PTZ PTY PTX": plan.paired_tiles}
     for axes, shape in shapes.items():
         expected |= dict(zip(axes.split() if " " in axes else axes, shape, strict=True))
     assert dict(zip(names, plan.integers().tolist(), strict=True)) == expected

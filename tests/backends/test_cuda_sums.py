@@ -41,6 +41,10 @@ CASES = [
     ((200,), (9,), 1, "same", False),
     ((12, 13, 14), (3, 4, 5), 1, "same", False),
     ((11, 12, 10), (3, 3, 3), 2, "full", True),
+    ((30, 27), (5, 4), 1, "circular", False),
+    ((6, 27), (5, 5), 2, "circular", True),
+    ((14,), (9,), 1, "circular", False),
+    ((5, 7, 9), (3, 4, 5), 1, "circular", True),
 ]
 
 

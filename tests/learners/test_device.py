@@ -146,11 +146,14 @@ def test_mini_batches_are_taken_from_a_stream():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("shape", [(50, 50), (16, 16, 16), (300,)])
-def test_online_learning_is_as_good_as_on_the_cpu(shape):
+@pytest.mark.parametrize(
+    ("shape", "boundary"), [((50, 50), "same"), ((16, 16, 16), "same"), ((300,), "same"), ((40, 50), "circular")]
+)
+def test_online_learning_is_as_good_as_on_the_cpu(shape, boundary):
     signals = _signals(24, *shape)
-    learners = [OnlineCSC(8, 7, 1.0, sampling=0.5, batch_size=8, random_state=0, device=d) for d in ("cpu", "cuda")]
-    objectives = [np.sum(encode(signals, learner.fit(signals).filters_, 1.0).objective) for learner in learners]
+    how = {"sampling": 0.5, "batch_size": 8, "boundary": boundary, "random_state": 0}
+    learners = [OnlineCSC(8, 7, 1.0, device=device, **how).fit(signals) for device in ("cpu", "cuda")]
+    objectives = [np.sum(encode(signals, one.filters_, 1.0, boundary=boundary).objective) for one in learners]
     assert objectives[1] == pytest.approx(objectives[0], rel=1e-2)
 
 

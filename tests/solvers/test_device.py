@@ -50,7 +50,6 @@ def test_unknown_devices_are_refused():
 @pytest.mark.parametrize(
     ("geometry", "match"),
     [
-        (Geometry((20, 20), (3, 3), 1, "circular"), 'boundary="circular"'),
         (Geometry((8, 8, 8, 8), (3, 3, 3, 3), 1, "same"), "up to three dimensions"),
     ],
 )
@@ -198,6 +197,29 @@ def test_sampled_codes_stay_in_the_sample():
 @pytest.mark.gpu
 def test_large_signals_are_solved_in_tiles():
     _agree(_signals(1, 300, 420), _bank(16, 11, 11), 1.0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_circles_of_any_length(nonnegative):
+    filters = _bank(6, 7)
+    for length in (7, 8, 11, 12, 13, 17, 18, 19, 23, 24, 25, 30, 31, 36, 60):
+        _agree(_signals(2, length), filters, 0.4, boundary="circular", nonnegative=nonnegative)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(300, 420), (24, 5000), (3000, 25), (298, 409)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_large_circles_are_solved_in_tiles(shape, masked):
+    signals = _signals(1, *shape)
+    weights = (np.random.default_rng(2).random(signals.shape) < 0.6).astype(np.float32) if masked else None
+    _agree(signals, _bank(16, 11, 11), 1.0, boundary="circular", weights=weights)
+
+
+@pytest.mark.gpu
+def test_circular_volumes_in_tiles():
+    _agree(_signals(1, 40, 44, 48), _bank(6, 7, 7, 7), 1.5, boundary="circular")
+    _agree(_signals(1, 9, 60, 70), _bank(6, 2, 9, 9), 1.5, boundary="circular", sampling=0.3, random_state=0)
 
 
 @pytest.mark.gpu

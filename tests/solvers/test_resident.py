@@ -127,6 +127,19 @@ def test_tensors_stay_on_the_device(kind, shape, monkeypatch):
     assert np.all(again.iterations == 0)
 
 
+@pytest.mark.gpu
+def test_circular_tensors_stay_on_the_device():
+    signals, filters = _problem(30, 33)
+    given = _tensors("cupy", signals)
+    ours = encode(given, filters, 0.5, boundary="circular", device="cuda")
+    theirs = encode(signals, filters, 0.5, boundary="circular", tol=1e-4)
+    np.testing.assert_allclose(ours.objective, theirs.objective, rtol=1e-3)
+    built = decode(ours.codes, filters, boundary="circular")
+    np.testing.assert_allclose(_host(built), decode(ours.codes.on_host(), filters, boundary="circular"), atol=1e-5)
+    left = np.stack([_host(one) for one in ours.residuals])
+    np.testing.assert_allclose(left.reshape(signals.shape), signals - _host(built), atol=1e-5)
+
+
 def _host(array):
     return array.cpu().numpy() if hasattr(array, "cpu") else array.get()
 

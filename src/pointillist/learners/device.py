@@ -87,8 +87,6 @@ class DeviceStatistics:
         weights: Sequence[NDArray] | None,
     ) -> None:
         """Add signals of one shape at once; `counts` is how much each of them counts."""
-        if problem.geometry.boundary == "circular":
-            raise ValueError('device="cuda" cannot learn with boundary="circular"; use device="cpu"')
         self._energy = self._energy + self._sums.add(
             self._lists(problem, codes),
             problem.filters.reshape(self.n_filters, -1),
@@ -117,10 +115,10 @@ class DeviceStatistics:
     def _lists(self, problem: Problem, codes: Codes) -> CodeLists:
         """The codes laid out on the device; those of the last step are there already when they are evaluated."""
         indices, values = codes
-        grid = problem.geometry.grid
+        grid, around = problem.geometry.grid, problem.geometry.boundary == "circular"
         known, lists = self._laid.get(grid, ([], None))
         if lists is None or len(known) != len(indices) or any(a is not b for a, b in zip(known, indices, strict=True)):
-            lists = self._sums.lay_out(as_volume(grid), indices, values)
+            lists = self._sums.lay_out(as_volume(grid), indices, values, around=around)
             self._laid = {grid: (list(indices), lists)}
         return lists
 

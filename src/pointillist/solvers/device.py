@@ -24,7 +24,6 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem, certificate
 from pointillist.solvers.base import Result, Solver, judge
 from pointillist.solvers.descent import _NEGLIGIBLE, _STALLED_ROUNDS, CoordinateDescent
-from pointillist.solvers.turning import Turning, TurningState
 
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
 _MEMORY = 0.8  # part of the free device memory that may be taken
@@ -64,36 +63,22 @@ class DeviceDescent:
     memory: int | None = None
     resident: bool = False
 
-    def prepare(self, problem: Problem) -> DeviceState | TurningState:
+    def prepare(self, problem: Problem) -> DeviceState:
         """Lay out what all signals of the problem share, and move it to the device."""
-        geometry = problem.geometry
-        as_volume(geometry.signal)
+        as_volume(problem.geometry.signal)
         if self.settings.keep_start:
             raise ValueError('device="cuda" does not know keep_start; use device="cpu"')
-        if geometry.boundary == "circular":
-            return self._turning().prepare(problem)
         return DeviceState(problem, open_device(self.device))
-
-    def _turning(self) -> Turning:
-        """What solves circular problems, on signals that live on the host."""
-        if self.resident or self.settings.ridge > 0:
-            raise ValueError(
-                'device="cuda" codes circular signals from host arrays and does not learn from them; use device="cpu" '
-                'for boundary="circular"'
-            )
-        return Turning(make=lambda tol: replace(self, settings=replace(self.settings, tol=tol)), tol=self.settings.tol)
 
     def solve(
         self,
-        state: DeviceState | TurningState,
+        state: DeviceState,
         signals: Sequence[NDArray],
         *,
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
-        if isinstance(state, TurningState):
-            return self._turning().solve(state, signals, n_jobs=n_jobs, start=start)
         device, engine = state.device, state.engine
         if self.memory is None:  # what the problem itself needs is taken already
             memory, shared = int(_MEMORY * device.free_memory()), 0
@@ -134,7 +119,8 @@ class DeviceState:
     def plan(self) -> Plan:
         geometry = self.problem.geometry
         shapes = as_volume(geometry.grid), as_volume(geometry.filter)
-        return make_plan(*shapes, geometry.channels, self.problem.n_filters, self.device.shared_limit)
+        limit, around = self.device.shared_limit, geometry.boundary == "circular"
+        return make_plan(*shapes, geometry.channels, self.problem.n_filters, limit, around=around)
 
     @cached_property
     def engine(self) -> Engine:

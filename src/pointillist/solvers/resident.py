@@ -191,8 +191,6 @@ def decode_resident(
     codes: SparseCodes, filters: NDArray, shapes: Sequence[tuple[int, ...]], boundary: str, kind: str
 ) -> list[Any]:
     """Signals (channels, *space) from codes that live on a device, of the codes' kind."""
-    if boundary == "circular":
-        raise ValueError('codes on a device cannot be decoded with boundary="circular"; use codes.on_host()')
     signals: list[Any] = [None] * len(codes)
     device = open_device(f"cuda:{as_cupy(codes.values[0]).device.id}")
     device.settle()
@@ -204,9 +202,9 @@ def decode_resident(
         with device.use():
             grid, box = as_volume(geometry.grid), as_volume(size)
             values = [device.take(value) for value in some.values]
-            lists = CodeLists(
-                device, grid, box, channels, n_filters, [device.take(index) for index in some.indices], values
-            )
+            indices = [device.take(index) for index in some.indices]
+            around = boundary == "circular"
+            lists = CodeLists(device, grid, box, channels, n_filters, indices, values, around=around)
             padded = lists.synthesise(filters.reshape(n_filters, -1))
             spans = zip(as_volume(geometry.offset, 0), as_volume(geometry.signal), strict=True)
             fits = padded[(slice(None), slice(None), *(slice(o, o + s) for o, s in spans))].astype(values[0].dtype)

@@ -3,7 +3,8 @@
 // depth of one, lines a height of one too.
 
 enum { G_D, G_H, G_W, G_PD, G_PH, G_PW, G_BD, G_BH, G_BW, G_NBZ, G_NBY, G_NBX, G_SHIFT, G_LIFT, G_CAP,
-       G_TBZ, G_TBY, G_TBX, G_NTZ, G_NTY, G_NTX, G_K, G_PANELS, G_RUNS, G_BLOCKS };
+       G_TBZ, G_TBY, G_TBX, G_NTZ, G_NTY, G_NTX, G_K, G_PANELS, G_RUNS, G_BLOCKS,
+       G_PBZ, G_PBY, G_PBX, G_PTZ, G_PTY, G_PTX };
 
 #define AREA (FH * FW)
 #define BOX (FD * AREA)
@@ -59,6 +60,27 @@ __device__ __forceinline__ bool of_colour(int index, int colour, int layers, int
     at->x = 2 * (index - line * across) + cx;
     at->y = 2 * (line % down) + cy;
     at->z = 2 * (line / down) + cz;
+    return true;
+}
+
+// The same around a circle, where an axis has up to four classes (`class_size` of plan.py): colour is layer << 4 | row << 2
+// | column of the classes' numbers, and `paired` how many parts of each axis are told apart by their parity.
+__device__ __forceinline__ int class_size(int number, int count, int paired) {
+    return number < 2 ? (paired - number + 1) >> 1 : paired + number - 2 < count;
+}
+
+__device__ __forceinline__ int class_member(int number, int paired, int i) {
+    return number < 2 ? 2 * i + number : paired + number - 2;
+}
+
+__device__ __forceinline__ bool of_class(int index, int colour, const Spot& field, const Spot& paired, Spot* at) {
+    const int cz = colour >> 4, cy = colour >> 2 & 3, cx = colour & 3;
+    const int across = class_size(cx, field.x, paired.x), down = class_size(cy, field.y, paired.y);
+    if (index >= across * down * class_size(cz, field.z, paired.z)) return false;
+    const int line = index / across;
+    at->x = class_member(cx, paired.x, index - line * across);
+    at->y = class_member(cy, paired.y, line % down);
+    at->z = class_member(cz, paired.z, line / down);
     return true;
 }
 

@@ -1,7 +1,7 @@
 // The working set and coordinate descent on it. Codes lie in buckets at least (filter size − 1) wide, each with room for
 // `capacity` codes, so that buckets of one colour (four of a plane, eight of a volume) never touch and a warp can own a
 // bucket: its codes are visited in order, and the answer does not depend on which warp came first. MAPPED (penalty by
-// position) and NONNEGATIVE are given when compiled.
+// position), NONNEGATIVE and AROUND (circular signals) are given when compiled.
 
 __device__ __forceinline__ i64 bucket_start(const int* g, int n, int bucket) {
     return ((i64)n * n_buckets(g) + bucket) * g[G_CAP];
@@ -160,9 +160,34 @@ struct Sweep {
     const int* counts;
     float *window, *moves;
     float ridge;
-    int n, lane, pitch, plane;
+    int n, lane, pitch, plane, volume;
     Spot corner, field;
+    Spot paired, length;  // AROUND: buckets that parity tells apart; the circle where the window holds all of it, 0 elsewhere
 };
+
+#if AROUND
+// The other copy of a sample in the window, −1 where it has none.
+__device__ __forceinline__ int copy_of(int at, int length, int size) {
+    if (length == 0) return -1;
+    return at >= length ? at - length : at < size - 1 ? at + length : -1;
+}
+
+// Whether a filter that begins at `at` meets samples with another copy.
+__device__ __forceinline__ bool meets_seam(int at, int length, int size) {
+    return length && (at < size - 1 || at + size > length);
+}
+
+// Write sample t of the filter that begins at `at` to its other copies.
+__device__ void write_copies(const Sweep& s, const Spot& at, int t, float value) {
+    const int z = at.z + t % BOX / AREA, y = at.y + t % AREA / FW, x = at.x + t % FW;
+    const int oz = copy_of(z, s.length.z, FD), oy = copy_of(y, s.length.y, FH), ox = copy_of(x, s.length.x, FW);
+    float* from = s.window + t / BOX * s.volume;
+    for (int which = 1; which < 8; ++which) {
+        const int cz = which & 4 ? oz : z, cy = which & 2 ? oy : y, cx = which & 1 ? ox : x;
+        if (cz >= 0 && cy >= 0 && cx >= 0) from[cz * s.plane + cy * s.pitch + cx] = value;
+    }
+}
+#endif
 
 // One pass over the codes of a bucket, or over its non-zeros. Returns the largest curvature · change².
 __device__ float visit(const Sweep& s, const int* offsets, const Spot& which, bool alive_only) {
@@ -215,6 +240,11 @@ __device__ float visit(const Sweep& s, const int* offsets, const Spot& which, bo
 #endif
             if (fresh == old) continue;
             const float change = old - fresh;
+#if AROUND
+            const Spot begin = spot_of(g, __shfl_sync(0xffffffffu, code, now), inside);
+            const bool seam = meets_seam(begin.z, s.length.z, FD) || meets_seam(begin.y, s.length.y, FH)
+                              || meets_seam(begin.x, s.length.x, FW);
+#endif
             const float* w = s.weights;
             if (signed_c < 0.0f) w += base_of(g, spot_of(g, __shfl_sync(0xffffffffu, code, now), corner_of(g, bucket)));
             #pragma unroll
@@ -225,6 +255,9 @@ __device__ float visit(const Sweep& s, const int* offsets, const Spot& which, bo
                     if (signed_c < 0.0f)
                         step *= __ldg(w + tap_offset(t, padded_volume(g), g[G_PH] * g[G_PW], g[G_PW]));
                     s.window[base + offsets[q]] = met[q] + step;
+#if AROUND
+                    if (seam) write_copies(s, begin, t, met[q] + step);
+#endif
                 }
             }
             __syncwarp();
@@ -238,7 +271,12 @@ __device__ float visit(const Sweep& s, const int* offsets, const Spot& which, bo
 
 // Whether a code of the bucket or of one beside it moved more than `quiet` when it was last visited.
 __device__ bool stirred(const Sweep& s, const Spot& which, float quiet) {
-    const int z = which.z + s.lane / 9 - 1, y = which.y + s.lane / 3 % 3 - 1, x = which.x + s.lane % 3 - 1;
+    int z = which.z + s.lane / 9 - 1, y = which.y + s.lane / 3 % 3 - 1, x = which.x + s.lane % 3 - 1;
+#if AROUND
+    if (s.length.z) z = (z + s.field.z) % s.field.z;
+    if (s.length.y) y = (y + s.field.y) % s.field.y;
+    if (s.length.x) x = (x + s.field.x) % s.field.x;
+#endif
     const bool inside = s.lane < 27 && z >= 0 && z < s.field.z && y >= 0 && y < s.field.y && x >= 0 && x < s.field.x;
     return __any_sync(0xffffffffu, inside && s.moves[(z * s.field.y + y) * s.field.x + x] > quiet);
 }
@@ -248,8 +286,16 @@ __device__ bool stirred(const Sweep& s, const Spot& which, float quiet) {
 __device__ float sweep(const Sweep& s, const int* offsets, bool alive_only, float quiet, int* ticket, float* peak) {
     if (threadIdx.x == 0) *peak = 0.0f;
     float largest = 0.0f;
+#if AROUND
+    const int colours = 64;
+#else
     const int colours = s.field.z > 1 ? 8 : 4;
+#endif
     for (int colour = 0; colour < colours; ++colour) {
+#if AROUND
+        Spot first;
+        if (!of_class(0, colour, s.field, s.paired, &first)) continue;
+#endif
         if (threadIdx.x == 0) *ticket = 0;
         __syncthreads();
         while (true) {
@@ -257,7 +303,11 @@ __device__ float sweep(const Sweep& s, const int* offsets, bool alive_only, floa
             Spot which;
             if (s.lane == 0) index = atomicAdd(ticket, 1);
             index = __shfl_sync(0xffffffffu, index, 0);
+#if AROUND
+            if (!of_class(index, colour, s.field, s.paired, &which)) break;
+#else
             if (!of_colour(index, colour, s.field.z, s.field.y, s.field.x, &which)) break;
+#endif
             if (alive_only && !stirred(s, which, quiet * quiet)) continue;
             const float move = visit(s, offsets, which, alive_only);
             if (s.lane == 0) s.moves[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
@@ -291,7 +341,12 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     __shared__ int ticket;
     __shared__ float peak;
     Spot tile;
+#if AROUND
+    const Spot tiles = {g[G_NTZ], g[G_NTY], g[G_NTX]};
+    if (!of_class(blockIdx.x, tile_colour, tiles, {g[G_PTZ], g[G_PTY], g[G_PTX]}, &tile)) return;
+#else
     if (!of_colour(blockIdx.x, tile_colour, g[G_NTZ], g[G_NTY], g[G_NTX], &tile)) return;
+#endif
     Sweep s;
     s.g = g; s.filters = filters; s.penalty = penalty; s.codes = codes; s.values = values;
     s.curvatures = curvatures; s.counts = counts; s.window = window;
@@ -308,6 +363,13 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     s.pitch = min(s.field.x * g[G_BW], g[G_W] - first.x) + FW - 1;
     s.plane = height * s.pitch;
     const int volume = depth * s.plane;
+    s.volume = volume;
+#if AROUND
+    s.length = {tiles.z == 1 && FD > 1 ? g[G_D] : 0, tiles.y == 1 && FH > 1 ? g[G_H] : 0,
+                tiles.x == 1 && FW > 1 ? g[G_W] : 0};
+    s.paired = {s.length.z ? g[G_PBZ] : s.field.z, s.length.y ? g[G_PBY] : s.field.y,
+                s.length.x ? g[G_PBX] : s.field.x};
+#endif
     s.moves = window + CH * volume;
     float* mine = residual + s.n * CH * padded_volume(g) + base_of(g, first);
     for (int i = threadIdx.x; i < CH * volume; i += blockDim.x) window[i] = mine[window_offset(g, s, depth, height, i)];

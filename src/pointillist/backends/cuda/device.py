@@ -22,7 +22,7 @@ _PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
 STREAMS = 4
 """Batches in flight: some are moved while another is computed."""
 
-CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED")
+CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND")
 """What the kernels are compiled for: a filter's channels, layers, rows and columns, and flags."""
 
 _SOURCES = ("common.cuh", "scan.cu", "descent.cu", "evaluate.cu", "statistics.cu", "tensor.cu")
@@ -134,8 +134,8 @@ class Device:
             self._staged[stream] = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
         return self._staged[stream][:size].view(dtype).reshape(shape)
 
-    def kernel(self, name: str, filter_shape: tuple[int, ...], flags: tuple[bool, bool, bool], shared: int = 0) -> Any:
-        """A kernel for filters (channels, layers, rows, columns) and flags (nonnegative, sampled, mapped).
+    def kernel(self, name: str, filter_shape: tuple[int, ...], flags: tuple[bool, ...], shared: int = 0) -> Any:
+        """A kernel for filters (channels, layers, rows, columns) and flags (nonnegative, sampled, mapped, around).
 
         `shared` is how many bytes of shared memory it will be launched with.
         """

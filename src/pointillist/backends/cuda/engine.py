@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.exchange import joined
 from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours, pack, slots
 
@@ -47,7 +48,7 @@ class Engine:
         self.seconds = None  # a dict makes every stage wait and add its time
         mapped = penalty.shape[1] > 1
         self.shape = (plan.channels, *plan.filter)
-        self.flags = (bool(nonnegative), sample is not None, mapped)
+        self.flags = (bool(nonnegative), sample is not None, mapped, plan.around)
         cupy = device.cupy
         self.bytes = plan.shared_bytes(sample is not None, mapped)
         with device.use():
@@ -181,11 +182,13 @@ class Batch:
         self.moved = cupy.zeros(self.n, np.float32)
 
     def _spread(self, arrays):
-        """Lay arrays (channels, *space) into zeros of the padded shape."""
+        """Lay arrays (channels, *space) into zeros of the padded shape, or continue them around the circle."""
         plan, device = self.engine.plan, self.engine.device
         flat = device.cupy.zeros((len(arrays), plan.channels, *plan.padded), np.float32)
         within = flat[(slice(None), slice(None), *self.inside)]
         within[...] = device.upload(arrays).reshape(within.shape)
+        if plan.around:
+            circle.surround(flat, plan.grid, self.engine.offset)
         return flat
 
     def begin(self, indices, values):
@@ -235,12 +238,18 @@ class Batch:
         engine, plan = self.engine, self.engine.plan
         spread = (min(-(-plan.samples // 1024), 1024), len(chosen))
         engine.launch("fill", spread, 256, (chosen, self.signals, self.difference))
+        if plan.around:
+            circle.clear(self.difference, plan.grid)
         for colour, count in colours(plan.buckets):
             arguments = (chosen, engine.filters, engine.penalty64, self.codes, self.values, self.counts)
             arguments = (*arguments, self.difference, self.sums, np.int32(colour))
             engine.launch("subtract", (-(-count // _WARPS), len(chosen)), 32 * _WARPS, arguments)
+        if plan.around:
+            circle.fold(self.difference, plan.grid)
         arguments = (chosen, self.signals, self.weights, self.weight_stride, self.difference, self.residual, self.sums)
         engine.launch("finish", spread, 256, arguments)
+        if plan.around:
+            circle.extend(self.residual, plan.grid)
         arguments = (chosen, self.residual, self.peaks[1])
         engine.launch("boxes", (plan.box_tiles, len(chosen)), 256, arguments, plan.box_bytes)
 
@@ -272,13 +281,16 @@ class Batch:
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         goals = engine.device.cupy.asarray(targets.astype(np.float32))
         with engine.stage("sweeps"):
+            order = plan.tile_colours()
             if plan.tiles == (1, 1, 1):
-                self._sweep(chosen, goals, ridge, (0, 1), max_sweeps, extra, write_back=False)
+                self._sweep(chosen, goals, ridge, order[0], max_sweeps, extra, write_back=False)
                 return
             for _ in range(max_sweeps):
                 self.moved.fill(0)
-                for tiles in colours(plan.tiles):
+                for tiles in order:
+                    seams = circle.Seams(self.residual, plan.grid, plan.seams)
                     self._sweep(chosen, goals, ridge, tiles, 1, extra, write_back=True)
+                    seams.join()
                 if np.all(self.moved.get()[active] < targets[active]):
                     return
 

@@ -3,8 +3,9 @@
 Plain functions of shapes; nothing here needs a device. Signals are volumes (planes have one layer, lines one row too).
 Codes are kept in *buckets* of positions at least (filter size − 1) wide: filters of two buckets with one in between never
 overlap, so that buckets of one of the eight colours (four of a plane) can be descended on at once, a warp each. A signal
-whose residual does not fit in a block's shared memory is cut into *tiles* of whole buckets, coloured alike. The scan takes
-*runs* of eight neighbouring positions.
+whose residual does not fit in a block's shared memory is cut into *tiles* of whole buckets, coloured alike. Around a circle
+the last ones may meet the first: up to two of them along an axis are of further colours. The scan takes *runs* of eight
+neighbouring positions.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Plan:
         Warps that share a tile when there are many tiles, and when there are few.
     panels, runs, threads, blocks : int
         The scan's columns of panels, runs in a row of one, threads of a block and blocks of a panel's layer.
+    around : bool
+        Whether signals are circular; see `circle` for how these are padded.
     """
 
     grid: Shape
@@ -77,6 +80,7 @@ class Plan:
     runs: int
     threads: int
     blocks: int
+    around: bool = False
 
     @property
     def n_positions(self) -> int:
@@ -174,18 +178,68 @@ class Plan:
         filters = 8 * self.filter_blocks * RUN * self.taps + 4 * (self.n_filters + CHUNK) * self.paired_taps
         return filters + sample + (16 * codes if mapped else 0) + (1 << 20)
 
+    @property
+    def paired_buckets(self) -> Shape:
+        """Buckets of a circle that two colours an axis are enough for; all of them where several tiles are."""
+        return self._paired(self.buckets, self.bucket)
+
+    @property
+    def paired_tiles(self) -> Shape:
+        """The same of tiles."""
+        layers, rows, columns = self.bucket
+        return self._paired(self.tiles, (layers * self.tile[0], rows * self.tile[1], columns * self.tile[2]))
+
+    def _paired(self, field: Shape, part: Shape) -> Shape:
+        if not self.around:
+            return field
+        z, y, x = (paired_parts(*axis) for axis in zip(field, part, self.grid, self.filter, strict=True))
+        return z, y, x
+
+    @property
+    def seams(self) -> tuple[int, ...]:
+        """Axes (−1 is columns) along which the repeated samples of a circle lie in other tiles than those they repeat."""
+        return tuple(a for a in (-1, -2, -3) if self.around and self.tiles[a] > 1 and self.filter[a] > 1)
+
+    def tile_colours(self) -> list[tuple[int, int]]:
+        """The colours of the tiles, as the kernels number them, and how many tiles of each."""
+        if not self.around:
+            return colours(self.tiles)
+        sizes = [
+            [class_size(number, *axis) for number in range(4)]
+            for axis in zip(self.tiles, self.paired_tiles, strict=True)
+        ]
+        counts = [sizes[0][colour >> 4] * sizes[1][colour >> 2 & 3] * sizes[2][colour & 3] for colour in range(64)]
+        return [(colour, count) for colour, count in enumerate(counts) if count]
+
     def integers(self) -> np.ndarray:
         """The numbers that the kernels read, in the order of `common.cuh`."""
         shapes = (self.grid, self.padded, self.bucket, self.buckets)
         flat = [number for shape in shapes for number in shape]
         flat += [self.shift, self.lift, self.capacity, *self.tile, *self.tiles, self.n_filters]
-        return np.array([*flat, self.panels, self.runs, self.blocks], np.int32)
+        flat += [self.panels, self.runs, self.blocks, *self.paired_buckets, *self.paired_tiles]
+        return np.array(flat, np.int32)
 
 
 def colours(field: Shape) -> list[tuple[int, int]]:
     """The colours that a field of buckets or tiles has, and how many of each: bits are the parities along the axes."""
     counts = [prod((n - (colour >> 2 - axis & 1) + 1) // 2 for axis, n in enumerate(field)) for colour in range(8)]
     return [(colour, count) for colour, count in enumerate(counts) if count]
+
+
+def paired_parts(count: int, side: int, length: int, size: int) -> int:
+    """Of `count` parts around a circle, how many come first that never touch another of the same parity.
+
+    All parts but the last have `side` positions, at least size − 1. Those left over, at most two, are classes of their own.
+    """
+    last = length - (count - 1) * side
+    if size == 1 or (count % 2 == 0 and last >= size - 1):
+        return count
+    return count - 1 if count % 2 else count - 2
+
+
+def class_size(number: int, count: int, paired: int) -> int:
+    """Parts of an axis that are of class 0 or 1, by their parity among the paired ones, or the first or second left over."""
+    return (paired - number + 1) // 2 if number < 2 else int(paired + number - 2 < count)
 
 
 def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
@@ -196,7 +250,15 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
     return int(layers), int(rows), int(columns)
 
 
-def make_plan(grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024) -> Plan:
+def make_plan(
+    grid: Shape,
+    filter_: Shape,
+    channels: int,
+    n_filters: int,
+    shared_limit: int = 227 * 1024,
+    *,
+    around: bool = False,
+) -> Plan:
     """Plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
     if n_filters >= _MAX_FILTERS:
         raise ValueError(f"a device takes fewer than {_MAX_FILTERS} filters, got {n_filters}")
@@ -229,6 +291,7 @@ def make_plan(grid: Shape, filter_: Shape, channels: int, n_filters: int, shared
         runs=runs,
         threads=threads,
         blocks=blocks,
+        around=around,
     )
     if plan.samples >= _MAX_SAMPLES:
         raise ValueError(

@@ -47,8 +47,19 @@ add_boxes(const int* __restrict__ g, int count, const int* __restrict__ signal, 
         atomicAdd(linear + (i64)p.k * TAPS + t, factor * at[tap_offset(t, padded_volume(g), g[G_PH] * g[G_PW], g[G_PW])]);
 }
 
+// pairs[low ≤ high][shift of high from low] += product, for filters k and l with l shifted by (dz, dy, dx) from k.
+__device__ __forceinline__ void
+add_pair(const int* g, double* pairs, int k, int l, int dz, int dy, int dx, double product, bool itself) {
+    int at = ((dz + FD - 1) * (2 * FH - 1) + dy + FH - 1) * (2 * FW - 1) + dx + FW - 1;
+    if (k > l) { const int swap = k; k = l; l = swap; at = SPAN - 1 - at; }
+    double* block = pair_block(pairs, g[G_K], k, l);
+    atomicAdd(block + at, product);
+    if (k == l && !itself) atomicAdd(block + SPAN - 1 - at, product);
+}
+
 // pairs[k ≤ l][shift of l from k] += weight · z_k z_l for codes closer than a filter, each pair once; a warp a code.
-// rows[(n · D + z) · H + y] and the next say where the codes of a row begin and end.
+// rows[(n · D + z) · H + y] and the next say where the codes of a row begin and end. AROUND a circle two codes meet at
+// every shift that leads from one to the other.
 extern "C" __global__ void
 add_pairs(const int* __restrict__ g, int count, const int* __restrict__ signal, const int* __restrict__ filter,
           const int* __restrict__ position, const float* __restrict__ values, const double* __restrict__ weights,
@@ -57,23 +68,25 @@ add_pairs(const int* __restrict__ g, int count, const int* __restrict__ signal, 
     if (i >= count) return;
     const Place p = place_of(g, signal, filter, position, i);
     const double mine = weights[p.n] * (double)values[i];
-    for (int dz = 0; dz < FD && p.at.z + dz < g[G_D]; ++dz) {
+    const int D = g[G_D], H = g[G_H], W = g[G_W];
+    const int* mine_of = rows + (i64)p.n * D * H;
+    for (int dz = 0; dz < FD; ++dz) {
+        if (!AROUND && p.at.z + dz >= D) break;
         // Of the code's own layer only the rows below, of its own row only the codes behind: each pair once.
-        const int top = dz ? max(1 - FH, -p.at.y) : 0;
-        for (int dy = top; dy < FH && p.at.y + dy < g[G_H]; ++dy) {
-            const int line = (p.at.z + dz) * g[G_H] + p.at.y + dy;
-            const int* row = rows + (i64)p.n * g[G_D] * g[G_H] + line;
-            for (int j = (dz || dy ? row[0] : i) + lane; j < row[1]; j += 32) {
-                const int shift = position[j] - line * g[G_W] - p.at.x;
-                if (shift >= FW) break;
-                if (shift <= -FW) continue;
-                int low = p.k, high = filter[j];
-                int at = ((dz + FD - 1) * (2 * FH - 1) + dy + FH - 1) * (2 * FW - 1) + shift + FW - 1;
-                if (low > high) { const int swap = low; low = high; high = swap; at = SPAN - 1 - at; }
-                const double product = mine * (double)values[j];
-                double* block = pair_block(pairs, g[G_K], low, high);
-                atomicAdd(block + at, product);
-                if (low == high && i != j) atomicAdd(block + SPAN - 1 - at, product);
+        for (int dy = dz ? 1 - FH : 0; dy < FH; ++dy) {
+            const int y = p.at.y + dy;
+            if (!AROUND && (y < 0 || y >= H)) continue;
+            const int line = AROUND ? (p.at.z + dz) % D * H + (y + H) % H : (p.at.z + dz) * H + y;
+            const int begin = mine_of[line], end = mine_of[line + 1];
+            for (int turn = AROUND ? -1 : 0; turn <= (AROUND ? 1 : 0); ++turn) {
+                const bool own = dz == 0 && dy == 0;
+                if (own && turn < 0) continue;
+                for (int j = (own && turn == 0 ? i : begin) + lane; j < end; j += 32) {
+                    const int dx = position[j] - line * W + turn * W - p.at.x;
+                    if (dx >= FW) break;
+                    if (dx <= -FW) continue;
+                    add_pair(g, pairs, p.k, filter[j], dz, dy, dx, mine * (double)values[j], i == j);
+                }
             }
         }
     }

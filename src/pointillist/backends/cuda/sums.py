@@ -10,12 +10,13 @@ from math import prod
 
 import numpy as np
 
+from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.engine import owners
 from pointillist.backends.cuda.exchange import joined
 from pointillist.backends.cuda.plan import as_volume, make_plan
 
 _WARPS = 4
-_PLAIN = (False, False, False)
+_PLAIN = (False, False, False, False)
 
 
 class CodeLists:
@@ -27,11 +28,13 @@ class CodeLists:
     grid, size : (layers, rows, columns) of the code positions and of the filters
     channels, n_filters : int
     indices, values : sequences of flat arrays, one for each signal
+    around : bool
+        Whether the grid is circular.
     """
 
-    def __init__(self, device, grid, size, channels, n_filters, indices, values):
+    def __init__(self, device, grid, size, channels, n_filters, indices, values, *, around=False):
         self.device, self.n = device, len(indices)
-        self.plan = make_plan(grid, size, channels, n_filters, device.shared_limit)
+        self.plan = make_plan(grid, size, channels, n_filters, device.shared_limit, around=around)
         cupy, positions = device.cupy, self.plan.n_positions
         signal = owners(cupy, [len(index) for index in indices])
         index, value = cupy.asarray(joined(indices)), cupy.asarray(joined(values), np.float32)
@@ -46,7 +49,7 @@ class CodeLists:
         """Run a kernel with a warp for each code."""
         count, plan = len(self.value), self.plan
         if count:
-            kernel = self.device.kernel(name, (plan.channels, *plan.filter), _PLAIN)
+            kernel = self.device.kernel(name, (plan.channels, *plan.filter), (False, False, False, plan.around))
             arguments = (self.integers, np.int32(count), *self.codes, self.value, *more)
             kernel((-(-count // _WARPS),), (32 * _WARPS,), arguments)
 
@@ -57,10 +60,13 @@ class CodeLists:
         return cupy.searchsorted(self.key, starts).astype(np.int32)
 
     def synthesise(self, filters):
-        """D z on the padded grids, (n, channels, *padded) float64."""
+        """D z on the padded grids, (n, channels, *padded) float64; continued around where they are circular."""
         cupy, plan = self.device.cupy, self.plan
         out = cupy.zeros((self.n, plan.channels, *plan.padded), np.float64)
         self.launch("synthesise", cupy.asarray(np.ascontiguousarray(filters, np.float32)), out)
+        if plan.around:
+            circle.fold(out, plan.grid)
+            circle.extend(out, plan.grid)
         return out
 
     def prices(self, penalty):
@@ -91,10 +97,11 @@ class DeviceSums:
             self.own = cupy.asarray(k * n_filters - k * (k - 1) // 2)
             self._waves = [cupy.asarray(waves(side)) for side in self.span]
 
-    def lay_out(self, grid, indices, values):
-        """The codes of signals on one grid as `CodeLists`."""
+    def lay_out(self, grid, indices, values, *, around=False):
+        """The codes of signals on one grid, circular or not, as `CodeLists`."""
         with self.device.use():
-            return CodeLists(self.device, grid, self.size, self.channels, self.n_filters, indices, values)
+            shape = (self.size, self.channels, self.n_filters)
+            return CodeLists(self.device, grid, *shape, indices, values, around=around)
 
     def add(self, codes, filters, residuals, offset, counts, weights):
         """Add signals of one shape, coded with `filters`.
@@ -112,10 +119,14 @@ class DeviceSums:
                 largest = cupy.maximum(self._volumes(weights).max(axis=(1, 2, 3, 4)), 1)
                 left = left / largest.reshape(-1, 1, 1, 1, 1)
                 weight *= largest
-            imputed[inside(offset, left)] += left
+            own = inside(offset, left)
+            imputed[own] += left
+            if codes.plan.around:
+                circle.surround(imputed, codes.plan.grid, offset)
             codes.launch("add_boxes", weight, imputed, self.linear)
             codes.launch("add_pairs", weight, codes.rows(), self.pairs)
-            return 0.5 * cupy.sum(weight * cupy.sum(imputed**2, axis=(1, 2, 3, 4)))
+            once = imputed[own] if codes.plan.around else imputed
+            return 0.5 * cupy.sum(weight * cupy.sum(once**2, axis=(1, 2, 3, 4)))
 
     def losses(self, codes, filters, signals, offset, weights):
         """½ Σ w (x − Dz)² of n signals (channels, *space) in float64, on the device; no weights are ones."""
