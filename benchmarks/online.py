@@ -27,11 +27,11 @@ def run(context: Context) -> Report:
     start, passes = inputs.start(inputs.n_filters), 2
     used = peers.choose_threads(inputs.train[:1], start)
     rivals = []
-    for setting in peers.ONLINE[: context.count(len(peers.ONLINE), 1)]:
-        context.say(f"SPORCO {setting.name}")
+    for setting in list(peers.ONLINE)[: context.count(len(peers.ONLINE), 1)]:
+        context.say(f"SPORCO {setting}")
         rivals.append(peers.learn_online(setting, inputs.train, start, inputs.held_out, passes=passes))
     context.say("SPORCO tuned, tapered")
-    rivals.append(peers.learn_online(peers.ONLINE[0], inputs.tapered, start, inputs.held_out, passes=passes))
+    rivals.append(peers.learn_online("tuned", inputs.tapered, start, inputs.held_out, passes=passes))
     rivals[-1].name += ", tapered"
     target = min(min(rival.values) for rival in rivals)
     mine = []
@@ -67,7 +67,12 @@ def run(context: Context) -> Report:
     return Report(
         [table],
         [figure],
-        {"ours": OURS, "sporco": [vars(s) for s in peers.ONLINE], "passes": passes, "sporco threads": used},
+        {
+            "ours": OURS,
+            "sporco": {name: vars(steps) for name, steps in peers.ONLINE.items()},
+            "passes": passes,
+            "sporco threads": used,
+        },
     )
 
 

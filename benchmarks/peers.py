@@ -16,15 +16,14 @@ import numpy as np
 import sporco.fft as sporco_fft
 from numpy.typing import NDArray
 from sporco.admm import cbpdn as admm_cbpdn
-from sporco.dictlrn import cbpdndl, onlinecdl
+from sporco.dictlrn import cbpdndl
 from sporco.pgm import cbpdn as pgm_cbpdn
 
 from benchmarks.inputs import PENALTY
 from benchmarks.judge import Trajectory
 from benchmarks.measure import in_turns, threads
-
-_FIXED = {"AutoRho": {"Enabled": False}, "HighMemSolve": True}
-_QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
+from pointillist.reproduce import rivals
+from pointillist.reproduce.rivals import FIXED, QUIET, as_ours, as_sporco
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Coding:
         """SPORCO's solver object for (n, H, W) images."""
         dictionary, stack = as_sporco(filters), as_sporco(images)
         kind = {"admm": admm_cbpdn.ConvBPDN, "pgm": pgm_cbpdn.ConvBPDN}[self.method]
-        settings = {**_QUIET, "MaxMainIter": iterations, **self.options, **options}
+        settings = {**QUIET, "MaxMainIter": iterations, **self.options, **options}
         if self.method == "pgm":
             # The exact Lipschitz constant, the largest step that surely converges.
             spectra = np.fft.rfft2(filters, s=images.shape[1:])
@@ -63,7 +62,7 @@ def choose_threads(images: NDArray, filters: NDArray, iterations: int = 10) -> i
     """All threads or one, whichever codes these images faster: small transforms lose more by waiting than they gain."""
     if threads() == 1:
         return 1
-    coding = Coding("trial", options={"rho": 10.0, **_FIXED})
+    coding = Coding("trial", options={"rho": 10.0, **FIXED})
 
     def work(count: int) -> Callable[[], Any]:
         def code() -> None:
@@ -80,11 +79,11 @@ def choose_threads(images: NDArray, filters: NDArray, iterations: int = 10) -> i
 
 
 CODINGS = [
-    Coding("ADMM, ρ = 5", options={"rho": 5.0, **_FIXED}),
-    Coding("ADMM, ρ = 7", options={"rho": 7.0, **_FIXED}),
-    Coding("ADMM, ρ = 10", options={"rho": 10.0, **_FIXED}),
-    Coding("ADMM, ρ = 20", options={"rho": 20.0, **_FIXED}),
-    Coding("ADMM, ρ = 50", options={"rho": 50.0, **_FIXED}),
+    Coding("ADMM, ρ = 5", options={"rho": 5.0, **FIXED}),
+    Coding("ADMM, ρ = 7", options={"rho": 7.0, **FIXED}),
+    Coding("ADMM, ρ = 10", options={"rho": 10.0, **FIXED}),
+    Coding("ADMM, ρ = 20", options={"rho": 20.0, **FIXED}),
+    Coding("ADMM, ρ = 50", options={"rho": 50.0, **FIXED}),
     Coding("ADMM, AutoRho", options={"rho": 10.0, "AutoRho": {"Enabled": True}}),
     Coding("PGM (FISTA)", method="pgm"),
 ]
@@ -159,41 +158,13 @@ def _value(solver: Any, codes: NDArray) -> tuple[NDArray, NDArray]:
     return objective, (objective - dual) / objective
 
 
-@dataclass(frozen=True)
-class OnlineLearning:
-    """A setting of SPORCO's online learner: its step sizes are a / (b + i).
-
-    "tuned" is the best of 19 hand-picked settings (a 0.03-10, b 5-20, 10-50 iterations, ρ 5-50; no full grid), chosen from
-    one start by the same held-out images that the experiment reports: it is as kind to SPORCO as can be.
-    """
-
-    name: str
-    step_a: float
-    step_b: float
-    iterations: int
-    rho: float
+ONLINE = {"tuned": rivals.TUNED, "its default steps": rivals.DEFAULT}
 
 
-ONLINE = [
-    OnlineLearning("tuned", 1.0, 5.0, 10, 50.0),
-    OnlineLearning("its default steps", 10.0, 5.0, 50, 10.0),
-]
-
-
-def learn_online(
-    setting: OnlineLearning, train: NDArray, start: NDArray, held_out: NDArray, *, passes: int
-) -> Trajectory:
+def learn_online(setting: str, train: NDArray, start: NDArray, held_out: NDArray, *, passes: int) -> Trajectory:
     """SPORCO's online learner, valued after every pass over the images."""
-    options = onlinecdl.OnlineConvBPDNDictLearn.Options(
-        {
-            "DataType": np.float32,
-            "eta_a": setting.step_a,
-            "eta_b": setting.step_b,
-            "CBPDN": {**_QUIET, **_FIXED, "rho": setting.rho, "MaxMainIter": setting.iterations},
-        }
-    )
-    learner = onlinecdl.OnlineConvBPDNDictLearn(as_sporco(start), PENALTY, options, dimK=0)
-    trajectory = Trajectory(f"SPORCO {setting.name}")
+    learner = rivals.sporco_online(start, ONLINE[setting])
+    trajectory = Trajectory(f"SPORCO {setting}")
     for number in range(passes):
         for i in np.random.default_rng(number).permutation(len(train)):
             learner.solve(train[i])
@@ -231,7 +202,7 @@ class BatchLearner:
         settings = {
             "AccurateDFid": False,
             "MaxMainIter": 10**6,
-            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": setting.rho, **_FIXED},
+            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": setting.rho, **FIXED},
             "CCMOD": update,
         }
         how = {"xmethod": "admm", "dmethod": setting.method}
@@ -257,14 +228,3 @@ class BatchLearner:
 
 
 _OFF = {"Enabled": False}
-
-
-def as_sporco(stack: NDArray) -> NDArray:
-    """(n, H, W) as SPORCO orders it, (H, W, n)."""
-    return np.ascontiguousarray(np.moveaxis(stack, 0, -1), np.float32)
-
-
-def as_ours(dictionary: NDArray) -> NDArray:
-    """SPORCO's dictionary (h, w, 1, 1, K) as (K, h, w)."""
-    squeezed = np.squeeze(dictionary)
-    return np.ascontiguousarray(np.moveaxis(squeezed, -1, 0))

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from benchmarks.inputs import PENALTY, Inputs
 from pointillist.backends.cuda.exchange import to_host
+from pointillist.reproduce.rivals import DEFAULT, TUNED
 
 ITERATIONS = 100
 BEFORE = {"encode 100": 68.0, "encode 400": 17.0}
 """Images a second on an H200, measured by hand: 100 ADMM iterations."""
 
 _QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True, "HighMemSolve": True}
-_ONLINE = {"tuned": (1.0, 5.0, 10, 50.0), "its default steps": (10.0, 5.0, 50, 10.0)}  # step sizes, iterations, ρ
+_ONLINE = {"tuned": TUNED, "its default steps": DEFAULT}
 
 
 def missing() -> str | None:
@@ -79,9 +80,9 @@ def _code(images: Any, filters: Any, iterations: int = ITERATIONS) -> Any:
 def online_rate(images: NDArray, start: NDArray, setting: str) -> float:
     """Images that it learns from in a second, one at a time, moved there one by one."""
     cupy, module = importlib.import_module("cupy"), importlib.import_module("sporco.cupy.dictlrn.onlinecdl")
-    step_a, step_b, iterations, rho = _ONLINE[setting]
-    inner = {**_QUIET, "AutoRho": {"Enabled": False}, "rho": rho, "MaxMainIter": iterations}
-    options = {"Verbose": False, "DataType": np.float32, "eta_a": step_a, "eta_b": step_b, "CBPDN": inner}
+    steps = _ONLINE[setting]
+    inner = {**_QUIET, "AutoRho": {"Enabled": False}, "rho": steps.rho, "MaxMainIter": steps.iterations}
+    options = {"Verbose": False, "DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": inner}
     kind = module.OnlineConvBPDNDictLearn
     learner = kind(*_moved(start), PENALTY, kind.Options(options), dimK=0)
     learner.solve(cupy.asarray(images[0]))
@@ -107,8 +108,8 @@ def rival(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         off = excess(several[:2], filters)
         rows.append({"what": f"encode {len(filters)}", "images/s": rate, "excess": off, "source": "this run"})
     stream = inputs.natural("train", 10 if quick else 60)
-    for setting, (_, _, iterations, _) in _ONLINE.items():
+    for setting, steps in _ONLINE.items():
         rate = online_rate(stream, inputs.start(100), setting)
-        what = f"learn online 100, {setting}, {iterations} iterations an image"
+        what = f"learn online 100, {setting}, {steps.iterations} iterations an image"
         rows.append({"what": what, "images/s": rate, "excess": None, "source": "this run"})
     return rows

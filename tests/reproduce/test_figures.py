@@ -64,7 +64,7 @@ def test_verdicts_about_overcompleteness_follow_the_numbers(lab, after, gain, ho
     under = Judgement(0.0, 30.0, [30.0], [1000])
     over = Judgement(0.0, 30.0 + gain, [30.0 + gain], [after])
     matched = {"as many non-zeros": (1.1, over), "the same PSNR": (1.2, Judgement(0.0, 30.0, [30.0], [800]))}
-    verdicts = figure3._verdicts(lab, under, over, matched, None, pixels=10**6)
+    verdicts = figure3._verdicts(lab, under, over, matched, {}, pixels=10**6)
     assert "at the same PSNR they use 20.0 % fewer" in verdicts[1].because
     assert [one.holds for one in verdicts] == [True, *holds]
     assert verdicts[1].ours == f"{(1000 - after) / 10:.1f} % fewer"

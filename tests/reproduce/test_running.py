@@ -108,7 +108,7 @@ def test_sporco_learns_where_it_is_installed(tiny):
     pytest.importorskip("sporco")
     inputs = Inputs(tiny)
     batch = rivals._sporco_batch(inputs.train, inputs.start(4), 0.2)
-    online = rivals._sporco_online(inputs.train, inputs.start(4), 1, lambda step: True)
+    online = rivals._sporco_online(inputs.train, inputs.start(4), rivals.TUNED, 1, lambda step: True)
     for path in (batch, online):
         assert path.filters[-1].shape == (4, 5, 5)
         assert path.seconds[-1] > 0

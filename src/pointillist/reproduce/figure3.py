@@ -18,6 +18,9 @@ FEWER, BETTER = 0.08, 1.0
 
 Matched = dict[str, tuple[float, Judgement]]
 """By what was made equal: the penalty that does so, and what came out."""
+Published = dict[str, Judgement]
+"""Dictionaries of others by name, for whoever asks whether the claims depend on how good ours are."""
+CONSENSUS = "100 filters of consensus learning (2017)"
 
 
 def run(lab: Lab) -> Outcome:
@@ -34,7 +37,8 @@ def run(lab: Lab) -> Outcome:
         "as many non-zeros": _matched(pictures, many, lambda found: sum(found.each_large) > wanted),
         "the same PSNR": _matched(pictures, many, lambda found: found.psnr > under.psnr),
     }
-    published = None if lab.inputs.published is None else judge(pictures, lab.inputs.published)
+    banks = {"the paper's own 400 filters": lab.inputs.published, CONSENSUS: lab.inputs.consensus}
+    published = {name: judge(pictures, bank) for name, bank in banks.items() if bank is not None}
     pixels = sum(picture.size for picture in pictures)
     words = (
         f"{scale.n_filters} and {scale.n_overcomplete} filters of {scale.filter_size}×{scale.filter_size}, learned online "
@@ -80,14 +84,13 @@ def _charts(lab: Lab, under: Judgement, over: Judgement) -> list[Chart]:
     ]
 
 
-def _table(
-    lab: Lab, under: Judgement, over: Judgement, matched: Matched, published: Judgement | None, pixels: int
-) -> Table:
+def _table(lab: Lab, under: Judgement, over: Judgement, matched: Matched, published: Published, pixels: int) -> Table:
     few, many = lab.scale.n_filters, lab.scale.n_overcomplete
     lines = [(f"{few} filters", PENALTY, under, few), (f"{many} filters, the same λ", PENALTY, over, many)]
     lines += [(f"{many} filters, {words}", price, one, many) for words, (price, one) in matched.items()]
-    if published is not None:
-        lines.append(("the paper's own 400 filters, the same λ", PENALTY, published, 400))
+    lines += [
+        (f"{name}, the same λ", PENALTY, one, few if name == CONSENSUS else many) for name, one in published.items()
+    ]
     base = sum(under.each_large)
     rows: list[list[Cell]] = [
         [
@@ -105,16 +108,14 @@ def _table(
 
 
 def _verdicts(
-    lab: Lab, under: Judgement, over: Judgement, matched: Matched, published: Judgement | None, pixels: int
+    lab: Lab, under: Judgement, over: Judgement, matched: Matched, published: Published, pixels: int
 ) -> list[Verdict]:
     few, many = lab.scale.n_filters, lab.scale.n_overcomplete
     before, after = sum(under.each_large), sum(over.each_large)
     fewer, gain = 1 - after / before, over.psnr - under.psnr
     share = before / (few * pixels)
-    theirs = (
-        ""
-        if published is None
-        else (f"; the paper's own 400 filters use {sum(published.each_large):,} and reach {published.psnr:.2f} dB")
+    theirs = "".join(
+        f"; {name} use {sum(one.each_large):,} and reach {one.psnr:.2f} dB" for name, one in published.items()
     )
     equal = 1 - sum(matched["the same PSNR"][1].each_large) / before
     louder = matched["as many non-zeros"][1].psnr - under.psnr

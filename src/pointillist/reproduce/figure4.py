@@ -48,7 +48,7 @@ def run(lab: Lab) -> Outcome:
         "c": ours[scale.n_overcomplete].filters[-1],
     }
     named = {
-        "a": f"(a) {scale.n_filters} filters, {rivals.rival_name()}, {rival.seen[-1]} patches",
+        "a": f"(a) {scale.n_filters} filters, {rivals.tuned_name()}, {rival.seen[-1]} patches",
         "b": f"(b) {scale.n_filters} filters, ours, {scale.n_patches} patches",
         "c": f"(c) {scale.n_overcomplete} filters, ours, {scale.n_patches} patches",
     }
@@ -179,7 +179,7 @@ def _speed(rival: Path, ours: Path) -> Verdict:
         "6 times",
         f"{theirs / mine:.1f} times",
         theirs / mine >= 6,
-        f"a patch takes us {1000 * mine:.1f} ms in mini-batches, {rivals.rival_name()}, which takes one at a time, "
+        f"a patch takes us {1000 * mine:.1f} ms in mini-batches, {rivals.tuned_name()}, which takes one at a time, "
         f"{1000 * theirs:.0f} ms.",
     )
 

@@ -70,10 +70,18 @@ class BatchFrequency:
         return 0.5 * float(np.sum(residuals**2, dtype=np.float64)) + PENALTY * price
 
 
-def learn_online(images: NDArray, start: NDArray, *, passes: int, due: Callable[[int], bool]) -> Path:
+def learn_online(
+    images: NDArray,
+    start: NDArray,
+    *,
+    passes: int,
+    due: Callable[[int], bool],
+    step: float = STEP,
+    delay: float = STEP_DELAY,
+) -> Path:
     """Online learning in the frequency domain; filters are kept after every step that is due, and after the last."""
     path = Path("frequency domain, online")
-    filters, seconds, step = start, 0.0, 0
+    filters, seconds, done = start, 0.0, 0
     shape, size = images.shape[1:], start.shape[1:]
     for number in range(passes):
         for i in np.random.default_rng(number).permutation(len(images)):
@@ -81,11 +89,11 @@ def learn_online(images: NDArray, start: NDArray, *, passes: int, due: Callable[
             codes = scipy.fft.rfft2(circular_codes(images[i][None], filters)[0])
             left = scipy.fft.rfft2(images[i]) - np.sum(codes * scipy.fft.rfft2(pad(filters, shape)), axis=0)
             gradient = crop(scipy.fft.irfft2(codes.conj() * left, shape), size)
-            filters = project(filters + STEP / (STEP_DELAY + step) * gradient).astype(np.float32)
+            filters = project(filters + step / (delay + done) * gradient).astype(np.float32)
             seconds += time.perf_counter() - begin
-            step += 1
-            if due(step) or step == passes * len(images):
-                path.add(seconds, step, filters)
+            done += 1
+            if due(done) or done == passes * len(images):
+                path.add(seconds, done, filters)
     return path
 
 

@@ -83,7 +83,15 @@ class Inputs:
     @cached_property
     def published(self) -> NDArray | None:
         """The over-complete dictionary that the paper's authors report, where the folder has it and the scale is theirs."""
-        file = None if self.folder is None else self.folder / "filters_paper_400.npz"
+        return self._bank("filters_paper_400.npz")
+
+    @cached_property
+    def consensus(self) -> NDArray | None:
+        """An independent under-complete dictionary, learned by consensus CSC (2017), likewise."""
+        return self._bank("filters_consensus_100.npz")
+
+    def _bank(self, name: str) -> NDArray | None:
+        file = None if self.folder is None else self.folder / name
         if file is None or not file.is_file() or self.scale.filter_size != PUBLISHED_SIZE:
             return None
         with np.load(file) as stored:

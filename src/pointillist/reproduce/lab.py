@@ -82,13 +82,13 @@ class Lab:
         return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)
 
     def learned_by_rival(self) -> Path:
-        """The frequency-domain online learner over natural patches, one at a time."""
+        """The frequency-domain online learner over natural patches, one at a time, with the steps that learn best."""
 
         def learn() -> Path:
             scale = self.scale
-            self.say(f"{rivals.rival_name()}: {scale.n_filters} filters from {scale.n_rival_patches} patches")
+            self.say(f"{rivals.tuned_name()}: {scale.n_filters} filters from {scale.n_rival_patches} patches")
             patches, start = self.inputs.patches("train", scale.n_rival_patches), self.inputs.start(scale.n_filters)
-            return rivals.learn_online(patches, start, passes=1, due=powers_of_two)
+            return rivals.learn_online(patches, start, rivals.TUNED, passes=1, due=powers_of_two)
 
         return self._kept("rival", learn)
 

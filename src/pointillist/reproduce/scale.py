@@ -44,7 +44,7 @@ class Scale:
     rival_passes: int = 2
     rival_seconds: float = 60.0
     n_patches: int = 1000
-    n_rival_patches: int = 100
+    n_rival_patches: int = 400
     n_single: int = 250
     batch_size: int = 20
     n_tested: int = 20
