@@ -42,13 +42,17 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     inputs = Inputs()
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
-    record: dict[str, Any] = {"device": name, "data": inputs.name, "tables": {}}
+    record: dict[str, Any] = {"title": f"On a GPU ({name})", "data": inputs.name, "tables": []}
+    found: dict[str, list[dict[str, Any]]] = {}
     for experiment in (agreement, rival, throughput, circular, learning, large, volumes, restoration, stages):
         rows = experiment(inputs, arguments.device, arguments.quick)
         if experiment in (throughput, circular):
-            _compare(rows, record["tables"]["rival"])
-        record["tables"][experiment.__name__] = rows
-        show(str(experiment.__doc__).splitlines()[0], rows)
+            _compare(rows, found["rival"])
+        found[experiment.__name__] = rows
+        title = str(experiment.__doc__).splitlines()[0]
+        show(title, rows)
+        cells = [[_text(value) if isinstance(value, bool) else value for value in row.values()] for row in rows]
+        record["tables"].append({"title": title, "columns": list(rows[0]), "rows": cells})
         (arguments.output / "gpu.json").write_text(json.dumps(record, indent=1, ensure_ascii=False))
 
 
