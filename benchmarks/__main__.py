@@ -19,7 +19,7 @@ from benchmarks.inputs import Inputs
 
 LONG_EXPERIMENTS = ("memory", "growth")
 """Minutes to an hour each: only when they are named."""
-EXPERIMENTS = ("encode", "online", "batch", "sampling", "overcomplete", "scaling", "profile", "study")
+EXPERIMENTS = ("encode", "online", "batch", "sampling", "overcomplete", "scaling", "sizes", "profile", "study")
 
 
 def main() -> None:

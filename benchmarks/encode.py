@@ -52,19 +52,19 @@ def run(context: Context) -> Report:
         "are the loosest that suffice, known only because the optimum is.",
     )
     context.say(f"{len(inputs.filters)} filters")
-    rival = _rival(singles, inputs.filters, [best])
-    _row(results, f"{_case(singles, inputs.filters)}, one at a time", list(singles), inputs.filters, rival, repeats=3)
+    rival = rival_of(singles, inputs.filters, [best])
+    race(results, f"{_case(singles, inputs.filters)}, one at a time", list(singles), inputs.filters, rival, repeats=3)
     batch = inputs.unseen
-    _row(
+    race(
         results, f"{_case(batch, inputs.filters)}, {len(batch)} in one call", [batch], inputs.filters, rival, repeats=2
     )
 
     few = inputs.unseen[:1]
     context.say(f"{len(inputs.overcomplete)} filters")
     near = [coding for coding in peers.CODINGS if coding.options.get("rho") == 20.0]
-    rival = _rival(few, inputs.overcomplete, [best] if context.quick else [best, *near])
+    rival = rival_of(few, inputs.overcomplete, [best] if context.quick else [best, *near])
     name = f"{_case(few, inputs.overcomplete)}, one at a time"
-    _row(results, name, list(few), inputs.overcomplete, rival, repeats=2)
+    race(results, name, list(few), inputs.overcomplete, rival, repeats=2)
 
     context.say("a large image")
     _large_row(results, context, inputs.large(context.count(512, 96)), inputs.filters, best)
@@ -137,7 +137,7 @@ def circular_optimum(images: NDArray, filters: NDArray, iterations: int = 250) -
     return result.objective
 
 
-def _rival(images: NDArray, filters: NDArray, codings: list[peers.Coding]) -> Rival:
+def rival_of(images: NDArray, filters: NDArray, codings: list[peers.Coding]) -> Rival:
     """The setting of SPORCO that brings every image within the excess in the fewest iterations."""
     optimum = circular_optimum(images, filters)
     needed = []
@@ -162,7 +162,7 @@ def _loosest(images: NDArray, filters: NDArray) -> float:
     return LADDER[-1]
 
 
-def _row(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival: Rival, repeats: int) -> None:
+def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival: Rival, repeats: int) -> None:
     """Race both sides over all calls; a call is one image or a stack of them."""
     stacks = [call[None] if call.ndim == 2 else call for call in calls]
     count = sum(len(stack) for stack in stacks)

@@ -22,6 +22,7 @@ _TITLES = {
     "sampling": "Sampling",
     "overcomplete": "Under- and over-complete dictionaries",
     "scaling": "Scaling",
+    "sizes": "Filters of several sizes",
     "profile": "Where the time goes",
     "study": "Studies",
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import benchmark_page
 import docs_gallery
+import docs_verdicts
 from docs_commands import commands
 from docs_layers import diagram
 from docs_mathematics import to_mathml
@@ -59,4 +60,5 @@ _INSERTS: dict[str, Callable[[str], str]] = {
     "commands": lambda _: commands(),
     "choice": _choice,
     "benchmarks": _benchmarks,
+    "verdicts": lambda _: docs_verdicts.page(),
 }

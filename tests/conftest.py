@@ -5,6 +5,8 @@ scikit-learn's coordinate descent.
 """
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -124,3 +126,16 @@ def paper_data():
     if not (path / "fruit_normalised.npz").is_file():
         pytest.skip(f"{path} holds no fruit_normalised.npz")
     return path
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the documentation's site, built without a warning."""
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed: pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder

@@ -1,16 +1,9 @@
 """The site builds without warnings, loads nothing from elsewhere and sets its mathematics."""
 
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-pytest.importorskip("mkdocs", reason="the extra docs is not installed: pip install -e '.[docs]'")
 
 _LOADING = {"script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "link": "href"}
 
@@ -28,16 +21,6 @@ class Loads(HTMLParser):
         self.ids.add(values.get("id"))
         if tag in _LOADING and values.get("rel") not in ("canonical", "prev", "next"):
             self.addresses.append(values.get(_LOADING[tag]) or "")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
 
 
 @pytest.mark.slow

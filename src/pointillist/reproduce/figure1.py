@@ -180,8 +180,8 @@ def _quality(admm: dict[float, Run], ours: dict[float, Run]) -> list[Verdict]:
                 "slightly higher objective than with all codes",
                 f"{found} of the training objective",
                 worst <= GOOD_ENOUGH,
-                f"the filters, valued on the training images by an exact coder, end at most {100 * worst:+.1f} % above "
-                f"those of all codes; {100 * GOOD_ENOUGH:.0f} % is the limit here.",
+                f"the filters, valued on the training images by an exact coder, end {_apart(worst)} those of all codes; "
+                f"{100 * GOOD_ENOUGH:.0f} % above is the limit here.",
             )
         )
     values = [admm[p].objectives[-1] for p in FRACTIONS]
@@ -208,6 +208,11 @@ def _quality(admm: dict[float, Run], ours: dict[float, Run]) -> list[Verdict]:
             f"no curve of {ADMM} moves by more than {100 * max(changes):.1f} %; {100 * SETTLED:.0f} % counts as converged.",
         ),
     ]
+
+
+def _apart(excess: float) -> str:
+    """How far the worst of several objectives lies above or below another."""
+    return f"at most {100 * excess:.1f} % above" if excess > 0 else f"at least {-100 * excess:.1f} % below"
 
 
 def _constant_part(lab: Lab) -> float:
