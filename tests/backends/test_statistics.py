@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.statistics import ToeplitzStatistics
 from pointillist.model.geometry import Geometry
 
@@ -19,7 +20,9 @@ def test_pairs_are_all_products_of_close_codes(grid, size):
     codes = np.where(rng.random((n_filters, *grid)) < 0.4, rng.standard_normal((n_filters, *grid)), 0)
     indices = np.flatnonzero(codes)
     sums = ToeplitzStatistics(n_filters, 1, size)
-    sums._add_pairs(geometry, indices, codes.ravel()[indices], weight)
+    add_pairs(
+        geometry, n_filters, [indices], [codes.ravel()[indices]], [weight], sums.pairs.reshape(len(sums.pairs), -1)
+    )
     centre = np.array(size) - 1
     expected = np.zeros((n_filters, n_filters, *sums.span))
     places = [(k, np.array(at), codes[(k, *at)]) for k in range(n_filters) for at in np.ndindex(*grid)]
@@ -31,3 +34,22 @@ def test_pairs_are_all_products_of_close_codes(grid, size):
     for k in range(n_filters):
         for m in range(k, n_filters):
             np.testing.assert_allclose(sums.pairs[sums.first[k] + m - k], expected[k, m], atol=1e-12)
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_signals_taken_together_give_the_bits_of_one_after_the_other(boundary, monkeypatch):
+    rng = np.random.default_rng(0)
+    geometry = Geometry((9, 11), (3, 4), 1, boundary)
+    dense = np.where(rng.random((5, 6, 9, 11)) < 0.3, rng.standard_normal((5, 6, 9, 11)), 0).reshape(5, -1)
+    indices = [np.flatnonzero(codes) for codes in dense]
+    values = [codes[index] for codes, index in zip(dense, indices, strict=True)]
+    weights = [1.0, 0.3, 7.0, 2.5, 0.1]
+    found = []
+    for together in (1, 2 * 99, 10**6):
+        monkeypatch.setattr("pointillist.dictionary.pairs._TOGETHER", together)
+        sums = ToeplitzStatistics(6, 1, (3, 4)).pairs
+        add_pairs(geometry, 6, indices, values, weights, sums.reshape(len(sums), -1))
+        found.append(sums)
+    assert np.any(found[0])
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

@@ -13,26 +13,40 @@ _ROWS_AT_ONCE = ROWS_AT_ONCE
 
 
 @njit(cache=True, nogil=True)
+def first_at(positions, n_positions):
+    """How many of the sorted positions lie before each one: those of p … q − 1 are numbers first[p] … first[q] − 1."""
+    first = np.zeros(n_positions + 1, np.int32)
+    for position in positions:
+        first[position + 1] += 1
+    for position in range(n_positions):
+        first[position + 1] += first[position]
+    return first
+
+
+@njit(cache=True, nogil=True)
 def add_pairs(
-    owners, filters, columns, values, row_starts, row_of, row_coordinates, grid, size, leading, weight, first, last, out
+    owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
 ):
     """Add weight · z_i z_j for every pair of codes closer than a filter, for filters first ≤ k < last of the pair (k ≤ l).
 
-    Codes are sorted by grid position: `filters`, `columns` (last coordinate), `values` and `row_of` (grid row) hold one
-    entry a code, codes of row r are row_starts[r] … row_starts[r + 1] − 1, `row_coordinates[r]` its leading coordinates.
-    `owners` lists the codes filter by filter, so that one filter's sums stay in the cache; `leading` all leading shifts.
-    `out[pair(k ≤ l)]` is the block of shifts δ = (position of l) − (position of k), flat, of shape (2·size − 1).
+    Codes are sorted by grid position: `filters`, `columns` (last coordinate), `values` z, `weighted` weight · z and `row_of`
+    (grid row) hold one entry a code, `first_at` says where those of a position begin, `row_coordinates[r]` are the leading
+    coordinates of row r. `owners` lists the codes filter by filter, so that one filter's sums stay in the cache; `leading`
+    all leading shifts. `out[pair(k ≤ l)]` is the block of shifts δ = (position of l) − (position of k), flat, of shape
+    (2·size − 1).
     """
     n_filters = int((2 * out.shape[0] + 0.25) ** 0.5)
     axis_last = len(size) - 1
-    reach = size[axis_last] - 1
+    reach, width, block = size[axis_last] - 1, grid[axis_last], out.shape[1]
+    flat = out.reshape(-1)
     for n in range(len(owners)):
         i = owners[n]
         k = filters[i]
         if k < first or k >= last:
             continue
-        start = k * n_filters - k * (k - 1) // 2 - k
-        row, column, value = row_of[i], columns[i], weight * values[i]
+        start = (k * n_filters - k * (k - 1) // 2 - k) * block
+        row, column, value = row_of[i], columns[i], weighted[i]
+        begin, end = max(column - reach, 0), min(column + reach + 1, width)
         for h in range(len(leading)):
             other_row, stride, inside, place = row, 1, True, 0
             for axis in range(axis_last - 1, -1, -1):
@@ -44,20 +58,12 @@ def add_pairs(
                 continue
             for axis in range(axis_last):
                 place = place * (2 * size[axis] - 1) + leading[h, axis] + size[axis] - 1
-            place = place * (2 * size[axis_last] - 1) + reach - column
-            low, high = row_starts[other_row], row_starts[other_row + 1]
-            while low < high and high - low > 16:  # long rows: bisect to the first column within reach
-                middle = (low + high) // 2
-                if columns[middle] < column - reach:
-                    low = middle + 1
-                else:
-                    high = middle
-            end = row_starts[other_row + 1]
-            for j in range(low, end):
-                if columns[j] > column + reach:
-                    break
-                if columns[j] >= column - reach and filters[j] >= k:
-                    out[start + filters[j], place + columns[j]] += value * values[j]
+            place = start + place * (2 * size[axis_last] - 1) + reach - column
+            for j in range(first_at[other_row * width + begin], first_at[other_row * width + end]):
+                # The other half of the pairs adds zero: skipping it would be guessed wrong every other time.
+                other = filters[j]
+                product = value * values[j] if other >= k else 0.0
+                flat[place + max(other, k) * block + columns[j]] += product
 
 
 class Toeplitz(NamedTuple):

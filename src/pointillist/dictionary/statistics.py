@@ -8,9 +8,8 @@ weights, for small problems and as the reference. Both hold sums, never averages
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise, product
 from math import prod
 from typing import Protocol
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import convolution, statistics
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.pairs import add_pairs
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 
@@ -115,58 +115,43 @@ class ToeplitzStatistics:
         residual: NDArray,
         weight: float,
     ) -> None:
-        geometry, operator = problem.geometry, problem.operator
         weights = problem.weights_of(i)
-        largest = 1.0 if weights is None else max(float(np.max(weights)), 1.0)
-        # ½ largest ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
+        own = None if weights is None else [weights]
+        self.add_all(problem, ([indices], [values]), [residual], np.array([weight]), own)
+
+    def add_all(
+        self,
+        problem: Problem,
+        codes: tuple[Sequence[NDArray], Sequence[NDArray]],
+        residuals: Sequence[NDArray],
+        counts: NDArray,
+        weights: Sequence[NDArray] | None,
+    ) -> None:
+        """Add signals of one shape at once; `counts` is how much each counts, `codes` are lists of indices and of values."""
+        indices, values = codes[0], [value.astype(np.float64) for value in codes[1]]
+        factors = []
+        for n, residual in enumerate(residuals):
+            largest = 1.0 if weights is None else max(float(np.max(weights[n])), 1.0)
+            factors.append(float(counts[n]) * largest)
+            self._add_linear(problem, indices[n], codes[1][n], residual / largest, factors[n])
+            self.total += factors[n] / largest
+        out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
+        add_pairs(problem.geometry, self.n_filters, indices, values, factors, out)
+
+    def _add_linear(self, problem: Problem, indices: NDArray, values: NDArray, left: NDArray, weight: float) -> None:
+        """B and the energy of x̃ = Dz + left, `left` being w (x − Dz) divided by the largest w, or by one."""
+        # ½ weight ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
+        geometry, operator = problem.geometry, problem.operator
         fit = operator.synthesise_padded(indices, values)
-        left = (residual / largest).astype(fit.dtype, copy=False)
+        left = left.astype(fit.dtype, copy=False)
         if geometry.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
             around = geometry.gather(fit) + left
             imputed = geometry.spread(around)
         else:
             around = imputed = fit + geometry.spread(left)
-        weight = weight * largest
-        values = values.astype(np.float64)
         flat = self._linear.reshape(-1)
-        convolution.accumulate_boxes(operator.layout, indices, weight * values, imputed, flat)
-        self._add_pairs(geometry, indices, values, weight)
+        convolution.accumulate_boxes(operator.layout, indices, weight * values.astype(np.float64), imputed, flat)
         self._energy += 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
-        self.total += weight / largest
-
-    def _add_pairs(self, geometry: Geometry, indices: NDArray, values: NDArray, weight: float) -> None:
-        filters, positions = np.divmod(indices, geometry.n_positions)
-        shape, own = geometry.grid, np.ones(len(filters), bool)
-        if geometry.boundary == "circular":
-            shape, sources, positions = _around(positions, shape, self.size)
-            filters, values, own = filters[sources], values[sources], np.arange(len(sources)) < len(filters)
-        grid = np.array(shape)
-        order = np.argsort(positions, kind="stable")
-        filters, own = filters[order], own[order]
-        rows, columns = np.divmod(positions[order], grid[-1])
-        n_rows = prod(shape[:-1])
-        starts = np.searchsorted(rows, np.arange(n_rows + 1))
-        coordinates = np.stack(np.unravel_index(np.arange(n_rows), shape[:-1] or (1,)), axis=1)
-        shifts = list(product(*[range(1 - s, s) for s in self.size[:-1]]))
-        leading = np.array(shifts, np.int64).reshape(len(shifts), len(self.size) - 1)
-        owners = np.argsort(filters, kind="stable")
-        owners = owners[own[owners]]
-        out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
-
-        def work(span: tuple[int, int]) -> None:
-            statistics.add_pairs(
-                owners, filters, columns, values[order], starts, rows, coordinates, grid, np.array(self.size),
-                leading, weight, *span, out,
-            )  # fmt: skip
-
-        # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
-        spans = _balanced(np.bincount(filters, minlength=self.n_filters), _OWNERS)
-        if len(indices) < _WORTH_THREADS:
-            for span in spans:
-                work(span)
-        else:
-            with ThreadPoolExecutor(_OWNERS) as pool:
-                list(pool.map(work, spans))
 
     def product(self, filters: NDArray, k: int) -> NDArray:
         out = np.empty((self.channels, prod(self.size)))
@@ -330,37 +315,6 @@ def sweep_by_blocks(sums: Statistics, filters: NDArray, constraints: FilterConst
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
     return current.astype(filters.dtype)
-
-
-def _around(
-    positions: NDArray, grid: tuple[int, ...], size: tuple[int, ...]
-) -> tuple[tuple[int, ...], NDArray, NDArray]:
-    """Codes on a circular grid and, behind them, the copies of those near a border that others meet around it.
-
-    Returns the widened grid, for every code the number of its original (the originals come first) and its position.
-    """
-    wide = tuple(g + 2 * (s - 1) for g, s in zip(grid, size, strict=True))
-    places = np.stack(np.unravel_index(positions, grid)) + np.array(size)[:, None] - 1
-    sources = np.arange(len(positions))
-    for axis, (g, s) in enumerate(zip(grid, size, strict=True)):
-        low, high = places[axis] < 2 * (s - 1), places[axis] >= g
-        step = np.zeros((len(grid), 1), places.dtype)
-        step[axis] = g
-        places = np.concatenate([places, places[:, low] + step, places[:, high] - step], axis=1)
-        sources = np.concatenate([sources, sources[low], sources[high]])
-    return wide, sources, np.ravel_multi_index(tuple(places), wide)
-
-
-_OWNERS = 2
-_WORTH_THREADS = 2000
-
-
-def _balanced(counts: NDArray, parts: int) -> list[tuple[int, int]]:
-    """Ranges of filters with about equally many pairs: filter k meets the codes of all filters from k on."""
-    work = np.cumsum(counts * np.cumsum(counts[::-1])[::-1])
-    cuts = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts).tolist()
-    bounds = [0, *cuts, len(counts)]
-    return [(first, last) for first, last in pairwise(bounds) if first < last]
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

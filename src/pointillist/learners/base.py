@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import prod
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from pointillist.backends.cuda.device import is_cpu
 from pointillist.backends.cuda.exchange import any_resident
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import Statistics, make_statistics
+from pointillist.dictionary.statistics import Statistics, ToeplitzStatistics, make_statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
 from pointillist.learners.device import DeviceStatistics, resident_batch
@@ -301,25 +302,24 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             weights = None if batch.weights is None else [batch.weights[i] for i in members]
             yield members, self._problem(state.filters, state.penalty, batch, members[0]), weights
 
+    def _runs(self, state: LearnerState, batch: Batch) -> Iterator[tuple[list[int], Problem, list[NDArray] | None]]:
+        """The same for signals of one shape that follow each other, so that their order is kept."""
+        for _, run in groupby(range(len(batch)), lambda i: batch.signals[i].shape):
+            members = list(run)
+            weights = None if batch.weights is None else [batch.weights[i] for i in members]
+            yield members, self._problem(state.filters, state.penalty, batch, members[0]), weights
+
     def _add(self, state: LearnerState, batch: Batch, result: Result, image_weights: NDArray) -> None:
-        if isinstance(state.statistics, DeviceStatistics):
-            for members, problem, weights in self._groups(state, batch):
-                codes, left = result.codes[members], [result.residuals[i] for i in members]
-                state.statistics.add_all(problem, (codes.indices, codes.values), left, image_weights[members], weights)
+        sums, codes = state.statistics, result.codes
+        if isinstance(sums, ToeplitzStatistics | DeviceStatistics):
+            parts = self._groups if isinstance(sums, DeviceStatistics) else self._runs
+            for members, problem, weights in parts(state, batch):
+                some, residuals = codes[members], [result.residuals[i] for i in members]
+                sums.add_all(problem, (some.indices, some.values), residuals, image_weights[members], weights)
             return
-        problems: dict[tuple[int, ...], Problem] = {}
         for i, signal in enumerate(batch.signals):
-            if batch.weights is not None or signal.shape not in problems:
-                problems[signal.shape] = self._problem(state.filters, state.penalty, batch, i)
-            state.statistics.add(
-                problems[signal.shape],
-                0,
-                signal,
-                result.codes.indices[i],
-                result.codes.values[i],
-                result.residuals[i],
-                float(image_weights[i]),
-            )
+            problem, residual = self._problem(state.filters, state.penalty, batch, i), result.residuals[i]
+            sums.add(problem, 0, signal, codes.indices[i], codes.values[i], residual, float(image_weights[i]))
 
     def _objectives(self, state: LearnerState, batch: Batch, codes: SparseCodes) -> NDArray:
         """Objective of each signal for given codes and the current filters, in float64."""
