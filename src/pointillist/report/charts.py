@@ -157,4 +157,4 @@ def _scales(axes: Axes, chart: Chart) -> None:
 
 
 def _tick(value: float, _: int) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"

@@ -53,7 +53,7 @@ def rival_name() -> str:
 
 def tuned_name() -> str:
     """The online rival with the step sizes that learn best."""
-    return f"{rival_name()}, tuned by us"
+    return f"{rival_name()} (tuned by us)"
 
 
 def online_note() -> str:
