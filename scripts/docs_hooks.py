@@ -45,6 +45,12 @@ def on_page_content(html: str, **_: Any) -> str:
     return to_mathml(html)
 
 
+def on_post_build(config: MkDocsConfig) -> None:
+    """The index of the search as a script, which pages may load from the disk, where they may not fetch."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
 def _choice(name: str) -> str:
     """A measured table of the page about choosing parameters."""
     record = json.loads((DOCS / "measured" / "choices.json").read_text(encoding="utf-8"))

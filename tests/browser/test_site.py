@@ -6,6 +6,20 @@ pytestmark = pytest.mark.slow
 
 _BROKEN = "[...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
 _WIDE = "document.documentElement.scrollWidth"
+_SEARCHED = """new Promise((done, failed) => {
+  const input = document.querySelector(".md-search__input"), begin = Date.now()
+  input.focus()
+  const look = () => {
+    const links = [...document.querySelectorAll(".md-search-result__link")].map(link => link.href)
+    if (links.length) return done(links)
+    if (Date.now() - begin > 20000) return failed(new Error("nothing found"))
+    input.value = input.value === "duality" ? "dualit" : "duality"  // until the page listens
+    input.dispatchEvent(new Event("input", {bubbles: true}))
+    input.dispatchEvent(new KeyboardEvent("keyup", {bubbles: true}))
+    setTimeout(look, 300)
+  }
+  look()
+})"""
 
 
 def test_every_page_opens_without_a_complaint(browser, site):
@@ -37,3 +51,11 @@ def test_the_first_pages_slider_follows_keys(browser, site):
         browser.press("ArrowRight", 39)
     assert browser.evaluate("document.querySelector('.slider input').value") == "55"
     assert browser.evaluate(covered) != before
+
+
+def test_search_finds_pages_from_the_disk(browser, site):
+    browser.open(site / "api" / "coding.html")
+    browser.evaluate("document.querySelector('#__search').click()")
+    links = browser.evaluate(_SEARCHED)
+    assert any("guarantees.html" in link for link in links)
+    assert browser.complaints() == []
