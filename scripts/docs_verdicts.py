@@ -1,13 +1,14 @@
 """Keep the verdicts of a full reproduction for the documentation: ``python scripts/docs_verdicts.py report/results.json``.
 
-The record in docs/measured/reproduce.json has the claims, what was found and the machine; the site's build makes the table
-on the page "Reproduce the paper" from it.
+The record in docs/measured/reproduce.json has the claims, what was found and the machine; the site's build makes the
+lists on the page "Reproduce the paper" from it.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +32,23 @@ def kept(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def page() -> str:
-    """The table as Markdown, under a line about the run."""
+    """The verdicts as lists, figure by figure, under a line about the run."""
     record = json.loads(TARGET.read_text(encoding="utf-8"))
     facts, verdicts = record["facts"], record["verdicts"]
     met = sum(one["holds"] for one in verdicts)
     lines = [
         f"*{facts['when'][:10]}: {facts['processor']}, {facts['threads']} threads, {record['minutes']:.0f} minutes; the "
-        f"frequency-domain method is {record['about']['rival']}. {met} of {len(verdicts)} claims hold.*\n",
-        "| | claim | paper | ours | |",
-        "| --- | --- | --- | --- | --- |",
+        f"frequency-domain method is {record['about']['rival']}. {met} of {len(verdicts)} claims hold.*\n"
     ]
-    for one in verdicts:
-        verdict = "**holds**" if one["holds"] else f"**doesn't**, because {one['because'].rstrip('.')}"
-        cells = [one["figure"], one["claim"], one["paper"], one["ours"], verdict]
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |")
-    return "\n".join(lines) + "\n"
+    for figure, some in groupby(verdicts, lambda one: one["figure"]):
+        lines.append(f"**{figure}**\n")
+        for one in some:
+            verdict, because = (
+                ("Holds", "") if one["holds"] else ("Doesn't hold", f", because {one['because'].rstrip('.')}")
+            )
+            lines.append(f"- {one['claim']}. **{verdict}**: paper {one['paper']}; ours {one['ours']}{because}.")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def main() -> None:
