@@ -186,7 +186,9 @@ def main() -> None:
         found += _tables(inputs, images, chosen, n_masks, folder, say)
     for table in found:
         tables.show(table, console)
-    record = {"facts": measure.facts(), "masks": n_masks, "tables": [vars(table) for table in found]}
+    title = f"The paper's inpainting images, {n_masks} masks"
+    shown = [vars(table) for table in found]
+    record = {"title": title, "facts": measure.facts(), "data": inputs.name, "masks": n_masks, "tables": shown}
     (folder / "inpainting_table.json").write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
 
 
