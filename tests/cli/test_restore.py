@@ -292,3 +292,40 @@ def test_kernels_have_sum_one_and_point_where_they_should():
     assert level.shape[1] == 11
     upright = kernels.motion(9, 90)
     np.testing.assert_allclose(upright, level.T, atol=1e-12)
+
+
+def _softly_marked(grey, missing):
+    """Marks whose edges are half as magenta as their middle."""
+    marked = _marked(grey, missing).astype(float)
+    edge = np.zeros_like(missing)
+    edge[:, 1:] = missing[:, :-1] & ~missing[:, 1:]
+    marked[edge] = 0.6 * np.array([255.0, 0, 255]) + 0.4 * marked[edge]
+    return np.round(marked).astype(np.uint8), edge
+
+
+def test_fringes_are_noticed_and_taken(cli, filters, grey, tmp_path):
+    missing = np.zeros(grey.shape, bool)
+    missing[10:40, 20:24] = True
+    pixels, edge = _softly_marked(grey, missing)
+    photo = _save(tmp_path / "photo.png", pixels)
+    said = cli("inpaint", photo, *FAST, *filters)
+    assert said.code == 0
+    assert f"{edge.sum()} more pixels have some of the colour #ff00ff" in " ".join(said.err.split())
+    assert "--fuzz 50 --grow 1" in said.err
+    for options in (["--fuzz", "50"], ["--grow", "1"]):
+        said = cli("inpaint", photo, *FAST, *filters, *options)
+        assert "more pixels" not in said.err
+        mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int)
+        mended = mended if mended.ndim == 2 else mended.mean(axis=-1)
+        assert np.abs(mended - grey)[edge].mean() < 25, options
+    said = cli("inpaint", photo, *FAST, *filters, "--grow", "100")
+    assert said.code == 2
+    assert "no pixel is left to fill in from" in said.err
+    said = cli("inpaint", photo, *FAST, *filters, "--mask", photo, "--fuzz", "5")
+    assert said.code == 2
+    assert "--fuzz is about a colour" in said.err
+
+
+def test_hard_marks_are_taken_as_they_are(cli, filters, grey, missing, tmp_path):
+    photo = _save(tmp_path / "photo.png", _marked(grey, missing))
+    assert "more pixels" not in cli("inpaint", photo, *FAST, *filters).err

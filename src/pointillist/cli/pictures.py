@@ -15,6 +15,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
+from scipy.ndimage import binary_dilation
 
 from pointillist.data import UnreadableFileError, load_image
 from pointillist.report.style import save_image
@@ -29,6 +30,10 @@ LEAST_MARKED = 0.001
 """Part of the pixels that must have such a colour."""
 
 _TIFF = (".tif", ".tiff")
+_TINTED, _TINTED_BESIDE = (
+    0.5,
+    0.25,
+)  # towards a key's colour, for a pixel to look like a mixture, anywhere and beside it
 
 
 @dataclass(frozen=True)
@@ -145,11 +150,11 @@ def parse_key(text: str) -> tuple[int, int, int]:
     return value[0], value[1], value[2]
 
 
-def coloured(picture: Picture, key: tuple[int, int, int]) -> NDArray[np.bool_]:
-    """Which pixels have exactly this colour."""
+def coloured(picture: Picture, key: tuple[int, int, int], fuzz: float = 0.0) -> NDArray[np.bool_]:
+    """Which pixels have this colour, in every channel to within `fuzz` of the full scale."""
     pixels = picture.pixels if picture.pixels.ndim == 3 else np.stack([picture.pixels] * 3, axis=-1)
     wanted = np.array(key, np.float64) / 255 * picture.peak
-    return np.all(np.abs(pixels - wanted) <= 1e-6 * picture.peak, axis=-1)
+    return np.all(np.abs(pixels - wanted) <= max(fuzz, 1e-6) * picture.peak, axis=-1)
 
 
 def find_marked(picture: Picture, name: Path) -> tuple[NDArray[np.bool_], str]:
@@ -171,6 +176,26 @@ def find_marked(picture: Picture, name: Path) -> tuple[NDArray[np.bool_], str]:
         f"{name} marks no pixels as missing: give --mask, or --key COLOUR, or make them transparent or {KEYS[0]} "
         "(in a PNG; JPEG blurs colours)"
     )
+
+
+def grown(missing: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
+    """Missing pixels and those at most so many rows and columns away."""
+    if pixels == 0:
+        return missing
+    grown: NDArray[np.bool_] = binary_dilation(missing, np.ones((3, 3), bool), iterations=pixels)
+    return grown
+
+
+def fringes(picture: Picture, missing: NDArray[np.bool_], key: tuple[int, int, int]) -> int:
+    """How many other pixels look like a mixture with the colour of the missing ones, as soft brushes and text leave it."""
+    lit = np.array(key) == 255
+    if picture.pixels.ndim == 2 or not lit.any() or not np.all(lit | (np.array(key) == 0)) or lit.all():
+        return 0  # a shade of grey, or a colour that pictures may have anyway
+    levels = picture.pixels.astype(np.float64) / picture.peak
+    tint = levels[..., lit].min(axis=-1) - levels[..., ~lit].max(
+        axis=-1
+    )  # one for the pure colour, at most zero for grey
+    return int(np.sum((tint > np.where(grown(missing, 2), _TINTED_BESIDE, _TINTED)) & ~missing))
 
 
 def plain_beside(picture: Picture, missing: NDArray[np.bool_]) -> Picture:

@@ -112,6 +112,13 @@ def inpaint(
     key: Annotated[
         str | None, typer.Option("--key", help='Pixels of this colour are missing: "#ff00ff".', metavar="COLOUR")
     ] = None,
+    fuzz: Annotated[
+        float,
+        typer.Option(
+            "--fuzz", min=0, max=100, help="How near to the colour: 50 for soft brushes and text.", metavar="%"
+        ),
+    ] = 0.0,
+    grow: Annotated[int, typer.Option("--grow", min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,
 ) -> dict[str, Any]:
     """Fill in missing pixels.
 
@@ -120,7 +127,9 @@ def inpaint(
     """
     if mask is not None and key is not None:
         raise typer.BadParameter("give either --mask or --key, not both")
-    return {"mask": mask, "key": key}
+    if mask is not None and fuzz:
+        raise typer.BadParameter("--fuzz is about a colour, which --mask is not")
+    return {"mask": mask, "key": key, "fuzz": fuzz / 100, "grow": grow}
 
 
 @_command

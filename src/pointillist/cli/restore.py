@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pointillist import restore
 from pointillist.cli import kernels
+from pointillist.cli.comparison import draw_comparison, psnr_before_and_after
 from pointillist.cli.console import count, err, number, out, show_log
 from pointillist.cli.inputs import sizes
 from pointillist.cli.pictures import (
@@ -28,6 +29,8 @@ from pointillist.cli.pictures import (
     coloured,
     default_suffix,
     find_marked,
+    fringes,
+    grown,
     parse_key,
     plain_beside,
     read_mask,
@@ -37,10 +40,12 @@ from pointillist.cli.pictures import (
 from pointillist.cli.progress import counting_progress, is_live
 from pointillist.data import load_filters
 from pointillist.data.loading import IMAGE_SUFFIXES, expand
-from pointillist.report.style import bare, new_figure, save_figure, title
 from pointillist.storage import check_writable, load_model
 
 log = logging.getLogger(__name__)
+
+_FORGOTTEN, _FEW = 0.002, 20
+"""Fringes, as part of the marked pixels and in number, from which on people are told."""
 
 _WORDS = {
     "inpaint": "inpainted",
@@ -213,10 +218,10 @@ def _one(request: Request, job: Job, mend: Mend) -> Row:
     except ValueError as error:
         raise ValueError(str(error) if str(job.source) in str(error) else f"{job.source}: {error}") from error
     seconds = time.perf_counter() - begin
-    qualities = _qualities(before, mended, reference, job)
+    qualities = psnr_before_and_after(before, mended, reference, job.reference)
     write_picture(mended, target)
     if job.compare is not None:
-        _compare(job.compare, before, mended, reference, qualities, picture.peak)
+        draw_comparison(job.compare, before, mended, reference, qualities, picture.peak)
     return Row(job, target, mended.shape[:2], note, _penalty(details), seconds, *qualities)
 
 
@@ -253,6 +258,7 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Mend:
                 raise ValueError(f"{job.source} has no pixels of --key {key}")
         else:
             missing, how = find_marked(picture, job.source)
+        missing = _with_fringes(picture, missing, how, request.options, job.source)
         picture = plain_beside(picture, missing)
         before = np.array(picture.pixels)
         before[missing] = 0
@@ -260,6 +266,26 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Mend:
         return mended, details, f"{100 * np.mean(missing):.1f} % missing ({how})", before
 
     return mend
+
+
+def _with_fringes(
+    picture: Picture, missing: NDArray[np.bool_], how: str, options: dict[str, Any], name: Path
+) -> NDArray[np.bool_]:
+    """The missing pixels with those like them and around them that were asked for; says where some look forgotten."""
+    marked, colour = missing, parse_key(how) if how.startswith("#") else None
+    if colour is not None:
+        missing = coloured(picture, colour, options["fuzz"])
+    missing = grown(missing, options["grow"])
+    if missing.all() and not marked.all():
+        raise ValueError(f"{name}: no pixel is left to fill in from: give less --fuzz or --grow")
+    exact = not options["fuzz"] and not options["grow"]
+    left = fringes(picture, missing, colour) if colour is not None and exact else 0
+    if left > max(_FORGOTTEN * np.sum(marked), _FEW):
+        log.warning(
+            "%s: %d more pixels have some of the colour %s, as a soft brush or text leaves it; --fuzz 50 --grow 1 takes "
+            "such pixels as missing too", name, left, how,
+        )  # fmt: skip
+    return missing
 
 
 def _denoise(request: Request, settings: dict[str, Any]) -> Mend:
@@ -328,51 +354,6 @@ _TASKS: dict[str, Callable[[Request, dict[str, Any]], Mend]] = {
     "superres": _superres,
     "demosaic": _demosaic,
 }
-
-
-def _qualities(
-    before: NDArray[Any], mended: NDArray[Any], reference: Picture | None, job: Job
-) -> tuple[float | None, float | None]:
-    """PSNR before and after, where there is something to compare with."""
-    if reference is None:
-        return None, None
-    if reference.shape != mended.shape[:2]:
-        raise ValueError(
-            f"--reference {job.reference} is {sizes(reference.shape)}, the answer {sizes(mended.shape[:2])}"
-        )
-    return _decibels(reference, before), _decibels(reference, mended)
-
-
-def _decibels(reference: Picture, pixels: NDArray[Any]) -> float:
-    """PSNR with the largest value of the type as peak, which is what people quote for photographs."""
-    peak = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    truth = reference.pixels.astype(np.float64) / reference.peak
-    guess = pixels.astype(np.float64) / peak
-    if truth.ndim != guess.ndim:
-        truth, guess = (a if a.ndim == 3 else a[..., None] for a in (truth, guess))
-    error = float(np.mean((truth - guess) ** 2))
-    return float("inf") if error == 0 else -10 * float(np.log10(error))
-
-
-def _compare(
-    path: Path,
-    before: NDArray[Any],
-    mended: NDArray[Any],
-    reference: Picture | None,
-    qualities: Sequence[float | None],
-    peak: float,
-) -> None:
-    """Before and after, and the reference if there is one, side by side."""
-    panels = [("Before", before, qualities[0], peak), ("After", mended, qualities[1], peak)]
-    if reference is not None:
-        panels.append(("Reference", reference.pixels, None, reference.peak))
-    height = min(max(4.0 * mended.shape[0] / mended.shape[1], 1.5), 8.0)
-    figure = new_figure(4.0 * len(panels) + 0.6, height + 0.8)
-    for axes, (name, pixels, quality, top) in zip(figure.subplots(1, len(panels)), panels, strict=True):
-        bare(axes)
-        axes.imshow(np.clip(pixels / top, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
-        title(axes, name, f"PSNR {quality:.1f} dB" if quality is not None else " ")
-    save_figure(figure, path, crop=True)
 
 
 def _summarise(rows: list[Row]) -> None:

@@ -1,0 +1,57 @@
+"""A mended picture beside what it was: PSNR where there is a reference, and both drawn side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.cli.inputs import sizes
+from pointillist.cli.pictures import Picture
+from pointillist.report.style import bare, new_figure, save_figure, title
+
+
+def psnr_before_and_after(
+    before: NDArray[Any], mended: NDArray[Any], reference: Picture | None, name: Path | None
+) -> tuple[float | None, float | None]:
+    """PSNR before and after, where there is something to compare with."""
+    if reference is None:
+        return None, None
+    if reference.shape != mended.shape[:2]:
+        raise ValueError(f"--reference {name} is {sizes(reference.shape)}, the answer {sizes(mended.shape[:2])}")
+    return _decibels(reference, before), _decibels(reference, mended)
+
+
+def _decibels(reference: Picture, pixels: NDArray[Any]) -> float:
+    """PSNR with the largest value of the type as peak, which is what people quote for photographs."""
+    peak = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
+    truth = reference.pixels.astype(np.float64) / reference.peak
+    guess = pixels.astype(np.float64) / peak
+    if truth.ndim != guess.ndim:
+        truth, guess = (a if a.ndim == 3 else a[..., None] for a in (truth, guess))
+    error = float(np.mean((truth - guess) ** 2))
+    return float("inf") if error == 0 else -10 * float(np.log10(error))
+
+
+def draw_comparison(
+    path: Path,
+    before: NDArray[Any],
+    mended: NDArray[Any],
+    reference: Picture | None,
+    qualities: Sequence[float | None],
+    peak: float,
+) -> None:
+    """Before and after, and the reference if there is one, side by side."""
+    panels = [("Before", before, qualities[0], peak), ("After", mended, qualities[1], peak)]
+    if reference is not None:
+        panels.append(("Reference", reference.pixels, None, reference.peak))
+    height = min(max(4.0 * mended.shape[0] / mended.shape[1], 1.5), 8.0)
+    figure = new_figure(4.0 * len(panels) + 0.6, height + 0.8)
+    for axes, (name, pixels, quality, top) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        bare(axes)
+        axes.imshow(np.clip(pixels / top, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
+        title(axes, name, f"PSNR {quality:.1f} dB" if quality is not None else " ")
+    save_figure(figure, path, crop=True)
