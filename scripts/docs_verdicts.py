@@ -43,10 +43,9 @@ def page() -> str:
     for figure, some in groupby(verdicts, lambda one: one["figure"]):
         lines.append(f"**{figure}**\n")
         for one in some:
-            verdict, because = (
-                ("Holds", "") if one["holds"] else ("Doesn't hold", f", because {one['because'].rstrip('.')}")
-            )
-            lines.append(f"- {one['claim']}. **{verdict}**: paper {one['paper']}; ours {one['ours']}{because}.")
+            verdict = "Holds" if one["holds"] else "Doesn't hold"
+            words = f"paper {one['paper']}; ours {one['ours']}, because {one['because'].rstrip('.')}."
+            lines.append(f"- {one['claim']}. **{verdict}**: {words}")
         lines.append("")
     return "\n".join(lines)
 

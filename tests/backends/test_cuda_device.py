@@ -64,11 +64,11 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     "constants",
     [
-        (1, 1, 11, 11, 0, 0, 0),
-        (3, 1, 5, 4, 1, 1, 1),
-        (1, 1, 1, 25, 0, 1, 0),
-        (1, 5, 5, 5, 0, 1, 1),
-        (2, 7, 3, 4, 1, 0, 0),
+        (1, 1, 11, 11, 0, 0, 0, 0),
+        (3, 1, 5, 4, 1, 1, 1, 0),
+        (1, 1, 1, 25, 0, 1, 0, 1),
+        (1, 5, 5, 5, 0, 1, 1, 0),
+        (2, 7, 3, 4, 1, 0, 0, 1),
     ],
 )
 def test_kernels_compile(tmp_path, constants):

@@ -329,3 +329,17 @@ def test_fringes_are_noticed_and_taken(cli, filters, grey, tmp_path):
 def test_hard_marks_are_taken_as_they_are(cli, filters, grey, missing, tmp_path):
     photo = _save(tmp_path / "photo.png", _marked(grey, missing))
     assert "more pixels" not in cli("inpaint", photo, *FAST, *filters).err
+
+
+def test_fuzz_needs_a_colour_and_never_takes_grey(cli, filters, grey, missing, tmp_path):
+    pixels = _marked(grey, missing)
+    pixels[missing] = [220, 40, 220]  # nearly magenta, as JPEG makes it
+    photo = _save(tmp_path / "photo.png", pixels)
+    assert cli("inpaint", photo, *FAST, *filters, "--key", "ff00ff").code == 2
+    said = cli("inpaint", photo, *FAST, *filters, "--key", "ff00ff", "--fuzz", "50")
+    assert said.code == 0
+    assert f"{100 * missing.mean():.1f} % missing" in said.out
+    cut = _save(tmp_path / "cut.png", np.dstack([pixels, np.where(missing, 0, 255).astype(np.uint8)]))
+    said = cli("inpaint", cut, *FAST, *filters, "--fuzz", "50")
+    assert said.code == 2
+    assert "does not mark missing pixels by a colour" in said.err

@@ -26,8 +26,8 @@ from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
 from pointillist.storage import check_writable
 
-_ON_DEVICE = 256
-"""Signals that a GPU is given at a time."""
+_ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
+"""Signals that a GPU is given at a time, and samples of them at most."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _encode(
     rows: list[Row] = []
     done, total = 0, sum(signal.size for signal in inputs.signals)
     with share_progress("encoding", quiet=quiet) as progress:
-        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _ON_DEVICE
+        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _on_device(inputs.signals)
         for chunk in _chunks(inputs.signals, together):
             names, signals = inputs.names[chunk], inputs.signals[chunk]
             size = sum(signal.size for signal in signals)
@@ -106,6 +106,10 @@ def _encode(
             parts.append(result.codes)
             done += size
     return SparseCodes.concatenate(parts), rows
+
+
+def _on_device(signals: list[NDArray]) -> int:
+    return max(1, min(_ON_DEVICE, _SAMPLES_ON_DEVICE // max(signal.size for signal in signals)))
 
 
 def _part_of(progress: Callable[[float], None], first: float, share: float) -> Callable[[float], None]:

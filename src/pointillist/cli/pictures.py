@@ -151,10 +151,26 @@ def parse_key(text: str) -> tuple[int, int, int]:
 
 
 def coloured(picture: Picture, key: tuple[int, int, int], fuzz: float = 0.0) -> NDArray[np.bool_]:
-    """Which pixels have this colour, in every channel to within `fuzz` of the full scale."""
+    """Which pixels have this colour, or nearly so.
+
+    Of a pure colour such as magenta these are mixtures with at least 1 − `fuzz` of it, so that grey never is; of others
+    all that differ by at most `fuzz` of the full scale in every channel.
+    """
+    if fuzz > 0 and (tint := _tint(picture, key)) is not None:
+        return tint >= 1 - fuzz
     pixels = picture.pixels if picture.pixels.ndim == 3 else np.stack([picture.pixels] * 3, axis=-1)
     wanted = np.array(key, np.float64) / 255 * picture.peak
     return np.all(np.abs(pixels - wanted) <= max(fuzz, 1e-6) * picture.peak, axis=-1)
+
+
+def _tint(picture: Picture, key: tuple[int, int, int]) -> NDArray[np.float64] | None:
+    """How much of a pure colour is in each pixel: one for itself, at most zero for grey. None where the colour is not pure."""
+    lit, dark = np.array(key) == 255, np.array(key) == 0
+    if picture.pixels.ndim == 2 or not np.all(lit | dark) or lit.all() or dark.all():
+        return None
+    levels = picture.pixels.astype(np.float64) / picture.peak
+    tint: NDArray[np.float64] = levels[..., lit].min(axis=-1) - levels[..., dark].max(axis=-1)
+    return tint
 
 
 def find_marked(picture: Picture, name: Path) -> tuple[NDArray[np.bool_], str]:
@@ -188,13 +204,9 @@ def grown(missing: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
 
 def fringes(picture: Picture, missing: NDArray[np.bool_], key: tuple[int, int, int]) -> int:
     """How many other pixels look like a mixture with the colour of the missing ones, as soft brushes and text leave it."""
-    lit = np.array(key) == 255
-    if picture.pixels.ndim == 2 or not lit.any() or not np.all(lit | (np.array(key) == 0)) or lit.all():
-        return 0  # a shade of grey, or a colour that pictures may have anyway
-    levels = picture.pixels.astype(np.float64) / picture.peak
-    tint = levels[..., lit].min(axis=-1) - levels[..., ~lit].max(
-        axis=-1
-    )  # one for the pure colour, at most zero for grey
+    tint = _tint(picture, key)
+    if tint is None:
+        return 0
     return int(np.sum((tint > np.where(grown(missing, 2), _TINTED_BESIDE, _TINTED)) & ~missing))
 
 

@@ -250,15 +250,17 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Mend:
     colour = None if key is None else parse_key(key)
 
     def mend(picture: Picture, job: Job) -> tuple[NDArray[Any], Any, str, NDArray[Any]]:
+        used = colour
         if job.mask is not None:
             missing, how = read_mask(job.mask, picture, job.source), "masked"
         elif colour is not None:
-            missing, how = coloured(picture, colour), str(key)
+            missing, how = coloured(picture, colour, request.options["fuzz"]), str(key)
             if not missing.any():
                 raise ValueError(f"{job.source} has no pixels of --key {key}")
         else:
             missing, how = find_marked(picture, job.source)
-        missing = _with_fringes(picture, missing, how, request.options, job.source)
+            used = parse_key(how) if how.startswith("#") else None
+        missing = _with_fringes(picture, missing, used, how, request.options, job.source)
         picture = plain_beside(picture, missing)
         before = np.array(picture.pixels)
         before[missing] = 0
@@ -269,17 +271,26 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Mend:
 
 
 def _with_fringes(
-    picture: Picture, missing: NDArray[np.bool_], how: str, options: dict[str, Any], name: Path
+    picture: Picture,
+    missing: NDArray[np.bool_],
+    colour: tuple[int, int, int] | None,
+    how: str,
+    options: dict[str, Any],
+    name: Path,
 ) -> NDArray[np.bool_]:
     """The missing pixels with those like them and around them that were asked for; says where some look forgotten."""
-    marked, colour = missing, parse_key(how) if how.startswith("#") else None
-    if colour is not None:
-        missing = coloured(picture, colour, options["fuzz"])
-    missing = grown(missing, options["grow"])
+    fuzz, grow = options["fuzz"], options["grow"]
+    if fuzz > 0 and colour is None:
+        raise ValueError(
+            f"{name} does not mark missing pixels by a colour ({how}): leave --fuzz out, --grow serves here too"
+        )
+    marked = missing
+    if fuzz > 0 and colour is not None:
+        missing = missing | coloured(picture, colour, fuzz)
+    missing = grown(missing, grow)
     if missing.all() and not marked.all():
         raise ValueError(f"{name}: no pixel is left to fill in from: give less --fuzz or --grow")
-    exact = not options["fuzz"] and not options["grow"]
-    left = fringes(picture, missing, colour) if colour is not None and exact else 0
+    left = 0 if colour is None or fuzz > 0 or grow > 0 else fringes(picture, missing, colour)
     if left > max(_FORGOTTEN * np.sum(marked), _FEW):
         log.warning(
             "%s: %d more pixels have some of the colour %s, as a soft brush or text leaves it; --fuzz 50 --grow 1 takes "

@@ -20,8 +20,16 @@ from pointillist.model.geometry import Geometry
 
 _OWNERS = 2
 _WORTH_THREADS = 2000
-_TOGETHER = 2**20
-"""Positions of signals that are taken together: a hundred signals of 100×100 (measured; more gain nothing)."""
+_TOGETHER = 2**18
+"""Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
+_CODE = 120
+"""Bytes of a code meanwhile: its filter, place, values and orders, and what these are made from."""
+
+
+def bytes_together(n_positions: int, n_signals: int, density: float) -> int:
+    """What `add_pairs` holds at its peak for signals with so many positions and codes at each of them."""
+    positions = min(n_signals, max(1, _TOGETHER // n_positions)) * n_positions
+    return 4 * positions + int(density * positions) * _CODE
 
 
 def add_pairs(
@@ -40,7 +48,7 @@ def add_pairs(
         Of all signals.
     n_filters : int
     indices, values : sequences of arrays
-        Codes of each signal, flat and float64.
+        Codes of each signal, flat.
     weights : sequence of float
         How much each signal counts.
     out : (n_pairs, shifts) float64 array
@@ -93,6 +101,7 @@ def _layers(
     """For each signal its grid, and of its codes the filters, positions in the stack, values, weighted ones, whether own."""
     for number, (index, value, weight) in enumerate(zip(indices, values, weights, strict=True)):
         filters, positions = np.divmod(index, geometry.n_positions)
+        value = value.astype(np.float64)
         shape, own = geometry.grid, np.ones(len(filters), bool)
         if geometry.boundary == "circular":
             shape, sources, positions = _around(positions, shape, geometry.filter)

@@ -128,12 +128,12 @@ class ToeplitzStatistics:
         weights: Sequence[NDArray] | None,
     ) -> None:
         """Add signals of one shape at once; `counts` is how much each counts, `codes` are lists of indices and of values."""
-        indices, values = codes[0], [value.astype(np.float64) for value in codes[1]]
+        indices, values = codes
         factors = []
         for n, residual in enumerate(residuals):
             largest = 1.0 if weights is None else max(float(np.max(weights[n])), 1.0)
             factors.append(float(counts[n]) * largest)
-            self._add_linear(problem, indices[n], codes[1][n], residual / largest, factors[n])
+            self._add_linear(problem, indices[n], values[n], residual / largest, factors[n])
             self.total += factors[n] / largest
         out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
         add_pairs(problem.geometry, self.n_filters, indices, values, factors, out)

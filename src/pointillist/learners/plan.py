@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from typing import Any
 
+from pointillist.dictionary.pairs import bytes_together
 from pointillist.model.geometry import Geometry
 
 MARGIN, ALLOWANCE = 1.1, 2 * 10**7
@@ -96,7 +97,9 @@ class Run:
         """Bytes at the peak, by what takes them."""
         geometry = Geometry(self.signal, self.size, self.channels, self.boundary)
         samples, positions = self.channels * prod(self.signal), geometry.n_positions
-        work = self.n_jobs * self._one_signal(geometry)
+        # The statistics are added once all signals are solved for.
+        adding = 0 if self.statistics == "dense" else bytes_together(positions, self.batch_size, self.density)
+        work = max(self.n_jobs * self._one_signal(geometry), adding)
         kept = samples * (2 * self.itemsize + 8) + int(self.density * samples) * _KEPT_CODE
         ahead = min(self.prefetch, self.n_steps - 1) * self.batch_size
         span = prod(2 * side - 1 for side in self.size)
