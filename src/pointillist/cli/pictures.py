@@ -164,7 +164,7 @@ def coloured(picture: Picture, key: tuple[int, int, int], fuzz: float = 0.0) -> 
 
 
 def _tint(picture: Picture, key: tuple[int, int, int]) -> NDArray[np.float64] | None:
-    """How much of a pure colour is in each pixel: one for itself, at most zero for grey. None where the colour is not pure."""
+    """How much of a pure colour each pixel has: one for itself, at most zero for grey; None if the colour is not pure."""
     lit, dark = np.array(key) == 255, np.array(key) == 0
     if picture.pixels.ndim == 2 or not np.all(lit | dark) or lit.all() or dark.all():
         return None
