@@ -53,3 +53,14 @@ def test_signals_taken_together_give_the_bits_of_one_after_the_other(boundary, m
     assert np.any(found[0])
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_signals_without_codes_add_nothing(boundary):
+    geometry, none = Geometry((9,), (3,), 1, boundary), (np.empty(0, np.int64), np.empty(0, np.float32))
+    one = np.array([4]), np.array([2.0], np.float32)
+    for codes, expected in (([none], 0.0), ([none, none], 0.0), ([none, one, none], 12.0)):
+        sums = ToeplitzStatistics(2, 1, (3,)).pairs
+        indices, values = zip(*codes, strict=True)
+        add_pairs(geometry, 2, indices, values, [3.0] * len(codes), sums)
+        assert sums.sum() == expected

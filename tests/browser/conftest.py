@@ -98,6 +98,13 @@ class Browser:
         for kind in ("rawKeyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
+    def slide(self, selector, steps=5):
+        """Move a range input by the keyboard; its value then."""
+        self.evaluate(f"document.querySelector('{selector}').focus()")
+        for _ in range(steps):
+            self.press("ArrowRight", 39)
+        return self.evaluate(f"document.querySelector('{selector}').value")
+
     def complaints(self):
         """What the console would show in red or yellow: errors, warnings, exceptions, failed requests."""
         self.evaluate("0")  # whatever the page reported so far arrives before the answer

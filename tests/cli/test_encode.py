@@ -87,3 +87,12 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
     assert two["psnr"] == pytest.approx(one["psnr"], abs=0.01)
     assert two["status"] == "converged"
     assert len(load_codes(tmp_path / "large")) == 2
+
+
+def test_a_device_is_given_many_small_signals_or_few_large_ones_at_a_time():
+    def together(count, side):
+        return encode._on_device([np.broadcast_to(np.float32(0), (side, side))] * count)
+
+    assert together(1000, 100) == 256
+    assert together(3, 2048) == 16
+    assert together(1, 10_000) == 1

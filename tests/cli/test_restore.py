@@ -339,6 +339,12 @@ def test_fuzz_needs_a_colour_and_never_takes_grey(cli, filters, grey, missing, t
     said = cli("inpaint", photo, *FAST, *filters, "--key", "ff00ff", "--fuzz", "50")
     assert said.code == 0
     assert f"{100 * missing.mean():.1f} % missing" in said.out
+    plain = _save(tmp_path / "grey.png", np.full((30, 30), 128, np.uint8))
+    said = cli("inpaint", plain, *FAST, *filters, "--key", "ff00ff", "--fuzz", "60")
+    assert said.code == 2
+    assert "has no pixels of --key" in said.err
+    for wrong in ("nan", "-1", "101"):
+        assert "between 0 and 100" in cli("inpaint", photo, *FAST, *filters, "--fuzz", wrong).err
     cut = _save(tmp_path / "cut.png", np.dstack([pixels, np.where(missing, 0, 255).astype(np.uint8)]))
     said = cli("inpaint", cut, *FAST, *filters, "--fuzz", "50")
     assert said.code == 2

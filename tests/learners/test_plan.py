@@ -30,6 +30,7 @@ def test_statistics_take_what_is_said(kind, n_filters, channels, size):
         ({"n_filters": 200}, "statistics"),
         ({"signal": (200, 100)}, "solving"),
         ({"n_jobs": 64}, "solving"),
+        ({"batch_size": 21}, "solving"),
         ({"sampling": 0.3}, "solving"),
         ({"batch_size": 40}, "batch"),
         ({"held_out": 10**7}, "batch"),

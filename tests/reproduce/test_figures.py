@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pointillist.report.blocks import Compare, Picture, Table, Text
-from pointillist.reproduce import complexity, figure1, figure3, figure4, figure5
+from pointillist.reproduce import complexity, figure1, figure2, figure3, figure4, figure5
 from pointillist.reproduce.judging import Judgement, Path
 
 
@@ -101,3 +101,18 @@ def test_verdicts_about_exponents_follow_the_numbers():
     above = complexity._bounded("c", "p", {"p": 1.2, "K": 0.3}, claimed)
     assert not above.holds
     assert "p lies more than 0.15 above" in above.because
+
+
+def test_verdicts_about_levels_and_speed_follow_the_numbers():
+    ours, judged = Path("ours", [1.0, 2.0, 4.0], [1, 2, 3]), [Judgement(v, 0.0, [0.0], [1]) for v in (90.0, 80.0, 70.0)]
+    fast, slow, never = (
+        figure2._level("they", spent, level, ours, judged) for spent, level in ((12, 80), (11, 80), (99, 60))
+    )
+    assert [one.holds for one in (fast, slow, never)] == [True, False, False]
+    assert (fast.ours, never.ours) == ("6.0 times", "not reached")
+    assert never.because.endswith("our defaults end at 70.")
+    rival = Path("they", [60.0], [10])
+    assert figure4._speed(rival, Path("ours", [10.0], [10]), 20).holds
+    assert not figure4._speed(rival, Path("ours", [10.1], [10]), 20).holds
+    assert figure1._apart(0.031) == "at most 3.1 % above"
+    assert figure1._apart(-0.2) == "at least 20.0 % below"

@@ -166,8 +166,10 @@ def coloured(picture: Picture, key: tuple[int, int, int], fuzz: float = 0.0) -> 
 def _tint(picture: Picture, key: tuple[int, int, int]) -> NDArray[np.float64] | None:
     """How much of a pure colour each pixel has: one for itself, at most zero for grey; None if the colour is not pure."""
     lit, dark = np.array(key) == 255, np.array(key) == 0
-    if picture.pixels.ndim == 2 or not np.all(lit | dark) or lit.all() or dark.all():
+    if not np.all(lit | dark) or lit.all() or dark.all():
         return None
+    if picture.pixels.ndim == 2:
+        return np.zeros(picture.shape)
     levels = picture.pixels.astype(np.float64) / picture.peak
     tint: NDArray[np.float64] = levels[..., lit].min(axis=-1) - levels[..., dark].max(axis=-1)
     return tint

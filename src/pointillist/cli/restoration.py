@@ -31,6 +31,12 @@ def _positive(value: float | None) -> float | None:
     return value
 
 
+def _part(value: float) -> float:
+    if not 0 <= value <= 100:  # not a number is neither
+        raise typer.BadParameter(f"{value} does not lie between 0 and 100")
+    return value
+
+
 def _level(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive; it is a deviation in the picture's own units")
@@ -115,7 +121,7 @@ def inpaint(
     fuzz: Annotated[
         float,
         typer.Option(
-            "--fuzz", min=0, max=100, help="How near to the colour: 50 for soft brushes and text.", metavar="%"
+            "--fuzz", callback=_part, help="How near to the colour: 50 for soft brushes and text.", metavar="%"
         ),
     ] = 0.0,
     grow: Annotated[int, typer.Option("--grow", min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,

@@ -25,6 +25,9 @@ _TOGETHER = 2**18
 _CODE = 120
 """Bytes of a code meanwhile: its filter, place, values and orders, and what these are made from."""
 
+_Layer = tuple[tuple[int, ...], NDArray, NDArray, NDArray, NDArray, NDArray]
+"""Grid of a signal, and of its codes the filters, positions in the stack, values, weighted values, whether own."""
+
 
 def bytes_together(n_positions: int, n_signals: int, density: float) -> int:
     """What `add_pairs` holds at its peak for signals with so many positions and codes at each of them."""
@@ -57,21 +60,13 @@ def add_pairs(
     count = max(1, _TOGETHER // geometry.n_positions)
     for first in range(0, len(indices), count):
         some = slice(first, first + count)
-        _add_together(geometry, n_filters, indices[some], values[some], weights[some], out)
+        _add_layers(geometry, n_filters, list(_layers(geometry, indices[some], values[some], weights[some])), out)
 
 
-def _add_together(
-    geometry: Geometry,
-    n_filters: int,
-    indices: Sequence[NDArray],
-    values: Sequence[NDArray],
-    weights: Sequence[float],
-    out: NDArray,
-) -> None:
+def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: NDArray) -> None:
     """The same for signals as layers of one: codes of two of them never meet."""
-    parts = list(_layers(geometry, indices, values, weights))
-    shape = (len(parts), *parts[0][0])
-    filters, positions, value, weighted, own = (np.concatenate(some) for some in list(zip(*parts, strict=True))[1:])
+    shape = (len(layers), *layers[0][0])
+    filters, positions, value, weighted, own = (np.concatenate(some) for some in list(zip(*layers, strict=True))[1:])
     order = np.argsort(positions, kind="stable")
     filters, positions, own = filters[order], positions[order], own[order]
     rows, columns = np.divmod(positions, shape[-1])
@@ -97,7 +92,7 @@ def _add_together(
 
 def _layers(
     geometry: Geometry, indices: Sequence[NDArray], values: Sequence[NDArray], weights: Sequence[float]
-) -> Iterator[tuple[tuple[int, ...], NDArray, NDArray, NDArray, NDArray, NDArray]]:
+) -> Iterator[_Layer]:
     """For each signal its grid, and of its codes the filters, positions in the stack, values, weighted ones, whether own."""
     for number, (index, value, weight) in enumerate(zip(indices, values, weights, strict=True)):
         filters, positions = np.divmod(index, geometry.n_positions)

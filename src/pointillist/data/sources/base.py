@@ -1,7 +1,7 @@
 """What a source of signals is: random access by an integer, so that a position in a pass is one number.
 
-Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and pickles
-without its open files, so that other processes can read their own part of it.
+Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and is sent
+to other processes without its open files, so that each can read its own part of it.
 """
 
 from __future__ import annotations
