@@ -26,6 +26,7 @@ from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import Result, Status, effective_jobs, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
+from pointillist.solvers.tiles import Progress
 
 _REFIT_STEPS = 20
 _ROUGH = 0.05  # tolerances above it ask for little descent within a round
@@ -44,6 +45,7 @@ class Shared(TypedDict, total=False):
     device: str
     channel_axis: int | None
     data_range: float | None
+    progress: Progress | None
 
 
 class Options(Shared, total=False):
@@ -72,6 +74,7 @@ class Settings:
     return_details: bool = False
     channel_axis: int | None = None
     data_range: float | None = None
+    progress: Progress | None = None
     mu: float = CURVATURE
 
     def __post_init__(self) -> None:
