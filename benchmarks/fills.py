@@ -85,9 +85,7 @@ FILLS: dict[str, list[Fill]] = {
 OURS, BASELINE = "pointillist", "biharmonic"
 
 
-def tiles(
-    shape: tuple[int, ...], side: int, margin: int
-) -> Iterator[tuple[tuple[slice, slice], tuple[slice, slice]]]:
+def tiles(shape: tuple[int, ...], side: int, margin: int) -> Iterator[tuple[tuple[slice, slice], tuple[slice, slice]]]:
     """Tiles of a picture: their own pixels, and those with a margin, cut at the picture's border."""
     for top in range(0, shape[0], side):
         for left in range(0, shape[1], side):
