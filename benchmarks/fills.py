@@ -1,7 +1,7 @@
 """Ways to fill missing pixels, ours and those that people use today, and their scores on the missing pixels alone.
 
-scikit-image's biharmonic fill is called once for all regions that its sparse solver manages; larger ones (random pixels, long
-lines) are solved in tiles with a margin, which changes nothing that eight bits can hold where holes are narrower than it.
+scikit-image's biharmonic fill is called once for all regions that its sparse solver manages; larger ones (random pixels,
+lines that cross) are solved in tiles with a margin, which changes next to nothing where holes are narrower than that.
 """
 
 from __future__ import annotations
@@ -138,19 +138,31 @@ def mended(method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
     return best[0], Score(best[1], ssim(truth, best[0], mask), best[2])
 
 
-def kept(folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
-    """`mended`, or what a file in the folder remembers of it, if picture and mask are still the same."""
-    if folder is None:
-        return mended(method, truth, mask)
-    digest = hashlib.sha256(truth.tobytes() + np.packbits(mask).tobytes()).hexdigest()
-    file = folder / f"{name}-{method}.npz"
-    if file.exists():
-        with np.load(file) as memory:
-            if str(memory["digest"]) == digest:
-                answer = truth.copy()
-                answer[mask] = memory["values"]
-                return answer, Score(*memory["score"].tolist())
-    answer, score = mended(method, truth, mask)
-    folder.mkdir(parents=True, exist_ok=True)
-    np.savez(file, digest=digest, values=answer[mask], score=[score.psnr, score.ssim, score.seconds])
-    return answer, score
+def remembered(
+    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray
+) -> tuple[NDArray, Score] | None:
+    """What a file in the folder remembers of `mended`, if it does and picture and mask are still the same."""
+    file = None if folder is None else folder / f"{name}-{method}.npz"
+    if file is None or not file.exists():
+        return None
+    with np.load(file) as memory:
+        if str(memory["digest"]) != _digest(truth, mask):
+            return None
+        answer = truth.copy()
+        answer[mask] = memory["values"]
+        return answer, Score(*memory["score"].tolist())
+
+
+def remember(
+    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray, found: tuple[NDArray, Score]
+) -> None:
+    """Keep what `mended` found: the missing pixels alone."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        answer, score = found
+        numbers = [score.psnr, score.ssim, score.seconds]
+        np.savez(folder / f"{name}-{method}.npz", digest=_digest(truth, mask), values=answer[mask], score=numbers)
+
+
+def _digest(truth: NDArray, mask: NDArray) -> str:
+    return hashlib.sha256(truth.tobytes() + np.packbits(mask).tobytes()).hexdigest()

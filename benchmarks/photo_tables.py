@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,48 +42,67 @@ def line(scores: dict[str, Score]) -> str:
 
 
 def summaries(rows: list[Row]) -> list[Table]:
-    """One table for each size: means by kind of damage, gain over the biharmonic fill, and its worst picture."""
+    """Two tables for each size: the methods' means by kind of damage, and our gains over the biharmonic fill."""
     found = []
     for megapixels in sorted({row.megapixels for row in rows}):
         chosen = [row for row in rows if row.megapixels == megapixels]
-        methods = list(chosen[0].scores)
-        table = Table(
-            f"{megapixels:g} megapixels: means over {len({row.picture for row in chosen})} pictures, missing pixels only",
-            ["damage", *[f"{name} dB" for name in methods], *[f"{name} SSIM" for name in methods]]
-            + ["gain dB", "worst dB", "worst picture", "share above", f"below {ALLOWED} dB", "our s", "biharmonic s"],
-            note="Gain: ours above the biharmonic fill, mean and worst over the pictures.",
-        )
-        for kind in dict.fromkeys(row.kind for row in chosen):
-            table.add(kind, *_means([row for row in chosen if row.kind == kind], methods))
-        table.add("all", *_means(chosen, methods))
-        found.append(table)
+        title = f"{megapixels:g} megapixels, {len({row.picture for row in chosen})} pictures"
+        found += [_means(title, chosen), _gains(title, chosen)]
     return found
 
 
-def _means(rows: list[Row], methods: Iterable[str]) -> list[Cell]:
-    methods = list(methods)
-    decibels = [f"{np.mean([row.scores[name].psnr for row in rows]):.2f}" for name in methods]
-    likeness = [f"{np.mean([row.scores[name].ssim for row in rows]):.3f}" for name in methods]
-    gains = {f"{row.picture} {row.kind}": row.gain for row in rows if row.gain is not None}
-    compared: list[Cell] = [None] * 5
-    if gains:
-        values = np.array(list(gains.values()))
-        worst = min(gains, key=gains.__getitem__)
-        worst_name = worst if len({row.kind for row in rows}) > 1 else worst.split()[0]
-        compared = [f"{values.mean():+.2f}", f"{values.min():+.2f}", worst_name]
-        compared += [f"{np.mean(values > 0):.0%}", int(np.sum(values < ALLOWED))]
-    times: list[Cell] = [
-        f"{np.mean([row.scores[name].seconds for row in rows]):.2f}" if name in methods else None
-        for name in (OURS, BASELINE)
-    ]
-    return [*decibels, *likeness, *compared, *times]
+def _by_kind(rows: list[Row]) -> dict[str, list[Row]]:
+    kinds = {kind: [row for row in rows if row.kind == kind] for kind in dict.fromkeys(row.kind for row in rows)}
+    return {**kinds, "all": rows}
+
+
+def _means(title: str, rows: list[Row]) -> Table:
+    """Mean PSNR, SSIM and seconds of every method."""
+    methods = _common(rows)
+    titles = [f"{name} {unit}" for unit in ("dB", "SSIM", "s") for name in methods]
+    table = Table(f"{title}: means on the missing pixels", ["damage", *titles])
+    for kind, chosen in _by_kind(rows).items():
+        cells = [
+            f"{np.mean([getattr(row.scores[name], field) for row in chosen]):{form}}"
+            for field, form in (("psnr", ".2f"), ("ssim", ".3f"), ("seconds", ".2f"))
+            for name in methods
+        ]
+        table.add(kind, *cells)
+    return table
+
+
+def _gains(title: str, rows: list[Row]) -> Table:
+    """Our decibels above the biharmonic fill: mean, and over the pictures."""
+    table = Table(
+        f"{title}: ours above the biharmonic fill",
+        ["damage", "mean dB", "median dB", "worst dB", "worst picture", "above", f"below {ALLOWED} dB", "SSIM"],
+    )
+    for kind, chosen in _by_kind(rows).items():
+        pairs = {f"{row.picture}, {row.kind}": row.gain for row in chosen if row.gain is not None}
+        if pairs:
+            values = np.array(list(pairs.values()))
+            worst = min(pairs, key=lambda name: pairs[name])
+            numbers = [f"{value:+.2f}" for value in (values.mean(), np.median(values), values.min())]
+            likeness = [row.scores[OURS].ssim - row.scores[BASELINE].ssim for row in chosen if row.gain is not None]
+            share: list[Cell] = [
+                f"{np.mean(values > 0):.0%}",
+                int(np.sum(values < ALLOWED)),
+                f"{np.mean(likeness):+.3f}",
+            ]
+            table.add(kind, *numbers, worst, *share)
+    return table
+
+
+def _common(rows: list[Row]) -> list[str]:
+    """Methods that ran on every row."""
+    return [name for name in rows[0].scores if all(name in row.scores for row in rows)]
 
 
 def whole(rows: list[Row]) -> Table:
-    """PSNR of every picture, size, damage and method."""
-    methods = list(rows[0].scores)
+    """PSNR of every picture, size, damage and method, the worst gains first."""
+    methods = _common(rows)
     table = Table("PSNR in dB on the missing pixels", ["picture", "MP", "damage", *methods, "gain"])
-    for row in sorted(rows, key=lambda row: row.gain if row.gain is not None else 0.0):
+    for row in sorted(rows, key=lambda row: row.gain or 0.0):
         gain = None if row.gain is None else f"{row.gain:+.2f}"
         table.add(row.picture, row.megapixels, row.kind, *[f"{row.scores[name].psnr:.2f}" for name in methods], gain)
     return table

@@ -3,7 +3,7 @@
 ``python -m benchmarks.photographs --photos DIR --output bench-output [--set test] [--sizes 0.3,2,12,24] [--cache DIR]``
 
 `benchmarks.photo_sets` names the photographs and the packages that hold them, `benchmarks.scars` the damage. Needs
-scikit-image and opencv-python-headless. With a cache the answers of the rivals are remembered, so that only ours is run again.
+scikit-image and opencv-python-headless. With a cache the answers of the rivals are remembered, and only ours is run again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from PIL import Image
 from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks import fills, measure, photo_sets, photo_tables, scars, tables
+from benchmarks import fills, measure, photo_sets, photo_speed, photo_tables, scars, tables
 from benchmarks.fills import OURS, Score
 from benchmarks.tables import Table
 
@@ -69,6 +69,7 @@ class Settings:
     cache: Path | None = None
     crops: Path | None = None
     quick: bool = False
+    only_ours: bool = False
 
 
 def measured(case: Case, truth: NDArray, settings: Settings) -> dict[str, Score]:
@@ -77,8 +78,16 @@ def measured(case: Case, truth: NDArray, settings: Settings) -> dict[str, Score]
     answers: dict[str, NDArray] = {}
     scores: dict[str, Score] = {}
     for method in settings.methods:
-        cache = None if method == OURS else settings.cache
-        answers[method], scores[method] = fills.kept(cache, case.name, method, truth, mask)
+        if method == OURS:
+            found = fills.mended(method, truth, mask)
+        elif (known := fills.remembered(settings.cache, case.name, method, truth, mask)) is not None:
+            found = known
+        elif settings.only_ours:
+            continue
+        else:
+            found = fills.mended(method, truth, mask)
+            fills.remember(settings.cache, case.name, method, truth, mask, found)
+        answers[method], scores[method] = found
     if settings.crops is not None and OURS in answers:
         save_crops(settings.crops / f"{case.name}.png", truth, mask, answers)
     return scores
@@ -118,7 +127,7 @@ def run(groups: Iterator[list[Case]], settings: Settings, say: Callable[[str], N
 def alone(place: str, megapixels: float, kind: str, method: str, seed: int = 0) -> dict[str, float]:
     """One case in its own process, for its peak memory."""
     where: str | Path = place if place.startswith(("sklearn:", "skimage:")) else Path(place)
-    truth = photo_sets.load(where, megapixels)
+    truth = photo_sets.load(where, megapixels).copy()
     mask = Case(Path(place).stem, where, megapixels, kind, seed).damaged(truth)
     truth[mask] = (255, 0, 255)
     return {"seconds": measure.seconds(lambda: fills.FILLS[method][0](truth, mask))}
@@ -162,22 +171,27 @@ def main() -> None:
         places = {name: place for name, place in places.items() if name in arguments.pictures}
     if arguments.quick:
         places = dict(list(places.items())[:2])
+    if not places:
+        raise SystemExit("none of the pictures was found: give the folder that holds them by --photos")
     groups = list(cases(places, arguments.sizes, arguments.only, arguments.seed))
 
     def say(text: str) -> None:
         console.print(f"  [dim]{text}[/dim]")
 
     settings = Settings(
-        methods=(OURS,) if arguments.only_ours and arguments.cache is None else tuple(arguments.methods),
+        methods=tuple(arguments.methods),
         cache=arguments.cache,
         crops=arguments.save_crops,
         quick=arguments.quick,
+        only_ours=arguments.only_ours,
     )
     warm_up()
-    rows = run(iter(groups), settings, say)
-    found = [*photo_tables.summaries(rows), photo_tables.whole(rows)]
+    rows = [] if arguments.speed else run(iter(groups), settings, say)
+    found = [*photo_tables.summaries(rows), photo_tables.whole(rows)] if rows else []
     if arguments.memory:
         found.append(memory(iter(groups), "scratches", say))
+    if arguments.speed:
+        found += photo_speed.tables_of(places, arguments.quick, say)
     for table in found:
         tables.show(table, console)
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -189,7 +203,7 @@ def main() -> None:
         "scores": [row.plain() for row in rows],
         "tables": [vars(table) for table in found],
     }
-    file = arguments.output / f"photographs-{arguments.set}.json"
+    file = arguments.output / f"photographs-{'speed' if arguments.speed else arguments.set}.json"
     file.write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
     console.print(f"{len(rows)} damaged photographs; scores in {file}")
 
@@ -218,6 +232,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="folder for the answers of the rivals")
     parser.add_argument("--save-crops", type=Path, help="folder for enlarged crops around our largest errors")
     parser.add_argument("--seed", type=int, default=0, help="where the damage lies")
+    parser.add_argument("--speed", action="store_true", help="only the time and memory of 24 and 0.3 megapixels")
     parser.add_argument("--memory", action="store_true", help="peak memory of every method in a fresh process, too")
     parser.add_argument("--quick", action="store_true", help="a smoke test on corners of two pictures")
     return parser.parse_args()

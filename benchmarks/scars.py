@@ -18,7 +18,7 @@ SHARE = 0.014
 """Share of the pixels that are missing, except for random ones and for the corner of a large picture."""
 LONGEST_CORNER = 400
 """Pixels along the sides of the torn corner of a large picture."""
-_WORDS = "The quick brown fox jumps over the lazy dog, © 1987 Holiday, do not copy! SAMPLE 0123456789".split()
+_WORDS = ("The", "quick", "brown", "fox", "jumps", "over", "lazy", "dog,", "© 1987", "Holiday", "SAMPLE", "0123456789")
 
 Point = tuple[float, float]
 
