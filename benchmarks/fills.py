@@ -21,7 +21,7 @@ from skimage.restoration import inpaint_biharmonic
 
 from pointillist import restore
 
-REGION = 20_000
+REGION = 100_000
 """Pixels of the largest region that is solved at once by the biharmonic fill."""
 TILE, MARGIN = 160, 40
 """Side and margin of the tiles of larger regions, in pixels."""
