@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import fills, measure, photo_sets, photo_speed, photo_tables, scars, tables
 from benchmarks.fills import OURS, Score
 from benchmarks.tables import Table
+from pointillist.report import machine
 
 SIZES = (0.3, 2.0, 12.0, 24.0)
 """Megapixels."""
@@ -124,11 +125,11 @@ def run(groups: Iterator[list[Case]], settings: Settings, say: Callable[[str], N
     return rows
 
 
-def alone(place: str, megapixels: float, kind: str, method: str, seed: int = 0) -> dict[str, float]:
+def alone(picture: str, place: str, megapixels: float, kind: str, method: str, seed: int = 0) -> dict[str, float]:
     """One case in its own process, for its peak memory."""
     where: str | Path = place if place.startswith(("sklearn:", "skimage:")) else Path(place)
     truth = photo_sets.load(where, megapixels).copy()
-    mask = Case(Path(place).stem, where, megapixels, kind, seed).damaged(truth)
+    mask = Case(picture, where, megapixels, kind, seed).damaged(truth)
     truth[mask] = (255, 0, 255)
     return {"seconds": measure.seconds(lambda: fills.FILLS[method][0](truth, mask))}
 
@@ -149,6 +150,7 @@ def memory(groups: Iterator[list[Case]], kind: str, say: Callable[[str], None]) 
         for method in fills.FILLS:
             found = measure.apart(
                 "benchmarks.photographs:alone",
+                picture=case.picture,
                 place=str(case.place),
                 megapixels=case.megapixels,
                 kind=kind,
@@ -196,7 +198,7 @@ def main() -> None:
         tables.show(table, console)
     arguments.output.mkdir(parents=True, exist_ok=True)
     record = {
-        "facts": measure.facts(),
+        "facts": machine.facts((*measure.PACKAGES, "scikit-image", "opencv-python-headless")),
         "set": arguments.set,
         "pictures": list(places),
         "seed": arguments.seed,
