@@ -24,10 +24,11 @@ from pointillist.restore.engine import (
     separate,
     synthesise,
 )
+from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
-from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
-from pointillist.restore.pictures import Picture, open_picture
-from pointillist.restore.reporting import finish
+from pointillist.restore.penalties import Penalty, given_penalty
+from pointillist.restore.pictures import Canvas, Picture, open_picture
+from pointillist.restore.reporting import details_of, finish
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
 
@@ -191,16 +192,21 @@ def _without(
     begin: float,
 ) -> NDArray | tuple[NDArray, Details]:
     """Fill in the odd samples and keep the others."""
-    good = picture.weights * ~odd
-    if not np.all(np.any(good > 0, axis=(1, 2))):
+    missing = odd | (picture.weights == 0)
+    if np.any(np.all(missing, axis=(1, 2))):
         raise ValueError("image holds nothing but outliers in one of its channels")
-    clean = replace(picture, planes=np.where(good > 0, picture.planes, 0.0), weights=good)
-    damaged = Damaged(*clean.signals(filters.shape[1]))
-    value = given_penalty(penalty, damaged, filters, settings)
-    value = predicted_penalty(damaged, filters, settings) if value is None else value
-    mended = mend(damaged, filters, value, settings)
-    planes = np.where(good > 0, picture.planes, clean.gather(mended.signals))
-    return finish(clean, planes, mended, value, begin, settings, missing=good == 0)
+    if np.all(missing == missing[:1]):
+        missing = missing[:1]
+    canvas = Canvas(picture.planes, missing, 1.0, picture.axis, None, False)
+    planes, coders = picture.planes.copy(), []
+    deviation = np.zeros(missing.shape) if settings.return_details else None
+    if np.any(missing):
+        coder = Coder(canvas, filters, penalty, settings)
+        coders = fill_canvas(canvas, coder, planes, settings, deviation=deviation)
+    image = picture.photograph(planes)
+    if deviation is None:
+        return image
+    return image, details_of(canvas, coders, begin, deviation * picture.scale)
 
 
 def _impulses(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:

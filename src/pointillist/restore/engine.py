@@ -112,10 +112,11 @@ class Damaged:
 
 @dataclass(frozen=True, eq=False)
 class Mended:
-    """Restored signals (channels, height, width), their smooth parts and what the solver says."""
+    """Restored signals (channels, height, width), their smooth parts and what the solvers say."""
 
     signals: list[NDArray]
     smooth: list[NDArray]
+    unsettled: float
     codes: SparseCodes
     result: Result
 
@@ -127,18 +128,25 @@ class Details:
     Attributes
     ----------
     penalty : float
-        λ that was used, for the picture divided by its full scale.
+        λ that was used, for the picture divided by its full scale; NaN where nothing was coded.
     codes : SparseCodes
         Of the detail; one signal for each channel that was coded on its own (luminance and two colour differences for
-        colour pictures and grey filters), refitted if ``debias=True``.
+        colour pictures and grey filters) and, in inpainting, for each tile that was coded; refitted if ``debias=True``.
     objective : float
         Sum over these signals, before refitting.
     gap : float
         The largest relative duality gap among them: how far the objective can be from the optimum.
     status : Status
     seconds : float
-    smooth : array of the picture's shape (without alpha), float64
-        The smooth part, in the picture's own scale.
+    smooth : array of the picture's shape (without alpha), float64, or None
+        The smooth part, in the picture's own scale; None in inpainting, which has one for each coded tile.
+    unsettled : float
+        By how much the last step of the smooth part's solver moved a sample that was not seen, at most, in units of full
+        scale: how well holes are solved for.
+    deviation : (height, width) or picture-shaped float64 array or None
+        In inpainting by neighbours, by how much each filled pixel is expected to be wrong (one standard deviation, in the
+        picture's own units, for the mean of its channels); zero elsewhere, and inside holes of more than 20 pixels. Half of
+        scattered pixels are off by more than that says, since their surroundings are known less well.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
     missing : (height, width) or picture-shaped bool array
@@ -151,12 +159,14 @@ class Details:
     gap: float
     status: Status
     seconds: float
-    smooth: NDArray
+    smooth: NDArray | None
+    unsettled: float
+    deviation: NDArray | None
     sigma: float | None
     missing: NDArray
 
 
-def choose_filters(filters: ArrayLike | None, default: str, shape: tuple[int, int]) -> NDArray:
+def as_bank(filters: ArrayLike | None, default: str) -> NDArray:
     """Filters (n_filters, channels, height, width) from what people pass; None loads the dictionary `default`."""
     array = load_filters(default) if filters is None else np.asarray(filters)
     if array.ndim not in (3, 4):
@@ -166,6 +176,12 @@ def choose_filters(filters: ArrayLike | None, default: str, shape: tuple[int, in
     bank = as_filters(array, channels=array.ndim == 4).astype(np.float32)
     if bank.shape[1] not in (1, 3):
         raise ValueError(f"filters must have one channel or three, got {bank.shape[1]}")
+    return bank
+
+
+def choose_filters(filters: ArrayLike | None, default: str, shape: tuple[int, int]) -> NDArray:
+    """`as_bank` for a picture that must be at least as large as a filter."""
+    bank = as_bank(filters, default)
     check_size(shape, bank.shape[2:])
     return bank
 
@@ -188,7 +204,7 @@ def separate(damaged: Damaged, settings: Settings) -> list[Smooth]:
 def _together(damaged: Damaged, settings: Settings) -> list[Smooth]:
     """The smooth parts of small grey signals of one shape, as if they were channels: fewer and longer operations."""
     both = smooth_part(np.concatenate(damaged.signals), np.concatenate(damaged.weights), damaged.blur, settings.mu)
-    return [Smooth(sharp[None], seen[None]) for sharp, seen in zip(both.sharp, both.seen, strict=True)]
+    return [Smooth(sharp[None], seen[None], both.unsettled) for sharp, seen in zip(both.sharp, both.seen, strict=True)]
 
 
 def code(
@@ -236,7 +252,7 @@ def mend(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings:
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)
     signals = [part.sharp + more for part, more in zip(smooth, detail, strict=True)]
-    return Mended(signals, [part.sharp for part in smooth], codes, result)
+    return Mended(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
 
 
 def synthesise(

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import time
-from typing import Unpack, overload
+from typing import Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
-from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
-from pointillist.restore.pictures import open_picture
-from pointillist.restore.reporting import finish, untouched
+from pointillist.restore.engine import Detailed, Details, Options, Plain, Settings, as_bank
+from pointillist.restore.filling import LARGE_TILE
+from pointillist.restore.guessing import Coder, fill_canvas
+from pointillist.restore.penalties import Penalty, parse_penalty
+from pointillist.restore.pictures import Canvas, check_size, open_canvas
+from pointillist.restore.reporting import details_of
+from pointillist.restore.tiling import Box, cells, cells_with, in_turn, inside, widened
+from pointillist.solvers.base import effective_jobs
+
+METHODS = ("auto", "neighbours", "codes")
+_CONTEXT = 32  # pixels around a tile that are coded with it
+
+Method = Literal["auto", "neighbours", "codes"]
 
 
 @overload
@@ -21,6 +30,7 @@ def inpaint(
     filters: ArrayLike | None = ...,
     penalty: Penalty = ...,
     *,
+    method: Method = ...,
     keep_seen: bool = ...,
     **options: Unpack[Plain],
 ) -> NDArray: ...
@@ -31,6 +41,7 @@ def inpaint(
     filters: ArrayLike | None = ...,
     penalty: Penalty = ...,
     *,
+    method: Method = ...,
     keep_seen: bool = ...,
     **options: Unpack[Detailed],
 ) -> tuple[NDArray, Details]: ...
@@ -40,10 +51,11 @@ def inpaint(
     filters: ArrayLike | None = None,
     penalty: Penalty = "auto",
     *,
+    method: Method = "auto",
     keep_seen: bool = True,
     **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
-    """Fill in the missing pixels of a photograph.
+    """Fill in the missing pixels of a photograph; only what lies around them is read and worked on.
 
     Parameters
     ----------
@@ -56,10 +68,16 @@ def inpaint(
         A dictionary for the detail of photographs in [0, 1]. Grey filters serve colour pictures too, for luminance and
         colour differences. By default a dictionary that ships with the package.
     penalty : float, "auto" or a string such as "5%"
-        λ for the picture divided by its full scale (`data_range`); a percentage is relative to the picture's λ_max.
-        "auto" hides a quarter of the seen pixels of a few crops and takes the λ that predicts them best.
+        λ of the codes, for the picture divided by its full scale (`data_range`); a percentage is relative to λ_max near
+        the damage. "auto" hides a quarter of the seen pixels of a few crops there and takes the λ that predicts them best.
+    method : {"auto", "neighbours", "codes"}
+        "neighbours": each missing pixel is the conditional mean, given the seen pixels around it, of a Gaussian field with
+        the covariances of its surroundings in a first guess. That guess is interpolated from coarser pictures. "auto": the
+        same, but where missing pixels are scattered (most seen pixels have a missing neighbour) the guess is sparse codes of
+        the filters, which predict such pixels better; everywhere if filters or a penalty are given. "codes": smooth part
+        and sparse codes alone, with their certificate.
     keep_seen : bool
-        Whether seen pixels stay as they are, instead of being replaced by their fit too.
+        Whether seen pixels stay as they are, instead of being replaced by their fit too; that takes ``method="codes"``.
     debias : bool
         Refit the non-zeros by least squares on their support.
     boundary : {"same", "full"}
@@ -71,17 +89,19 @@ def inpaint(
     device : str
         "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
     return_details : bool
-        Whether to return `Details` (codes, gap, penalty used, time) as well.
+        Whether to return `Details` (codes, gap, penalty used, expected errors, time) as well.
     channel_axis : int, optional
         Where the channels lie; by default the last of three axes.
     data_range : float, optional
         Full scale: by default 255 and 65535 for integers, for floats 1 when their range lies in [0.1, 2] and that range
         otherwise.
+    progress : callable, optional
+        Called from time to time with the part of the work that is done, from 0 to 1.
 
     Returns
     -------
     array of the image's shape, dtype and scale; with `Details` if asked for
-        Without missing pixels a copy of the image.
+        Seen pixels are bit for bit those of the image. Without missing pixels a copy of the image.
 
     Examples
     --------
@@ -90,23 +110,69 @@ def inpaint(
     >>> y, x = np.mgrid[:32, :32]
     >>> picture = (100 + 3 * x).astype(np.uint8)
     >>> mask = np.random.default_rng(0).random(picture.shape) < 0.3
-    >>> filters = np.random.default_rng(1).standard_normal((4, 5, 5)) / 5
-    >>> mended = inpaint(picture, mask, filters)
-    >>> mended.dtype.name, int(np.max(np.abs(mended.astype(int) - picture))) <= 2
-    ('uint8', True)
+    >>> mended = inpaint(picture, mask, method="neighbours")
+    >>> mended.dtype.name, int(np.max(np.abs(mended.astype(int) - picture)))
+    ('uint8', 0)
     """
     begin = time.perf_counter()
     settings = Settings.given(options)
-    picture = open_picture(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    bank = choose_filters(filters, "natural-100", picture.shape)
-    damaged = Damaged(*picture.signals(bank.shape[1]))
-    value = given_penalty(penalty, damaged, bank, settings)
-    if np.all(picture.weights > 0):
-        return untouched(image, picture, bank, value, begin, settings)
-    if value is None:
-        value = predicted_penalty(damaged, bank, settings)
-    mended = mend(damaged, bank, value, settings)
-    planes = picture.gather(mended.signals)
-    if keep_seen:
-        planes = np.where(picture.weights > 0, picture.planes, planes)
-    return finish(picture, planes, mended, value, begin, settings)
+    canvas = open_canvas(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
+    given = filters is not None or parse_penalty(penalty) is not None
+    _check_method(method, given, keep_seen)
+    coder = (
+        None
+        if method == "neighbours"
+        else _coder(canvas, filters, penalty, settings, needed=given or method == "codes")
+    )
+    answer = np.array(image)
+    target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
+    target = target[: len(canvas.planes)]
+    deviation = np.zeros(canvas.missing.shape) if settings.return_details else None
+    mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
+    coders = [] if coder is None else [coder]
+    if not np.any(canvas.missing):
+        coders = []
+    elif coder is not None and (method == "codes" or not keep_seen or mixed):
+        _by_codes(canvas, coder, target, keep_seen=keep_seen)
+    else:
+        coders = fill_canvas(canvas, coder, target, settings, everywhere=given, deviation=deviation)
+    if not settings.return_details:
+        return answer
+    return answer, details_of(canvas, coders, begin, deviation)
+
+
+def _coder(
+    canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
+) -> Coder | None:
+    """What codes first guesses; None for pictures that are smaller than the shipped filters, where it can be done without."""
+    bank = as_bank(filters, "natural-100")
+    if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
+        return None
+    check_size(canvas.shape, bank.shape[2:])
+    return Coder(canvas, bank, penalty, settings)
+
+
+def _check_method(method: str, given: bool, keep_seen: bool) -> None:
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if method == "neighbours" and given:
+        raise ValueError('method="neighbours" uses neither filters nor a penalty: leave them out, or take "auto"')
+    if method == "neighbours" and not keep_seen:
+        raise ValueError('keep_seen=False replaces seen pixels by their codes: take method="codes"')
+
+
+def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool) -> None:
+    """Write the missing pixels, or all of them, to the target as smooth part and codes make them."""
+    missing = np.any(canvas.missing, axis=0)
+    tiles = cells_with(missing, LARGE_TILE) if keep_seen else cells(missing.shape, LARGE_TILE)
+    jobs = effective_jobs(coder.settings.n_jobs)
+
+    def work(tile: Box) -> None:
+        outer = widened(tile, _CONTEXT, canvas.shape)
+        planes = coder.coded(outer, jobs if len(tiles) == 1 else 1)
+        made = canvas.in_own_type(planes[(slice(None), *inside(tile, outer))])
+        here = (slice(0, len(made)), *tile)
+        gone = np.broadcast_to(canvas.missing[(slice(None), *tile)], made.shape)
+        target[here] = np.where(gone, made, target[here]) if keep_seen else made
+
+    in_turn(work, tiles, jobs, coder.settings.progress)

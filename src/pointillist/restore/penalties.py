@@ -106,37 +106,41 @@ def penalty_path(
     return path
 
 
+def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
+    """The number that people passed and whether it is relative to λ_max; None where they left it to the task."""
+    if penalty is None or (isinstance(penalty, str) and penalty == "auto"):
+        return None
+    relative = isinstance(penalty, str) and penalty.endswith("%")
+    value: object = penalty
+    if isinstance(penalty, str):
+        try:
+            value = float(penalty.removesuffix("%")) / (100 if relative else 1)
+        except ValueError:
+            raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}')
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"penalty must be positive, got {penalty!r}")
+    return float(value), relative
+
+
 def given_penalty(penalty: Penalty, damaged: Damaged, filters: NDArray, settings: Settings) -> float | None:
     """The penalty that people passed, as a number; None where they left it to the task ("auto" or None).
 
     A string such as ``"5%"`` is relative to the largest λ_max of the signals.
     """
-    if penalty is None or penalty == "auto":
+    parsed = parse_penalty(penalty)
+    if parsed is None:
         return None
-    if isinstance(penalty, str):
-        try:
-            part = float(penalty.removesuffix("%")) / 100 if penalty.endswith("%") else float(penalty)
-        except ValueError:
-            raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
-        if penalty.endswith("%"):
-            _check(part, penalty)
-            return part * largest_penalty(damaged, separate(damaged, settings), filters, settings)
-        penalty = part
-    _check(penalty, penalty)
-    return float(penalty)
-
-
-def _check(value: float, given: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {given!r}')
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"penalty must be positive, got {given!r}")
+    value, relative = parsed
+    return value * largest_penalty(damaged, separate(damaged, settings), filters, settings) if relative else value
 
 
 def contrast(damaged: Damaged) -> float:
-    """Range of the samples seen of the first signal, at most one: dark pictures have less detail, and want less penalty."""
-    seen = damaged.signals[0][damaged.weights[0] > 0]
-    return min(1.0, float(np.ptp(seen))) or 1.0
+    """Range of the samples seen, at most one: dark pictures have less detail, and want less penalty."""
+    pairs = zip(damaged.signals, damaged.weights, strict=True)
+    ends = [(np.min(seen), np.max(seen)) for signal, weights in pairs if (seen := signal[weights > 0]).size]
+    return min(1.0, float(max(high for _, high in ends) - min(low for low, _ in ends))) or 1.0
 
 
 def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, settings: Settings) -> float:
@@ -152,7 +156,7 @@ def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, se
 
 
 def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) -> float:
-    """The penalty whose restoration predicts hidden samples best, on a few crops of the first signal.
+    """The penalty whose restoration predicts hidden samples best, on a few crops of the signals.
 
     A quarter of the seen samples of each crop is hidden, and the rest coded with three falling penalties, each from the
     codes of the one before; a parabola through the logarithms of the errors, over that of the penalty, says the rest.
@@ -184,25 +188,26 @@ def _largest_of_the_best(penalties: NDArray, errors: NDArray) -> float:
 
 
 def _crops(damaged: Damaged, side: int) -> Damaged:
-    """Square crops of the first signal that were seen well enough, evenly spread in variance."""
-    signal, weights = damaged.signals[0], damaged.weights[0]
-    height, width = (min(side, n) for n in signal.shape[1:])
-    rows = _spread(signal.shape[1], height)
-    columns = _spread(signal.shape[2], width)
-    pieces = [(slice(None), slice(top, top + height), slice(left, left + width)) for top in rows for left in columns]
-    enough = 0.5 * np.mean(weights)
-    pieces = [piece for piece in pieces if np.mean(weights[piece]) >= enough] or pieces[:1]
-    spreads = [float(np.std(signal[piece][weights[piece] > 0])) if np.any(weights[piece]) else 0.0 for piece in pieces]
+    """Square crops of the signals that were seen well enough, evenly spread in variance."""
+    pieces = [
+        (signal[:, rows, columns], weights[:, rows, columns])
+        for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
+        for rows in _spread(signal.shape[1], side)
+        for columns in _spread(signal.shape[2], side)
+    ]
+    enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
+    pieces = [piece for piece in pieces if np.mean(piece[1]) >= enough] or pieces[:1]
+    spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in pieces]
     # From the calmest to the liveliest, so that they stand for the picture: those of most detail would ask for too little.
     order = np.argsort(spreads, kind="stable")
     chosen = [pieces[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
-    return Damaged([signal[piece] for piece in chosen], [weights[piece] for piece in chosen], damaged.blur)
+    return Damaged([signal for signal, _ in chosen], [weights for _, weights in chosen], damaged.blur)
 
 
-def _spread(length: int, side: int) -> list[int]:
-    """Starts of crops that cover `length` without overlapping."""
-    count = max(1, length // side)
-    return [int(start) for start in np.linspace(0, length - side, count)]
+def _spread(length: int, side: int) -> list[slice]:
+    """Spans of `side` samples, or of all if these are fewer, that cover `length` without overlapping."""
+    side = min(side, length)
+    return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
 
 
 def _hide(weights: NDArray, i: int) -> NDArray:

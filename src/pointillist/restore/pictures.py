@@ -71,18 +71,63 @@ class Picture:
 
     def photograph(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
         """Planes in the photograph's own scale, dtype and layout; integers are rounded and clipped."""
-        values = planes * self.scale
-        if self.dtype in _FULL_SCALE:
-            values = np.clip(np.rint(values), 0, _FULL_SCALE[self.dtype])
-        elif self.bounded:
-            values = np.clip(values, 0, self.scale)
-        return self.laid_out(values.astype(self.dtype), self.alpha if alpha is None else alpha)
+        samples = as_samples(planes, self.dtype, self.scale, bounded=self.bounded)
+        return self.laid_out(samples, self.alpha if alpha is None else alpha)
 
     def laid_out(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
         """Planes of any values as (height, width), or with channels (and alpha) on the photograph's axis."""
         if alpha is not None:
             planes = np.concatenate([planes, alpha])
         return planes[0] if self.axis is None else np.ascontiguousarray(np.moveaxis(planes, 0, self.axis))
+
+
+@dataclass(frozen=True, eq=False)
+class Canvas:
+    """A photograph as it was given, with what is missing of it; nothing is converted or copied.
+
+    Attributes
+    ----------
+    planes : (channels, height, width) array
+        A view of the samples, in their own type and scale and without alpha; one channel or three. Missing ones are any.
+    missing : (1 or channels, height, width) bool array
+        One plane where all channels miss the same pixels.
+    scale : float
+        What counts as full scale in the photograph's own units.
+    """
+
+    planes: NDArray
+    missing: NDArray
+    scale: float
+    axis: int | None
+    alpha: NDArray | None
+    bounded: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.planes.shape[1], self.planes.shape[2]
+
+    def picture(self, box: tuple[slice, slice] = (slice(None), slice(None))) -> Picture:
+        """Planes and weights of a part of the photograph, or of all of it."""
+        part = (slice(None), *box)
+        missing = np.broadcast_to(self.missing[part], self.planes[part].shape)
+        planes = np.where(missing, 0.0, self.planes[part]) / self.scale
+        alpha = None if self.alpha is None else self.alpha[part]
+        dtype = self.planes.dtype
+        return Picture(planes, 1.0 - missing, self.scale, dtype, self.axis, alpha, self.bounded)
+
+    def in_own_type(self, values: NDArray) -> NDArray:
+        """Values in units of full scale as samples of the photograph: scaled, and rounded and clipped for integers."""
+        return as_samples(values, self.planes.dtype, self.scale, bounded=self.bounded)
+
+
+def as_samples(values: NDArray, dtype: np.dtype, scale: float, *, bounded: bool) -> NDArray:
+    """Values in units of full scale as samples of a type; floats are kept within [0, scale] where they are bounded."""
+    values = values * scale
+    if dtype in _FULL_SCALE:
+        values = np.clip(np.rint(values), 0, _FULL_SCALE[dtype])
+    elif bounded:
+        values = np.clip(values, 0, scale)
+    return values.astype(dtype)
 
 
 def open_picture(
@@ -94,6 +139,18 @@ def open_picture(
     name: str = "image",
 ) -> Picture:
     """Check a photograph and give it planes and weights; NaN and samples under `mask` have weight zero."""
+    return open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range, name=name).picture()
+
+
+def open_canvas(
+    image: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    channel_axis: int | None = None,
+    data_range: float | None = None,
+    name: str = "image",
+) -> Canvas:
+    """Check a photograph and find out what is missing of it: NaN, and samples under `mask`."""
     array = np.asarray(image)
     if array.dtype not in (*_FULL_SCALE, *_FLOATS):
         raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
@@ -102,21 +159,32 @@ def open_picture(
     if 0 in planes.shape:
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
     alpha = planes[-1:] if len(planes) in (2, 4) else None
-    planes = planes[: len(planes) - (alpha is not None)].astype(np.float64)
-    if np.any(np.isinf(planes)):
-        raise ValueError(f"{name} holds {int(np.sum(np.isinf(planes)))} infinite samples; mark missing ones as NaN")
-    seen = ~np.isnan(planes)
+    planes = planes[: len(planes) - (alpha is not None)]
+    missing = _missing(planes, mask, array.shape, axis, name)
+    scale, bounded = 1.0, False
+    if array.dtype in _FLOATS:
+        samples = planes[~np.broadcast_to(missing, planes.shape)]
+        scale = _scale(samples, array.dtype, data_range)
+        bounded = bool(np.min(samples) >= 0 and np.max(samples) <= scale)
+    else:
+        scale = _scale(planes, array.dtype, data_range)
+    return Canvas(planes, missing, scale, axis, alpha, bounded)
+
+
+def _missing(planes: NDArray, mask: ArrayLike | None, shape: tuple[int, ...], axis: int | None, name: str) -> NDArray:
+    """Missing samples as (1 or channels, height, width)."""
+    missing = np.zeros((1, *planes.shape[1:]), bool)
+    if planes.dtype in _FLOATS:
+        if np.any(np.isinf(planes)):
+            raise ValueError(f"{name} holds {int(np.sum(np.isinf(planes)))} infinite samples; mark missing ones as NaN")
+        missing = np.isnan(planes)
     if mask is not None:
-        seen &= ~_mask_planes(mask, array.shape, axis, len(planes))
-    if not np.any(seen):
+        missing = missing | _mask_planes(mask, shape, axis, len(planes))
+    if np.all(missing):
         raise ValueError(f"mask leaves nothing: every sample of {name} is missing")
-    if not np.all(np.any(seen, axis=(1, 2))):
+    if np.any(np.all(missing, axis=(1, 2))):
         raise ValueError(f"mask leaves nothing of one channel of {name}")
-    scale = _scale(planes[seen], array.dtype, data_range)
-    samples = planes[seen]
-    bounded = array.dtype in _FLOATS and bool(np.min(samples) >= 0 and np.max(samples) <= scale)
-    planes = np.where(seen, planes, 0.0) / scale
-    return Picture(planes, seen.astype(np.float64), scale, array.dtype, axis, alpha, bounded)
+    return missing[:1] if all(np.array_equal(missing[0], other) for other in missing[1:]) else missing
 
 
 def _channel_axis(array: NDArray, given: int | None, name: str) -> int | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.restore.engine import Details, Mended, Settings
-from pointillist.restore.pictures import Picture
+from pointillist.restore.guessing import Coder
+from pointillist.restore.pictures import Canvas, Picture
 from pointillist.solvers.base import Status
 
 
@@ -21,44 +23,54 @@ def finish(
     begin: float,
     settings: Settings,
     sigma: float | None = None,
-    missing: NDArray | None = None,
 ) -> NDArray | tuple[NDArray, Details]:
     """The photograph of restored planes, with its `Details` if asked for."""
     image = picture.photograph(planes)
     if not settings.return_details:
         return image
-    result = mended.result
-    details = Details(
+    smooth = picture.laid_out(picture.gather(mended.smooth) * picture.scale)
+    missing = picture.laid_out(picture.weights == 0)
+    return image, _details([mended], penalty, begin, missing, len(mended.codes), smooth=smooth, sigma=sigma)
+
+
+def details_of(canvas: Canvas, coders: Sequence[Coder], begin: float, deviation: NDArray | None) -> Details:
+    """What was filled in, and what the codes are worth where there are any."""
+    used = [coder for coder in coders if coder.parts]
+    parts = [coder.parts[place] for coder in used for place in sorted(coder.parts)]
+    penalty = used[0].penalty if used else float("nan")
+    missing = _laid_out(canvas, canvas.missing)
+    spread = None if deviation is None else _laid_out(canvas, deviation)
+    return _details(parts, penalty, begin, missing, len(used[0].filters) if used else 0, deviation=spread)
+
+
+def _laid_out(canvas: Canvas, planes: NDArray) -> NDArray:
+    """One plane as (height, width), several on the photograph's own axis."""
+    return planes[0] if len(planes) == 1 or canvas.axis is None else np.moveaxis(planes, 0, canvas.axis)
+
+
+def _details(
+    parts: Sequence[Mended],
+    penalty: float,
+    begin: float,
+    missing: NDArray,
+    n_filters: int,
+    *,
+    smooth: NDArray | None = None,
+    sigma: float | None = None,
+    deviation: NDArray | None = None,
+) -> Details:
+    codes = [part.codes for part in parts] or [SparseCodes([], [], [], n_filters)]
+    statuses = {part.result.status for part in parts}
+    return Details(
         penalty=float(penalty),
-        codes=mended.codes,
-        objective=float(np.sum(result.objective)),
-        gap=float(np.max(result.gap)),
-        status=result.status,
+        codes=SparseCodes.concatenate(codes),
+        objective=float(sum(np.sum(part.result.objective) for part in parts)),
+        gap=float(max((np.max(part.result.gap) for part in parts), default=0.0)),
+        status=next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED),
         seconds=time.perf_counter() - begin,
-        smooth=picture.laid_out(picture.gather(mended.smooth) * picture.scale),
+        smooth=smooth,
+        unsettled=float(max((part.unsettled for part in parts), default=0.0)),
+        deviation=deviation,
         sigma=sigma,
-        missing=picture.laid_out(picture.weights == 0 if missing is None else missing),
+        missing=missing,
     )
-    return image, details
-
-
-def untouched(
-    image: ArrayLike, picture: Picture, filters: NDArray, penalty: float | None, begin: float, settings: Settings
-) -> NDArray | tuple[NDArray, Details]:
-    """A copy of the image, with details that say that nothing was done."""
-    copy = np.array(image)
-    if not settings.return_details:
-        return copy
-    nothing = SparseCodes([np.empty(0, np.int64)], [np.empty(0, filters.dtype)], [picture.shape], len(filters))
-    details = Details(
-        penalty=float("nan") if penalty is None else penalty,
-        codes=nothing,
-        objective=0.0,
-        gap=0.0,
-        status=Status.CONVERGED,
-        seconds=time.perf_counter() - begin,
-        smooth=picture.laid_out(picture.planes * picture.scale),
-        sigma=None,
-        missing=picture.laid_out(picture.weights == 0),
-    )
-    return copy, details

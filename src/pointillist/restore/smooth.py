@@ -4,7 +4,8 @@
 
 A penalty on curvature instead of slope makes the smooth part continue gradients into holes: with the same filters that was
 worth 0.4 dB at half of the pixels missing. Solved by conjugate gradients, preconditioned by the cosine transform, in
-float32, whose rounding lies far below the tolerance.
+float32, whose rounding lies far below the tolerance. They begin with holes filled from coarser pictures, and end when the
+whole fits and nothing moves any more where nothing was seen: the residual alone would hardly notice a hole.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from pointillist.restore.blur import Blur
+from pointillist.restore.levels import without_holes
 from pointillist.restore.pictures import OPPONENT
 
 CURVATURE = 2.0
@@ -24,15 +26,21 @@ CURVATURE = 2.0
 
 _COLOUR = 20.0
 _TOLERANCE = 1e-3
+_STILL = 1e-3
+_STILL_STEPS = 3
 _MAX_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
-    """The smooth part as it is, and as it was seen through the blur; both (channels, height, width)."""
+    """The smooth part as it is, and as it was seen through the blur; both (channels, height, width).
+
+    `unsettled` is by how much the last step of its solver still moved a sample that was not seen, at most.
+    """
 
     sharp: NDArray
     seen: NDArray
+    unsettled: float
 
 
 def smooth_part(
@@ -71,11 +79,22 @@ def smooth_part(
         return _mixed(scipy.fft.idctn(spectrum * inverse, axes=(1, 2), norm="ortho"), mix, back=True)
 
     known = np.where(weights > 0, signal, 0.0).astype(np.float32)
-    mean = np.sum(weights * known, axis=(1, 2)) / np.maximum(np.sum(weights, axis=(1, 2)), 1e-12) / blur.gain
-    start = np.broadcast_to(mean[:, None, None], (len(signal), *shape))
-    s = _conjugate_gradients(matrix, precondition, blur.adjoint(weights * known), start)
-    seen = blur.apply(s)
-    return Smooth(blur.crop(s, signal.shape[1:]).astype(np.float64), seen.astype(np.float64))
+    start = _start(known, weights > 0, blur)
+    unseen = blur.adjoint((weights > 0).astype(np.float32)) < _BARELY if np.any(weights == 0) else None
+    s, unsettled = _conjugate_gradients(matrix, precondition, blur.adjoint(weights * known), start, unseen)
+    sharp, seen = (part.astype(np.float64) for part in (blur.crop(s, signal.shape[1:]), blur.apply(s)))
+    return Smooth(sharp, seen, unsettled)
+
+
+_BARELY = 1e-3  # of a kernel: samples that no seen one depends on more
+
+
+def _start(known: NDArray, seen: NDArray, blur: Blur) -> NDArray:
+    """A first smooth part, on the canvas of all that seen samples depend on: holes from coarser pictures, borders repeated."""
+    full = without_holes(known, seen) / np.float32(blur.gain)
+    centre = [k - 1 - c for k, c in zip(blur.kernel.shape, blur.centre, strict=True)]
+    ends = [(first, k - 1 - first) for first, k in zip(centre, blur.kernel.shape, strict=True)]
+    return np.pad(full, [(0, 0), *ends], mode="edge")
 
 
 def _mixed(x: NDArray, mix: NDArray | None, *, back: bool = False) -> NDArray:
@@ -83,24 +102,36 @@ def _mixed(x: NDArray, mix: NDArray | None, *, back: bool = False) -> NDArray:
 
 
 def _conjugate_gradients(
-    matrix: Callable[[NDArray], NDArray], precondition: Callable[[NDArray], NDArray], target: NDArray, start: NDArray
-) -> NDArray:
+    matrix: Callable[[NDArray], NDArray],
+    precondition: Callable[[NDArray], NDArray],
+    target: NDArray,
+    start: NDArray,
+    unseen: NDArray | None,
+) -> tuple[NDArray, float]:
+    """The solution, and by how much the last step moved an unseen sample at most."""
     x = np.array(start)
     residual = target - matrix(x)
     step = direction = precondition(residual)
     size = float(np.vdot(residual, step))
-    goal = _TOLERANCE**2 * max(size, 0.0)
+    goal = _TOLERANCE**2 * float(np.vdot(target, precondition(target)))
+    moved, still = 0.0, 0
     for _ in range(_MAX_STEPS):
-        if size <= goal:
+        if size <= goal and (unseen is None or still >= _STILL_STEPS):
             break
         image = matrix(direction)
-        length = size / float(np.vdot(direction, image))
+        curvature = float(np.vdot(direction, image))
+        if not curvature > 0:  # nothing is left to do
+            break
+        length = size / curvature
         x += length * direction
+        if unseen is not None:
+            moved = abs(length) * float(np.max(np.abs(direction), where=unseen, initial=0.0))
+            still = still + 1 if moved <= _STILL else 0
         residual -= length * image
         step = precondition(residual)
         size, previous = float(np.vdot(residual, step)), size
         direction = step + size / previous * direction
-    return x
+    return x, moved
 
 
 def _bending(s: NDArray) -> NDArray:

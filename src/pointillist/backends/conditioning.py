@@ -1,0 +1,132 @@
+"""The conditional mean of a Gaussian field at some pixels, given others: one small dense system for each block of pixels.
+
+The covariance of two pixels depends on their difference only and comes as a table of lags. The mean is a plane that the
+known pixels determine themselves (universal kriging).
+"""
+
+import numba as nb
+import numpy as np
+
+_TREND = 3  # 1, row, column
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_blocks(planes, known, wanted, blocks, tables, nugget, out, deviation):
+    """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
+
+    planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
+    left, right, reach (how far known pixels are looked for), most (how many are used, the nearest), and table; tables:
+    (m, 2 lag + 1, 2 lag + 1) float64; out: like planes; deviation: (height, width) float64, its square being in the
+    tables' units, or of size 0 to leave it out.
+    """
+    height, width = known.shape
+    for b in range(len(blocks)):
+        top, bottom, left, right, reach, most, which = blocks[b]
+        targets = _listed(wanted, top, bottom, left, right)
+        ends = (max(top - reach, 0), min(bottom + reach, height), max(left - reach, 0), min(right + reach, width))
+        sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most)
+        if len(targets) > 0 and len(sources) > 0:
+            _condition(tables[which], planes, sources, targets, nugget, float(reach + bottom - top), out, deviation)
+
+
+@nb.njit(cache=True, nogil=True)
+def _listed(mask, top, bottom, left, right):
+    """Rows and columns (n, 2) of the true pixels of a box."""
+    count = 0
+    for i in range(top, bottom):
+        for j in range(left, right):
+            count += mask[i, j]
+    found = np.empty((count, 2), np.int64)
+    count = 0
+    for i in range(top, bottom):
+        for j in range(left, right):
+            if mask[i, j]:
+                found[count, 0], found[count, 1] = i, j
+                count += 1
+    return found
+
+
+@nb.njit(cache=True, nogil=True)
+def _nearest(sources, targets, most):
+    """At most so many of the sources, those nearest to a target; ties go to the first in raster order."""
+    if len(sources) <= most:
+        return sources
+    distances = np.empty(len(sources), np.int64)
+    for i in range(len(sources)):
+        least = 1 << 40
+        for k in range(len(targets)):
+            down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
+            least = min(least, down * down + right * right)
+        distances[i] = least * len(sources) + i
+    return sources[np.sort(np.argsort(distances)[:most])]
+
+
+@nb.njit(cache=True, nogil=True)
+def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
+    n, channels, lag = len(sources), len(planes), len(table) // 2
+    kernel = np.empty((n, n), table.dtype)
+    for i in range(n):
+        row, column = sources[i, 0] + lag, sources[i, 1] + lag
+        for j in range(i + 1):
+            kernel[i, j] = table[row - sources[j, 0], column - sources[j, 1]]
+            kernel[j, i] = kernel[i, j]
+        kernel[i, i] += nugget * table[lag, lag]
+    lower = np.linalg.cholesky(kernel)
+    top, left = targets[0, 0], targets[0, 1]
+    sides = np.empty((n, _TREND + channels), table.dtype)
+    for i in range(n):
+        sides[i, 0] = 1
+        sides[i, 1] = (sources[i, 0] - top) / scale
+        sides[i, 2] = (sources[i, 1] - left) / scale
+        for c in range(channels):
+            sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]]
+    _forward(lower, sides)
+    trend, weights = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
+    gram = trend.T @ trend
+    for i in range(_TREND):  # pixels on one line leave a slope open: then none is taken
+        gram[i, i] += 1e-9 * gram[i, i] + 1e-9 * gram[0, 0]
+    plane = np.linalg.solve(gram, trend.T @ weights)
+    weights -= trend @ plane
+    _backward(lower, weights)
+    across = np.empty((n, 1), table.dtype)
+    for k in range(len(targets)):
+        i, j = targets[k, 0], targets[k, 1]
+        for s in range(n):
+            across[s, 0] = table[i + lag - sources[s, 0], j + lag - sources[s, 1]]
+        for c in range(channels):
+            value = plane[0, c] + (i - top) / scale * plane[1, c] + (j - left) / scale * plane[2, c]
+            for s in range(n):
+                value += across[s, 0] * weights[s, c]
+            out[c, i, j] = value
+        if deviation.size:
+            _forward(lower, across)
+            unexplained = table[lag, lag]
+            for s in range(n):
+                unexplained -= across[s, 0] ** 2
+            deviation[i, j] = np.sqrt(max(unexplained, 0.0))
+
+
+@nb.njit(cache=True, nogil=True)
+def _forward(lower, sides):
+    """Solve lower · x = sides in place; sides: (n, m)."""
+    n, m = sides.shape
+    for i in range(n):
+        for j in range(i):
+            factor = lower[i, j]
+            for c in range(m):
+                sides[i, c] -= factor * sides[j, c]
+        for c in range(m):
+            sides[i, c] /= lower[i, i]
+
+
+@nb.njit(cache=True, nogil=True)
+def _backward(lower, sides):
+    """Solve lowerᵀ · x = sides in place; sides: (n, m)."""
+    n, m = sides.shape
+    for i in range(n - 1, -1, -1):
+        for c in range(m):
+            sides[i, c] /= lower[i, i]
+        for j in range(i):
+            factor = lower[i, j]
+            for c in range(m):
+                sides[j, c] -= factor * sides[i, c]

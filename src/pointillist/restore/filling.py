@@ -1,0 +1,138 @@
+"""Missing pixels filled in tile by tile: only what is damaged is read, converted and worked on.
+
+Each tile gets a first guess without holes, coded with filters where its missing pixels are scattered and interpolated
+where they lie together, and from it the conditional mean of its missing pixels (`neighbourhood`). The inside of large
+holes comes from the picture at half the size, filled in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter, minimum_filter1d
+
+from pointillist.restore.levels import doubled, halved, without_holes
+from pointillist.restore.neighbourhood import DEEPEST, SURROUNDINGS, predicted
+from pointillist.restore.tiling import Box, cells_with, in_turn, inside, widened
+from pointillist.solvers.tiles import Progress
+
+TILE, LARGE_TILE = 128, 512
+"""Side of a tile: where missing pixels lie together, and where they are scattered, since coding wants longer runs."""
+
+_SCATTERED = 0.5
+_COARSE_SHARE = 0.1
+
+Guess = Callable[[NDArray, NDArray, Box, int], NDArray]
+"""From planes (channels, height, width), their seen pixels, where they lie and a number of threads to one full plane."""
+
+Sink = Callable[[NDArray, NDArray, NDArray, NDArray | None], None]
+"""Takes rows, columns, values (channels, n) in units of full scale and, perhaps, their deviations (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Holed:
+    """Planes (channels, height, width) in a scale of their own, and which pixels (height, width) are missing in all."""
+
+    planes: NDArray
+    missing: NDArray
+    scale: float = 1.0
+
+    def part(self, box: Box) -> NDArray:
+        """Planes of a box in float64 and in units of full scale, zero where missing."""
+        return np.where(self.missing[box], 0.0, self.planes[(slice(None), *box)]) / self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """How pixels are filled in.
+
+    Attributes
+    ----------
+    coded : callable or None
+        Makes the first guess of tiles whose missing pixels are scattered; None interpolates everywhere.
+    everywhere : bool
+        Whether `coded` serves all tiles.
+    n_jobs : int
+    deviations : bool
+        Whether the sink gets deviations.
+    progress : callable or None
+    """
+
+    coded: Guess | None = None
+    everywhere: bool = False
+    n_jobs: int = 1
+    deviations: bool = False
+    progress: Progress | None = field(default=None)
+
+
+def fill(holed: Holed, filling: Filling, sink: Sink) -> None:
+    """Give every missing pixel to the sink, tile by tile and from several threads."""
+    deep = _deep(holed.missing)
+    coarse = None if deep is None else _coarse(holed, filling)
+    side = LARGE_TILE if filling.coded is not None and scattered(holed.missing) else TILE
+    tiles = cells_with(holed.missing, side)
+    alone = len(tiles) == 1
+
+    def work(tile: Box) -> None:
+        _fill_tile(tile, holed, deep, coarse, filling, filling.n_jobs if alone else 1, sink)
+
+    share = 0.0 if deep is None else _COARSE_SHARE
+    progress = filling.progress
+    in_turn(
+        work, tiles, filling.n_jobs, None if progress is None else lambda part: progress(share + (1 - share) * part)
+    )
+
+
+def _fill_tile(
+    tile: Box, holed: Holed, deep: NDArray | None, coarse: NDArray | None, filling: Filling, n_jobs: int, sink: Sink
+) -> None:
+    outer = widened(tile, SURROUNDINGS, holed.missing.shape)
+    core = inside(tile, outer)
+    planes, missing = holed.part(outer), holed.missing[outer]
+    known = ~missing
+    if deep is not None and coarse is not None and np.any(deep[outer]):
+        known = known | deep[outer]
+        planes[:, deep[outer]] = doubled(coarse, outer)[:, deep[outer]]
+    wanted = np.zeros_like(missing)
+    wanted[core] = ~known[core]
+    light = np.mean(planes, axis=0)
+    if filling.coded is not None and (filling.everywhere or scattered(missing)):
+        guess = filling.coded(planes, ~missing, outer, n_jobs)
+    else:
+        guess = without_holes(light[None], known[None])[0]
+    guess = np.where(known, light, guess)
+    values, deviation = predicted(planes, wanted, known, guess, n_jobs=n_jobs, deviations=filling.deviations)
+    rows, columns = np.nonzero(missing[core])
+    inner = (rows + core[0].start, columns + core[1].start)
+    spread = None if deviation is None else deviation[inner]
+    sink(rows + tile[0].start, columns + tile[1].start, values[:, inner[0], inner[1]], spread)
+
+
+def scattered(missing: NDArray) -> bool:
+    """Whether most of the seen pixels have a missing neighbour, as when pixels are lost one by one."""
+    seen = ~missing
+    beside = maximum_filter(missing.view(np.uint8), 3, mode="constant").view(bool) & seen
+    return bool(np.count_nonzero(beside) > _SCATTERED * np.count_nonzero(seen))
+
+
+def _deep(missing: NDArray) -> NDArray | None:
+    """Pixels that lie deeper in a hole than the neighbourhood reaches; None where there are none."""
+    deep = missing.view(np.uint8)
+    for axis in (0, 1):
+        deep = minimum_filter1d(deep, 2 * DEEPEST + 1, axis=axis, mode="constant", cval=1)
+    return deep.view(bool) if np.any(deep) else None
+
+
+def _coarse(holed: Holed, filling: Filling) -> NDArray:
+    """The planes at half the size in units of full scale, without holes."""
+    planes, known = halved(holed.planes.astype(np.float32), ~holed.missing[None])
+    planes /= np.float32(holed.scale)
+
+    def keep(rows: NDArray, columns: NDArray, values: NDArray, deviation: NDArray | None) -> None:
+        planes[:, rows, columns] = values
+
+    fill(Holed(planes, ~known[0]), Filling(n_jobs=filling.n_jobs), keep)
+    return planes

@@ -1,0 +1,150 @@
+"""Missing pixels of a picture, filled in by neighbours with first guesses that are coded with filters where that helps.
+
+All parts of a picture are coded at one penalty, which is chosen near the damage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.restore.engine import Damaged, Mended, Settings, mend
+from pointillist.restore.filling import TILE, Filling, Holed, Sink, fill
+from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
+from pointillist.restore.pictures import Canvas
+from pointillist.restore.tiling import Box, cells_with
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
+
+_SAMPLED_TILES = 8
+_SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
+
+
+@dataclass(frozen=True, eq=False)
+class Coder:
+    """Codes parts of a picture and keeps what the solver says of each.
+
+    Attributes
+    ----------
+    canvas : Canvas
+    filters : (n_filters, 1 or 3, height, width) array
+    price : float or str
+        The penalty as people give it.
+    settings : Settings
+    parts : dict
+        What was made of each box, by its upper left corner.
+    """
+
+    canvas: Canvas
+    filters: NDArray
+    price: Penalty
+    settings: Settings
+    parts: dict[tuple[int, int], Mended] = field(default_factory=dict)
+    _choosing: Lock = field(default_factory=Lock)
+
+    @property
+    def penalty(self) -> float:
+        """λ as given, or the one that predicts hidden pixels near the damage best; chosen when first asked for."""
+        with self._choosing:
+            return self._penalty
+
+    @cached_property
+    def _penalty(self) -> float:
+        sample = self._sample()
+        value = given_penalty(self.price, sample, self.filters, self.settings)
+        return predicted_penalty(sample, self.filters, self.settings) if value is None else value
+
+    def _sample(self) -> Damaged:
+        """The first signals of some damaged tiles, or of the whole picture if that is small."""
+        missing = np.any(self.canvas.missing, axis=0)
+        if missing.size <= _SMALL:
+            boxes: list[Box] = [(slice(0, missing.shape[0]), slice(0, missing.shape[1]))]
+        else:
+            tiles = cells_with(missing, TILE)
+            boxes = [tiles[i] for i in np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))]
+        damaged = [self._damaged(box) for box in boxes]
+        return Damaged([one.signals[0] for one in damaged], [one.weights[0] for one in damaged])
+
+    def _damaged(self, box: Box) -> Damaged:
+        return Damaged(*self.canvas.picture(box).signals(self.filters.shape[1]))
+
+    def coded(self, box: Box, n_jobs: int) -> NDArray:
+        """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
+        picture = self.canvas.picture(box)
+        return picture.gather(self._mend(Damaged(*picture.signals(self.filters.shape[1])), box, n_jobs))
+
+    def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
+        """The mean of the channels of a box, without holes; grey filters code that mean alone."""
+        weights = np.broadcast_to(seen, planes.shape).astype(np.float64)
+        if self.filters.shape[1] == len(planes):
+            return np.mean(self._mend(Damaged([planes], [weights]), box, n_jobs)[0], axis=0)
+        light = np.mean(planes, axis=0, keepdims=True)
+        return self._mend(Damaged([light], [weights[:1]]), box, n_jobs)[0][0]
+
+    def _mend(self, damaged: Damaged, box: Box, n_jobs: int) -> list[NDArray]:
+        mended = mend(damaged, self.filters, self.penalty, replace(self.settings, n_jobs=n_jobs, progress=None))
+        self.parts[box[0].start, box[1].start] = mended
+        return mended.signals
+
+
+def fill_canvas(
+    canvas: Canvas,
+    coder: Coder | None,
+    target: NDArray,
+    settings: Settings,
+    *,
+    everywhere: bool = False,
+    deviation: NDArray | None = None,
+) -> list[Coder]:
+    """Write the missing samples of a canvas to the target, all channels together or each with its own mask.
+
+    Parameters
+    ----------
+    canvas : Canvas
+    coder : Coder or None
+        Codes the first guess where missing pixels are scattered.
+    target : (channels, height, width) array of the canvas's type
+    settings : Settings
+    everywhere : bool
+        Whether first guesses are coded in all damaged tiles.
+    deviation : (1 or channels, height, width) float64 array, optional
+        Gets the deviations that are to be expected, in the canvas's own units.
+
+    Returns
+    -------
+    list of Coder
+        What was coded, one for each mask.
+    """
+    coders = []
+    for c, missing in enumerate(canvas.missing):
+        chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
+        one = replace(canvas, planes=canvas.planes[chosen], missing=missing[None])
+        if coder is not None:
+            coders.append(Coder(one, coder.filters, coder.price, settings))
+        filling = Filling(
+            coded=coders[-1].guess if coders else None,
+            everywhere=everywhere,
+            n_jobs=effective_jobs(settings.n_jobs),
+            deviations=deviation is not None,
+            progress=_part(settings.progress, c, len(canvas.missing)),
+        )
+        spread = None if deviation is None else deviation[c]
+        fill(Holed(one.planes, missing, canvas.scale), filling, _writer(canvas, target[chosen], spread))
+    return coders
+
+
+def _writer(canvas: Canvas, target: NDArray, deviation: NDArray | None) -> Sink:
+    def write(rows: NDArray, columns: NDArray, values: NDArray, spread: NDArray | None) -> None:
+        target[:, rows, columns] = canvas.in_own_type(values)
+        if deviation is not None and spread is not None:
+            deviation[rows, columns] = spread * canvas.scale
+
+    return write
+
+
+def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
+    return None if progress is None else lambda share: progress((number + share) / count)
