@@ -42,7 +42,7 @@ class Holed:
 
     def part(self, box: Box) -> NDArray:
         """Planes of a box in float64 and in units of full scale, zero where missing."""
-        return np.where(self.missing[box], 0.0, self.planes[(slice(None), *box)]) / self.scale
+        return np.where(self.missing[box], 0.0, self.planes[(slice(None), *box)].astype(np.float64)) / self.scale
 
 
 @dataclass(frozen=True, eq=False)

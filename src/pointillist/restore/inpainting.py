@@ -117,7 +117,7 @@ def inpaint(
     begin = time.perf_counter()
     settings = Settings.given(options)
     canvas = open_canvas(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    given = filters is not None or parse_penalty(penalty) is not None
+    given = parse_penalty(penalty) is not None or filters is not None
     _check_method(method, given, keep_seen)
     coder = (
         None
@@ -144,7 +144,7 @@ def inpaint(
 def _coder(
     canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
 ) -> Coder | None:
-    """What codes first guesses; None for pictures that are smaller than the shipped filters, where it can be done without."""
+    """What codes first guesses; None for pictures smaller than the shipped filters, which can do without."""
     bank = as_bank(filters, "natural-100")
     if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
         return None

@@ -110,7 +110,7 @@ class Canvas:
         """Planes and weights of a part of the photograph, or of all of it."""
         part = (slice(None), *box)
         missing = np.broadcast_to(self.missing[part], self.planes[part].shape)
-        planes = np.where(missing, 0.0, self.planes[part]) / self.scale
+        planes = np.where(missing, 0.0, self.planes[part].astype(np.float64)) / self.scale
         alpha = None if self.alpha is None else self.alpha[part]
         dtype = self.planes.dtype
         return Picture(planes, 1.0 - missing, self.scale, dtype, self.axis, alpha, self.bounded)

@@ -90,7 +90,7 @@ _BARELY = 1e-3  # of a kernel: samples that no seen one depends on more
 
 
 def _start(known: NDArray, seen: NDArray, blur: Blur) -> NDArray:
-    """A first smooth part, on the canvas of all that seen samples depend on: holes from coarser pictures, borders repeated."""
+    """A first smooth part on all that seen samples depend on: holes from coarser pictures, borders repeated."""
     full = without_holes(known, seen) / np.float32(blur.gain)
     centre = [k - 1 - c for k, c in zip(blur.kernel.shape, blur.centre, strict=True)]
     ends = [(first, k - 1 - first) for first, k in zip(centre, blur.kernel.shape, strict=True)]
