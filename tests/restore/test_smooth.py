@@ -22,8 +22,8 @@ def bending_rows(shape):
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])
 def test_dense_reference(monkeypatch, size):
-    monkeypatch.setattr(smooth, "_TOLERANCE", 1e-7)
-    monkeypatch.setattr(smooth, "_STILL", 1e-7)
+    monkeypatch.setattr(smooth, "_TOLERANCE", 1e-9)
+    monkeypatch.setattr(smooth, "_STILL", 1e-9)
     blur, space, mu = Blur(RNG.random(size)), (7, 6), 0.7
     signal = RNG.standard_normal((1, *space))
     weights = (RNG.random(signal.shape) < 0.6).astype(float)
@@ -33,9 +33,10 @@ def test_dense_reference(monkeypatch, size):
     rows = np.concatenate([np.sqrt(weights.ravel())[:, None] * seen, np.sqrt(2 * mu) * bending_rows(extended)])
     target = np.concatenate([np.sqrt(weights.ravel()) * signal.ravel(), np.zeros(len(rows) - signal.size)])
     expected = np.linalg.lstsq(rows, target)[0]
+    # In float32, whose rounding of second differences of a rough start is all that is left.
     part = smooth_part(np.where(weights > 0, signal, np.nan), weights, blur, mu)
-    np.testing.assert_allclose(part.seen.ravel(), seen @ expected, atol=1e-6)
-    np.testing.assert_allclose(part.sharp, blur.crop(expected.reshape(1, *extended), space), atol=1e-6)
+    np.testing.assert_allclose(part.seen.ravel(), seen @ expected, atol=1e-5)
+    np.testing.assert_allclose(part.sharp, blur.crop(expected.reshape(1, *extended), space), atol=1e-5)
 
 
 def test_ramps_are_smooth_whatever_is_seen():
