@@ -15,6 +15,14 @@ from typing import Any
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with words for what it left undone."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
 class GracefulStop:
     """While entered, `requested` turns true at the first signal.
 

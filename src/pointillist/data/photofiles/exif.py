@@ -1,4 +1,4 @@
-"""EXIF as bytes: changed in place where it must be, so that maker's notes and everything else stay as the camera wrote them."""
+"""EXIF as bytes, changed in place where it must be: maker's notes and all else stay as the camera wrote them."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 
-from pointillist.data.photofiles import exif
 from pointillist.data.orientation import upright
+from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffSource
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -79,7 +79,7 @@ def split(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None, tup
     return np.ascontiguousarray(pixels), alpha, notes
 
 
-def _value(page: tifffile.TiffPage, name: str, default: Any) -> Any:
+def _value(page: tifffile.TiffPage, name: str | int, default: Any) -> Any:
     tag = page.tags.get(name)
     return default if tag is None else tag.value
 
@@ -112,7 +112,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
     """Write a TIFF file with the compression of the one that the photograph came from."""
     metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
     source = metadata.tiff or TiffSource(_DEFLATE, 2)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if source.compression not in _LOSSLESS:
         source = TiffSource(_DEFLATE, 2, source.extrasample, source.tags)
         notes = ("its lossy compression is replaced by one without loss",)
@@ -171,6 +171,6 @@ def _append_directories(path: Path, inner: dict[int, Any]) -> None:
             stream.seek(places[code])
             stream.write(directory.tobytes(places[code]))
             end = stream.tell()
-    with tifffile.TiffFile(path, mode="r+b") as tiff:
+    with tifffile.TiffFile(path, mode="r+") as tiff:
         for code, place in places.items():
             tiff.pages.first.tags[code].overwrite(place)
