@@ -17,7 +17,7 @@ from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffSou
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tifffile.PHOTOMETRIC.RGB)
-_XMP, _ICC, _UNIT = 700, 34675, 296
+_XMP, _ICC, _DESCRIPTION = 700, 34675, 270
 # Texts, page and document names, host, IPTC, Photoshop's resources, and where on the earth a picture lies.
 _KEPT = (*exif.TEXT_TAGS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)  # none, LZW, deflate, PackBits, deflate's old code, LZMA, Zstandard
@@ -88,7 +88,7 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
     tags = tuple(
         (tag.code, int(tag.dtype), tag.count, tag.value)
         for tag in (page.tags.get(code) for code in _KEPT)
-        if tag is not None and tag.value is not None
+        if tag is not None and tag.value is not None and not _describes_layout(tag)
     )
     predictor = int(_value(page, "Predictor", 1))
     unit = int(_value(page, "ResolutionUnit", 2))
@@ -106,6 +106,11 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
         tiff=TiffSource(int(page.compression), predictor, extrasample, tags),
     )
+
+
+def _describes_layout(tag: tifffile.TiffTag) -> bool:
+    """Whether a description is no text for people, but programs' record of axes and pages, which may be others now."""
+    return tag.code == _DESCRIPTION and str(tag.value).startswith(('{"shape"', "ImageJ=", "<?xml", "<OME"))
 
 
 def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
