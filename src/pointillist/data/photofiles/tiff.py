@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,6 +23,7 @@ _XMP, _ICC, _DESCRIPTION = 700, 34675, 270
 _KEPT = (*exif.TEXT_TAGS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)  # none, LZW, deflate, PackBits, deflate's old code, LZMA, Zstandard
 _DEFLATE = 8
+_LONG = 4  # the type of a tag
 _PER_INCH = {2: 1.0, 3: 2.54}  # by unit: inch, centimetre
 _LARGEST_CLASSIC = 2**32 - 2**25
 
@@ -142,7 +144,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
         software=False,
         metadata=None,
         bigtiff=samples.nbytes > _LARGEST_CLASSIC,
-        extratags=[*_extra_tags(metadata, source), *((code, 4, 1, 0, True) for code in inner)],
+        extratags=[*_extra_tags(metadata, source), *((_held(code), _LONG, 1, 0, True) for code in inner)],
         **options,
     )
     if inner and samples.nbytes <= _LARGEST_CLASSIC:
@@ -162,20 +164,31 @@ def _extra_tags(metadata: Metadata, source: TiffSource) -> list[tuple[int, int, 
     return tags
 
 
+def _held(code: int) -> int:
+    """A code that means nothing here, to hold the place of a tag that tifffile does not write; the order stays right."""
+    return code - 1
+
+
 def _append_directories(path: Path, inner: dict[int, Any]) -> None:
-    """Put EXIF and GPS directories at the end of a file, and their places into the tags that were kept for them."""
+    """Put EXIF and GPS directories at the end of a file, and the tags that lead to them where others hold their places."""
+    places = {_held(code): code for code in inner}
     with path.open("r+b") as stream:
         head = stream.read(8)
+        order = "<" if head[:2] == b"II" else ">"
+        (first,) = struct.unpack(order + "I", head[4:])
+        stream.seek(first)
+        (count,) = struct.unpack(order + "H", stream.read(2))
+        entries = struct.iter_unpack(order + "HHII", stream.read(12 * count))
         end = stream.seek(0, io.SEEK_END)
-        places = {}
-        for code, entries in inner.items():
+        for place, (code, *_) in enumerate(entries):
+            if code not in places:
+                continue
             directory = TiffImagePlugin.ImageFileDirectory_v2(head)
-            for tag, value in entries.items():
+            for tag, value in inner[places[code]].items():
                 directory[tag] = value
-            places[code] = end + end % 2
-            stream.seek(places[code])
-            stream.write(directory.tobytes(places[code]))
+            begin = end + end % 2
+            stream.seek(begin)
+            stream.write(directory.tobytes(begin))
             end = stream.tell()
-    with tifffile.TiffFile(path, mode="r+") as tiff:
-        for code, place in places.items():
-            tiff.pages.first.tags[code].overwrite(place)
+            stream.seek(first + 2 + 12 * place)
+            stream.write(struct.pack(order + "HHII", places[code], _LONG, 1, begin))
