@@ -52,8 +52,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = ""
     try:
         code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
-    except (KeyboardInterrupt, typer.Abort) as error:
-        code, words = INTERRUPTED, _undone(error, given)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except Interrupted as error:
+        code, words = INTERRUPTED, str(error)
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -61,18 +63,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     finally:
         hide_log()
     if code == INTERRUPTED:
-        fail(f"interrupted{words}")
+        words = words or _UNDONE.get(next((word for word in given if not word.startswith("-")), ""), "")
+        fail(f"interrupted; {words}" if words else "interrupted")
     return code if isinstance(code, int) else 0
-
-
-def _undone(error: BaseException, given: Sequence[str]) -> str:
-    """What to say after "interrupted"."""
-    cause = error.__cause__  # typer wraps what was raised
-    for one in (error, cause):
-        if isinstance(one, Interrupted):
-            return f"; {one.words}"
-    command = next((word for word in given if not word.startswith("-")), "")
-    return f"; {_UNDONE[command]}" if command in _UNDONE else ""
 
 
 def _report(error: Exception) -> int:

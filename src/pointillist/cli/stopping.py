@@ -15,12 +15,8 @@ from typing import Any
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with words for what it left undone."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words = words
+class Interrupted(Exception):
+    """Ctrl-C, with words for what it left undone; no KeyboardInterrupt, because typer makes a mere exit code of that."""
 
 
 class GracefulStop:

@@ -38,6 +38,7 @@ def test_directories_are_found_in_any_tiff_structure(make_exif):
 @pytest.mark.parametrize(
     "exif", [b"II*\0", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x09\x01\x12", b"MM\0*" + b"\xff" * 40]
 )
+@pytest.mark.filterwarnings("ignore:.*EXIF data")
 def test_damaged_exif_is_no_obstacle(tmp_path, exif):
     assert orientation(exif) == 1
     assert with_orientation(exif, 3) == without_thumbnail(exif) == exif
