@@ -58,7 +58,7 @@ def draw_comparison(
     figure = new_figure(4.0 * len(panels) + 0.6, height + 0.8)
     for axes, (name, pixels, quality, top) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         bare(axes)
-        axes.imshow(np.clip(pixels / top, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
+        axes.imshow(np.clip(pixels / np.float32(top), 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
         title(axes, name, f"PSNR {quality:.1f} dB" if quality is not None else " ")
     save_figure(figure, path, crop=True)
 
