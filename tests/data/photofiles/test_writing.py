@@ -164,13 +164,16 @@ def test_png_keeps_texts_and_what_it_says_about_colour(tmp_path, colour):
         assert image.info["gamma"] == pytest.approx(0.45455)
 
 
-def test_a_profile_for_other_colours_is_left_out(tmp_path, full):
-    grey = full.with_pixels(full.pixels)
-    grey = replace(grey, pixels=np.ascontiguousarray(full.pixels[..., 0]))
-    notes = pt.write_photograph(grey, tmp_path / "grey.png")
+def test_a_profile_for_grey_is_left_out_of_colour(tmp_path, full, icc):
+    grey = replace(full, pixels=np.ascontiguousarray(full.pixels[..., 0]), alpha=None)
+    assert pt.write_photograph(grey, tmp_path / "grey.png") == ()
+    grey = replace(grey, metadata=replace(full.metadata, icc=icc[:16] + b"GRAY" + icc[20:]))
+    assert pt.write_photograph(grey, tmp_path / "grey.tif") == ()
+    assert pt.read_photograph(tmp_path / "grey.tif").metadata.icc == grey.metadata.icc
+    notes = pt.write_photograph(replace(grey, pixels=full.pixels), tmp_path / "colour.tif")
     assert len(notes) == 1
     assert "profile" in notes[0]
-    assert pt.read_photograph(tmp_path / "grey.png").metadata.icc is None
+    assert pt.read_photograph(tmp_path / "colour.tif").metadata.icc is None
 
 
 def test_what_is_lost_is_logged_too(tmp_path, full, caplog):

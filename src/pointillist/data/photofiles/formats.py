@@ -12,6 +12,7 @@ from pointillist.data.loading import IMAGE_SUFFIXES
 
 _RAW = "3fr arw cr2 cr3 crw dng erf iiq kdc mef mos mrw nef nrw orf pef raf raw rw2 rwl sr2 srf srw x3f"
 RAW_SUFFIXES = frozenset(f".{maker}" for maker in _RAW.split(" "))
+_JPEG_SUFFIXES = (".jpg", ".jpeg")
 HEIF_SUFFIXES = frozenset((".heic", ".heif", ".hif", ".avif"))
 READABLE_SUFFIXES = IMAGE_SUFFIXES | RAW_SUFFIXES | HEIF_SUFFIXES | {".npy"}
 """Names of files that a folder of photographs is searched for."""
@@ -62,12 +63,23 @@ def check_format(path: str | os.PathLike[str], kind: np.dtype | None = None) -> 
 def answer_suffix(path: str | os.PathLike[str]) -> str:
     """What the name of an answer to a file ends in: the file's own where that keeps the pixels or is JPEG.
 
-    Camera raw and HEIC become TIFF, everything else that cannot be written PNG.
+    Camera raw and HEIC become TIFF, everything else that cannot be written PNG, and so does what is called JPEG but is not.
     """
-    suffix = Path(path).suffix
-    lower = suffix.lower()
+    path = Path(path)
+    lower = path.suffix.lower()
+    if lower in (*_JPEG_SUFFIXES, ".jpe", ".jfif"):
+        if not _is_jpeg(path):
+            return ".png"
+        return path.suffix if lower in _JPEG_SUFFIXES else ".jpg"
     if lower in WRITTEN:
-        return suffix
-    if lower in (".jpe", ".jfif"):
-        return ".jpg"
+        return path.suffix
     return ".tif" if lower in RAW_SUFFIXES | HEIF_SUFFIXES else ".png"
+
+
+def _is_jpeg(path: Path) -> bool:
+    """Whether a file begins as JPEG does; one that cannot be opened is left to its reader."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(2) == b"\xff\xd8"
+    except OSError:
+        return True

@@ -95,8 +95,11 @@ def _fitted(photograph: Photograph, form: Format) -> tuple[Photograph, tuple[str
 
 
 def _fits_profile(icc: bytes, axes: int) -> bool:
-    """Whether a profile's own colours, which its head names, are those of grey (two axes) or colour pixels."""
-    return icc[16:20] == (b"GRAY" if axes == 2 else b"RGB ") or len(icc) < 20
+    """Whether a profile can stand beside grey (two axes) or colour pixels; its head names its own colours.
+
+    Grey files with a profile for colour are common and stay as they are.
+    """
+    return icc[16:20] == b"RGB " or (axes == 2 and icc[16:20] == b"GRAY") or len(icc) < 20
 
 
 def _upright_xmp(xmp: bytes) -> bytes:
