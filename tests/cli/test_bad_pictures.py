@@ -178,7 +178,9 @@ def test_masks(mend, tmp_path, grey, options, words):
 def test_nothing_missing_gives_the_picture_back(mend, tmp_path, grey):
     Image.fromarray(grey).save(tmp_path / "photo.png")
     Image.fromarray(np.zeros(SHAPE, np.uint8)).save(tmp_path / "none.png")
-    assert mend("inpaint", "photo.png", "--mask", "none.png", plain=True).code == 0
+    answer = mend("inpaint", "photo.png", "--mask", "none.png", plain=True)
+    assert answer.code == 0
+    assert "photo.png: --mask none.png marks nothing, the picture stays as it is" in answer.err
     np.testing.assert_array_equal(Image.open(tmp_path / "photo-inpainted.png"), grey)
 
 

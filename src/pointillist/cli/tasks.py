@@ -70,6 +70,8 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
         used = colour
         if job.mask is not None:
             missing, how = read_mask(job.mask, photograph, job.source), "masked"
+            if not missing.any():
+                log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
         elif colour is not None:
             missing, how = coloured(photograph, colour, request.options["fuzz"]), str(key)
             if not missing.any():
