@@ -33,16 +33,6 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
 
 
 @contextmanager
-def counting_progress(what: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], bool]]:
-    """Give a function that shows how many of `total` are done, where someone is watching."""
-    if quiet or not is_live():
-        yield lambda done: False
-    else:
-        with _bar(what, total) as advance:
-            yield lambda done: advance(done, "")
-
-
-@contextmanager
 def share_progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """Give a function that shows which part of all, from 0 to 1, is done."""
     if quiet:
