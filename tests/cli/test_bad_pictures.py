@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "locked.png")
 
-    monkeypatch.setattr("pointillist.cli.restore.read_picture", refuse)
+    monkeypatch.setattr("pointillist.cli.restore.read_photograph", refuse)
     _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
 
 
@@ -178,7 +178,9 @@ def test_masks(mend, tmp_path, grey, options, words):
 def test_nothing_missing_gives_the_picture_back(mend, tmp_path, grey):
     Image.fromarray(grey).save(tmp_path / "photo.png")
     Image.fromarray(np.zeros(SHAPE, np.uint8)).save(tmp_path / "none.png")
-    assert mend("inpaint", "photo.png", "--mask", "none.png", plain=True).code == 0
+    answer = mend("inpaint", "photo.png", "--mask", "none.png", plain=True)
+    assert answer.code == 0
+    assert "photo.png: --mask none.png marks nothing, the picture stays as it is" in answer.err
     np.testing.assert_array_equal(Image.open(tmp_path / "photo-inpainted.png"), grey)
 
 
@@ -226,5 +228,5 @@ def test_files_of_every_kind(mend, tmp_path, grey, command, name):
     picture = read(tmp_path / f"answer{suffix}")
     assert picture.dtype == dtype
     size = tuple((2 if command == "superres" else 1) * n for n in SHAPE)
-    channels = (3,) if name in COLOURED or command == "demosaic" else ()
-    assert picture.shape == size + channels
+    channels = (3 if name in COLOURED or command == "demosaic" else 1) + ("alpha" in name)
+    assert picture.shape == (size if channels == 1 else (*size, channels))
