@@ -14,7 +14,7 @@ def mask(picture):
 
 
 def test_better_than_the_smooth_part_and_seen_pixels_kept(picture, mask, error):
-    mended, details = inpaint(picture, mask, return_details=True)
+    mended, details = inpaint(picture, mask, return_details=True, deviations=True)
     assert isinstance(details, Details)
     np.testing.assert_array_equal(mended[~mask], picture[~mask])
     alone = smooth_part(picture[None], (~mask)[None].astype(float), mu=0.02).sharp[0]

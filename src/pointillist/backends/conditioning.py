@@ -88,22 +88,24 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
     plane = np.linalg.solve(gram, trend.T @ weights)
     weights -= trend @ plane
     _backward(lower, weights)
-    across = np.empty((n, 1), table.dtype)
+    across = np.empty((n, len(targets)), table.dtype)
+    for s in range(n):
+        for k in range(len(targets)):
+            across[s, k] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
     for k in range(len(targets)):
         i, j = targets[k, 0], targets[k, 1]
-        for s in range(n):
-            across[s, 0] = table[i + lag - sources[s, 0], j + lag - sources[s, 1]]
         for c in range(channels):
             value = plane[0, c] + (i - top) / scale * plane[1, c] + (j - left) / scale * plane[2, c]
             for s in range(n):
-                value += across[s, 0] * weights[s, c]
+                value += across[s, k] * weights[s, c]
             out[c, i, j] = value
-        if deviation.size:
-            _forward(lower, across)
+    if deviation.size:
+        _forward(lower, across)
+        for k in range(len(targets)):
             unexplained = table[lag, lag]
             for s in range(n):
-                unexplained -= across[s, 0] ** 2
-            deviation[i, j] = np.sqrt(max(unexplained, 0.0))
+                unexplained -= across[s, k] ** 2
+            deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0))
 
 
 @nb.njit(cache=True, nogil=True)

@@ -199,14 +199,11 @@ def _without(
         missing = missing[:1]
     canvas = Canvas(picture.planes, missing, 1.0, picture.axis, None, False)
     planes, coders = picture.planes.copy(), []
-    deviation = np.zeros(missing.shape) if settings.return_details else None
     if np.any(missing):
         coder = Coder(canvas, filters, penalty, settings)
-        coders = fill_canvas(canvas, coder, planes, settings, deviation=deviation)
+        coders = fill_canvas(canvas, coder, planes, settings)
     image = picture.photograph(planes)
-    if deviation is None:
-        return image
-    return image, details_of(canvas, coders, begin, deviation * picture.scale)
+    return (image, details_of(canvas, coders, begin)) if settings.return_details else image
 
 
 def _impulses(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:

@@ -144,9 +144,8 @@ class Details:
         By how much the last step of the smooth part's solver moved a sample that was not seen, at most, in units of full
         scale: how well holes are solved for.
     deviation : (height, width) or picture-shaped float64 array or None
-        In inpainting by neighbours, by how much each filled pixel is expected to be wrong (one standard deviation, in the
-        picture's own units, for the mean of its channels); zero elsewhere, and inside holes of more than 20 pixels. Half of
-        scattered pixels are off by more than that says, since their surroundings are known less well.
+        With ``inpaint(deviations=True)``, by how much each filled pixel is expected to be wrong: one standard deviation, in
+        the picture's own units, for the mean of its channels; zero elsewhere, and inside holes of more than 20 pixels.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
     missing : (height, width) or picture-shaped bool array

@@ -32,6 +32,7 @@ def inpaint(
     *,
     method: Method = ...,
     keep_seen: bool = ...,
+    deviations: bool = ...,
     **options: Unpack[Plain],
 ) -> NDArray: ...
 @overload
@@ -43,6 +44,7 @@ def inpaint(
     *,
     method: Method = ...,
     keep_seen: bool = ...,
+    deviations: bool = ...,
     **options: Unpack[Detailed],
 ) -> tuple[NDArray, Details]: ...
 def inpaint(
@@ -53,6 +55,7 @@ def inpaint(
     *,
     method: Method = "auto",
     keep_seen: bool = True,
+    deviations: bool = False,
     **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
     """Fill in the missing pixels of a photograph; only what lies around them is read and worked on.
@@ -78,6 +81,8 @@ def inpaint(
         and sparse codes alone, with their certificate.
     keep_seen : bool
         Whether seen pixels stay as they are, instead of being replaced by their fit too; that takes ``method="codes"``.
+    deviations : bool
+        Whether `Details` shall say by how much each filled pixel is expected to be wrong, which takes twice as long.
     debias : bool
         Refit the non-zeros by least squares on their support.
     boundary : {"same", "full"}
@@ -119,6 +124,10 @@ def inpaint(
     canvas = open_canvas(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
     given = parse_penalty(penalty) is not None or filters is not None
     _check_method(method, given, keep_seen)
+    if deviations and (not settings.return_details or method == "codes" or not keep_seen):
+        raise ValueError(
+            'deviations=True is told in Details and by neighbours: give return_details=True, not method="codes"'
+        )
     coder = (
         None
         if method == "neighbours"
@@ -127,7 +136,7 @@ def inpaint(
     answer = np.array(image)
     target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
     target = target[: len(canvas.planes)]
-    deviation = np.zeros(canvas.missing.shape) if settings.return_details else None
+    deviation = np.zeros(canvas.missing.shape) if deviations else None
     mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
     coders = [] if coder is None else [coder]
     if not np.any(canvas.missing):

@@ -33,7 +33,7 @@ def finish(
     return image, _details([mended], penalty, begin, missing, len(mended.codes), smooth=smooth, sigma=sigma)
 
 
-def details_of(canvas: Canvas, coders: Sequence[Coder], begin: float, deviation: NDArray | None) -> Details:
+def details_of(canvas: Canvas, coders: Sequence[Coder], begin: float, deviation: NDArray | None = None) -> Details:
     """What was filled in, and what the codes are worth where there are any."""
     used = [coder for coder in coders if coder.parts]
     parts = [coder.parts[place] for coder in used for place in sorted(coder.parts)]
