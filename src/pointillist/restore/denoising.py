@@ -28,6 +28,7 @@ from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
 from pointillist.restore.penalties import Penalty, given_penalty
 from pointillist.restore.pictures import Canvas, Picture, open_picture
+from pointillist.restore.pieces import Large, as_large
 from pointillist.restore.reporting import details_of, finish
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
@@ -41,6 +42,7 @@ _QUIET = 1e-3
 _OUTLIER = 0.1  # of full scale: smaller deviations are taken for detail or noise
 _IMPULSE = 0.03  # the same for samples that are suspect already
 _PRICE = 0.1
+_ALONE = 0.8  # of the tolerance: the whole of a picture ends below it, since its last round serves all its parts
 _PASSES = 2
 _WINDOW = 5
 
@@ -124,6 +126,8 @@ def denoise(
     if not (np.isfinite(gain) and gain > 0):
         raise ValueError(f"gain must be positive, got {gain}")
     settings = Settings.given(options)
+    if noise == "gaussian" and (large := as_large(image, settings)) is not None:
+        return _in_pieces(large, sigma, filters, penalty, settings)
     picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     bank = choose_filters(filters, "natural-100", picture.shape)
     if noise in ("salt_pepper", "outliers"):
@@ -133,6 +137,26 @@ def denoise(
         return _counted(picture, bank, penalty, gain, settings, begin)
     level = None if sigma is None else sigma / picture.scale
     return _smoothed(picture, picture, bank, penalty, level, settings, begin)
+
+
+def _in_pieces(
+    large: Large, sigma: float | None, filters: ArrayLike | None, penalty: Penalty, settings: Settings
+) -> NDArray | tuple[NDArray, Details]:
+    """Remove Gaussian noise from a large picture, everywhere at the strength and the penalty that a montage of it tells."""
+    montage = open_picture(large.montage(), data_range=settings.data_range)
+    bank = choose_filters(filters, "natural-100", montage.shape)
+    level = noise_level(montage) if sigma is None else sigma / montage.scale
+    value = given_penalty(penalty, Damaged(*montage.signals(bank.shape[1])), bank, replace(settings, mu=_NOISY_MU))
+    value = PER_SIGMA * max(level, _QUIET) if value is None else value
+
+    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
+        own = replace(settings, n_jobs=n_jobs, return_details=True, tol=_ALONE * settings.tol)
+        picture = open_picture(crop, data_range=montage.scale)
+        answer = _smoothed(picture, picture, bank, value, level, own, time.perf_counter())
+        assert isinstance(answer, tuple)
+        return answer
+
+    return large.restored(restore, settings, margin=2 * max(bank.shape[2:]))
 
 
 def noise_level(picture: Picture) -> float:

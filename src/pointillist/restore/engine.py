@@ -139,7 +139,7 @@ class Details:
     status : Status
     seconds : float
     smooth : array of the picture's shape (without alpha), float64, or None
-        The smooth part, in the picture's own scale; None in inpainting, which has one for each coded tile.
+        The smooth part, in the picture's own scale; None in inpainting and for pictures that were restored in pieces.
     unsettled : float
         By how much the last step of the smooth part's solver moved a sample that was not seen, at most, in units of full
         scale: how well holes are solved for.
@@ -148,8 +148,8 @@ class Details:
         the picture's own units, for the mean of its channels; zero elsewhere, and inside holes of more than 20 pixels.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
-    missing : (height, width) or picture-shaped bool array
-        Samples that were not used: missing, or found to be outliers.
+    missing : (height, width) or picture-shaped bool array or None
+        Samples that were not used: missing, or found to be outliers; None for pictures that were restored in pieces.
     """
 
     penalty: float
@@ -162,7 +162,7 @@ class Details:
     unsettled: float
     deviation: NDArray | None
     sigma: float | None
-    missing: NDArray
+    missing: NDArray | None
 
 
 def as_bank(filters: ArrayLike | None, default: str) -> NDArray:

@@ -16,7 +16,7 @@ from scipy.ndimage import maximum_filter, minimum_filter1d
 
 from pointillist.restore.levels import doubled, halved, without_holes
 from pointillist.restore.neighbourhood import DEEPEST, SURROUNDINGS, predicted
-from pointillist.restore.tiling import Box, cells_with, in_turn, inside, widened
+from pointillist.restore.tiling import Box, cells_with, inside, run_all, widened
 from pointillist.solvers.tiles import Progress
 
 TILE, LARGE_TILE = 128, 512
@@ -81,7 +81,7 @@ def fill(holed: Holed, filling: Filling, sink: Sink) -> None:
 
     share = 0.0 if deep is None else _COARSE_SHARE
     progress = filling.progress
-    in_turn(
+    run_all(
         work, tiles, filling.n_jobs, None if progress is None else lambda part: progress(share + (1 - share) * part)
     )
 

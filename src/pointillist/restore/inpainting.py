@@ -14,7 +14,7 @@ from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.penalties import Penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, check_size, open_canvas
 from pointillist.restore.reporting import details_of
-from pointillist.restore.tiling import Box, cells, cells_with, in_turn, inside, widened
+from pointillist.restore.tiling import Box, cells, cells_with, inside, run_all, widened
 from pointillist.solvers.base import effective_jobs
 
 METHODS = ("auto", "neighbours", "codes")
@@ -184,4 +184,4 @@ def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool)
         gone = np.broadcast_to(canvas.missing[(slice(None), *tile)], made.shape)
         target[here] = np.where(gone, made, target[here]) if keep_seen else made
 
-    in_turn(work, tiles, jobs, coder.settings.progress)
+    run_all(work, tiles, jobs, coder.settings.progress)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,7 @@ def _details(
         codes=SparseCodes.concatenate(codes),
         objective=float(sum(np.sum(part.result.objective) for part in parts)),
         gap=float(max((np.max(part.result.gap) for part in parts), default=0.0)),
-        status=next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED),
+        status=_worst(statuses),
         seconds=time.perf_counter() - begin,
         smooth=smooth,
         unsettled=float(max((part.unsettled for part in parts), default=0.0)),
@@ -74,3 +75,23 @@ def _details(
         sigma=sigma,
         missing=missing,
     )
+
+
+def joined_details(found: Sequence[Details]) -> Details:
+    """Details of a picture that was restored in pieces; they have neither a smooth part nor the pieces' masks."""
+    statuses = {details.status for details in found}
+    return replace(
+        found[0],
+        codes=SparseCodes.concatenate([details.codes for details in found]),
+        objective=sum(details.objective for details in found),
+        gap=max(details.gap for details in found),
+        status=_worst(statuses),
+        seconds=sum(details.seconds for details in found),
+        smooth=None,
+        unsettled=max(details.unsettled for details in found),
+        missing=None,
+    )
+
+
+def _worst(statuses: Collection[Status]) -> Status:
+    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -49,29 +51,33 @@ def inside(box: Box, outer: Box) -> Box:
 
 
 def in_turn(
-    work: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int, progress: Progress | None = None
-) -> list[Answer]:
-    """Apply `work` to all items in threads; answers come in the order of the items.
+    work: Callable[[Item], Answer],
+    items: Sequence[Item],
+    n_jobs: int,
+    progress: Progress | None = None,
+) -> Iterator[Answer]:
+    """Answers to all items, made in threads a few items ahead, in the order of the items.
 
-    Progress is told from the calling thread. What it raises, an interruption too, ends the work as soon as the items
-    that have begun are done.
+    Progress is told from the calling thread. What it or the caller raises, an interruption too, ends the work as soon as
+    the items that have begun are done.
     """
-    if n_jobs == 1 or len(items) < 2:
-        answers = []
-        with one_blas_thread():
-            for done, item in enumerate(items, 1):
-                answers.append(work(item))
-                if progress is not None:
-                    progress(done / len(items))
-        return answers
-    with one_blas_thread():
-        pool = ThreadPoolExecutor(n_jobs)
+    with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
+        waiting: deque[Future[Answer]] = deque()
+        todo = iter(items)
         try:
-            waiting = [pool.submit(work, item) for item in items]
-            for done, future in enumerate(as_completed(waiting), 1):
-                future.result()
+            for done in range(1, len(items) + 1):
+                waiting.extend(pool.submit(work, item) for item in islice(todo, _AHEAD * n_jobs - len(waiting)))
+                yield waiting.popleft().result()
                 if progress is not None:
                     progress(done / len(items))
-            return [future.result() for future in waiting]
         finally:
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_all(work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, progress: Progress | None = None) -> None:
+    """`in_turn` for work that has no answer."""
+    for _ in in_turn(work, items, n_jobs, progress):
+        pass
+
+
+_AHEAD = 3
