@@ -42,7 +42,6 @@ _QUIET = 1e-3
 _OUTLIER = 0.1  # of full scale: smaller deviations are taken for detail or noise
 _IMPULSE = 0.03  # the same for samples that are suspect already
 _PRICE = 0.1
-_ALONE = 0.8  # of the tolerance: the whole of a picture ends below it, since its last round serves all its parts
 _PASSES = 2
 _WINDOW = 5
 
@@ -150,7 +149,7 @@ def _in_pieces(
     value = PER_SIGMA * max(level, _QUIET) if value is None else value
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True, tol=_ALONE * settings.tol)
+        own = replace(settings, n_jobs=n_jobs, return_details=True)
         picture = open_picture(crop, data_range=montage.scale)
         answer = _smoothed(picture, picture, bank, value, level, own, time.perf_counter())
         assert isinstance(answer, tuple)
