@@ -1,0 +1,26 @@
+"""``pointillist app``: the page on which photographs are mended, in the browser of this machine."""
+
+from __future__ import annotations
+
+import threading
+import webbrowser
+from pathlib import Path
+
+from pointillist.app import serve
+from pointillist.cli.console import err, out, show_log
+
+
+def run(picture: Path | None, *, port: int, browser: bool) -> None:
+    """Serve until Ctrl-C, which is how it ends; not an error."""
+    show_log()
+
+    def ready(address: str) -> None:
+        out().print(f"open {address}", markup=False, soft_wrap=True)
+        err().print("Photographs stay on this machine. Ctrl-C ends it.", style="dim", markup=False)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    try:
+        serve(picture, port=port, ready=ready)
+    except KeyboardInterrupt:
+        err().print("stopped; nothing was left behind", markup=False)
