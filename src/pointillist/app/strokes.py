@@ -6,6 +6,7 @@ Coordinates are those of the photograph: the pixel in row i and column j covers 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import ceil, floor, hypot
 from typing import Any
 
@@ -79,7 +80,7 @@ def _stroke(mask: Mask, points: NDArray[np.float64], radius: float, value: bool)
         # Short pieces keep the window around a long slanting line small.
         pieces = max(1, ceil(hypot(*(end - start)) / (4 * radius + 16)))
         corners = start + np.linspace(0, 1, pieces + 1)[:, None] * (end - start)
-        for one, other in zip(corners, corners[1:], strict=False):
+        for one, other in pairwise(corners):
             _capsule(mask, one, other, radius, value)
 
 

@@ -338,7 +338,8 @@ def page(
 ) -> None:
     """Mend photographs on a page in the browser: paint over the damage, compare, download.
 
-    The page is for this machine alone, and nothing leaves it. Ctrl-C ends it. It needs the extra: pip install 'pointillist[app]'
+    The page is for this machine alone, and nothing leaves it. Ctrl-C ends it.
+    It needs a web server: pip install 'pointillist[app]'
     """
     from pointillist.cli.serving import run
 

@@ -99,7 +99,7 @@ function showResult(result, job) {
   $("done-title").textContent = DONE[chosen("task")];
   const took = job?.state === "done" ? ` in ${job.seconds.toFixed(1)} s` : "";
   $("done-text").textContent = `${result.width} × ${result.height} pixels${took}. Drag the knob to compare.`;
-  $("download").textContent = `Download ${result.name.length > 28 ? "the result" : result.name}`;
+  $("done-name").textContent = `${result.name}, with the metadata of the original.`;
   stage.setSplit(0.5);
   $("done-title").focus({ preventScroll: true });
 }
@@ -185,7 +185,10 @@ function showValues() {
 function placeDivider() {
   $("zoom-value").textContent = `${stage.scale < 0.1 ? (100 * stage.scale).toFixed(1) : Math.round(100 * stage.scale)} %`;
   const divider = $("divider");
-  divider.style.left = `${stage.splitAt}px`;
+  const { left, top, right, bottom } = stage.visible;
+  Object.assign(divider.style, { left: `${stage.splitAt}px`, top: `${top}px`, height: `${bottom - top}px` });
+  Object.assign($("tag-before").style, { left: `${left + 10}px`, top: `${top + 10}px` });
+  Object.assign($("tag-after").style, { right: `${stage.size.width - right + 10}px`, top: `${top + 10}px` });
   const percent = Math.round(100 * stage.split);
   divider.setAttribute("aria-valuenow", percent);
   divider.setAttribute("aria-valuetext", `${percent} % before`);
@@ -252,7 +255,7 @@ function listenToButtons() {
 function listenToDivider() {
   const divider = $("divider");
   const follow = event => {
-    const [left, right] = stage.visibleEdges;
+    const { left, right } = stage.visible;
     stage.setSplit((event.clientX - $("stage").getBoundingClientRect().left - left) / Math.max(1, right - left));
   };
   divider.addEventListener("pointerdown", event => { divider.setPointerCapture(event.pointerId); divider.focus({ preventScroll: true }); event.preventDefault(); });

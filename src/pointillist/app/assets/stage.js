@@ -75,14 +75,20 @@ export class Stage {
     this.#moved();
   }
 
-  /** Left and right edge of what is visible of the photograph, in CSS pixels. */
-  get visibleEdges() {
-    if (!this.before) return [0, this.size.width];
-    return [Math.max(0, this.x), Math.min(this.size.width, this.x + this.scale * this.before.width)];
+  /** The edges of what is visible of the photograph, in CSS pixels. */
+  get visible() {
+    const { width, height } = this.size;
+    const { width: w, height: h } = this.before ?? this.size;
+    return {
+      left: Math.max(0, this.x),
+      top: Math.max(0, this.y),
+      right: Math.min(width, this.x + this.scale * w),
+      bottom: Math.min(height, this.y + this.scale * h),
+    };
   }
 
   get splitAt() {
-    const [left, right] = this.visibleEdges;
+    const { left, right } = this.visible;
     return left + this.split * (right - left);
   }
 
