@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         load_signals,
         photographs,
     )
+    from pointillist.data.photofiles import Photograph, read_photograph, write_photograph
     from pointillist.data.sources import (
         ArraySource,
         CropSource,
@@ -62,6 +63,9 @@ __all__ = [
     "load_signals",
     "photographs",
     "load_filters",
+    "Photograph",
+    "read_photograph",
+    "write_photograph",
     "open_source",
     "ArraySource",
     "CropSource",
@@ -89,6 +93,7 @@ __all__ = [
 
 _HOMES = {
     "data": ("contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs"),
+    "data.photofiles": ("Photograph", "read_photograph", "write_photograph"),
     "data.sources": (
         "ArraySource",
         "CropSource",

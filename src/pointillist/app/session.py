@@ -207,8 +207,7 @@ class Session:
             result = self._mended()
             if self._written is None or self._written[0] != result.version:
                 path = self.upload_path(result.name)
-                for note in write_photograph(result.photograph, path):
-                    log.warning("%s: %s", path.name, note)
+                write_photograph(result.photograph, path)
                 self._written = result.version, path
             return self._written[1]
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from pointillist.data.errors import UnreadableFileError
+from pointillist.data.orientation import upright
 from pointillist.data.samples import to_float, to_grey
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ def load_image(
     UnreadableFileError
         If the file is empty, truncated, not an image, or so large that it looks like a decompression bomb.
     """
-    with _opened(path) as stream:
+    with opened(path) as stream:
         _check_pixels(stream, max_pixels)
         samples = _decode(stream, Path(path))
     if samples.ndim == 2:
@@ -76,13 +77,13 @@ def load_image(
 
 def image_size(path: str | os.PathLike[str], *, max_pixels: int | None = None) -> tuple[int, int]:
     """Height and width of an image as `load_image` returns it, from the head of the file alone; raises as that does."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         _check_pixels(stream, max_pixels)
         return _size(stream)
 
 
 @contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """An image file; whatever goes wrong in reading it says which file it was."""
     path = Path(path)
     if not path.exists():
@@ -92,7 +93,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with path.open("rb") as stream:
         try:
             yield stream
-        except MemoryError:
+        except (MemoryError, UnreadableFileError):
             raise
         # Decoders meet a damaged file with exceptions of many kinds (struct.error, SyntaxError, IndexError,
         # ...).
@@ -201,27 +202,14 @@ def _arrange_tiff(raw: NDArray[np.generic], page: tifffile.TiffPage, orientation
     axes = page.axes
     if axes not in ("YX", "YXS", "SYX"):
         raise ValueError(f"its axes are {axes}, not those of an image; save it as .npy")
-    samples = _unit(raw)
+    samples = _unit(upright(np.moveaxis(raw, 0, -1) if axes == "SYX" else raw, orientation))
     if page.photometric == tifffile.PHOTOMETRIC.MINISWHITE and raw.dtype.kind == "u":
         samples = 1 - samples
-    if axes == "YXS":
-        samples = np.moveaxis(samples, -1, 0)
-    samples = np.ascontiguousarray(_orient(samples, orientation))
     # One or two samples per pixel are grey (with alpha), three or more are colour (with alpha).
     if samples.ndim == 3:
-        return samples[:3] if len(samples) >= 3 else samples[0]
-    return samples
-
-
-def _orient(samples: NDArray[np.float32], orientation: int) -> NDArray[np.float32]:
-    # The TIFF and EXIF codes: 2-4 mirror and turn, 5-8 do so after exchanging rows and columns.
-    if orientation >= 5:
-        samples = np.swapaxes(samples, -1, -2)
-    if orientation in (2, 3, 6, 7):
-        samples = samples[..., ::-1]
-    if orientation in (3, 4, 7, 8):
-        samples = samples[..., ::-1, :]
-    return samples
+        samples = np.moveaxis(samples, -1, 0)
+        samples = samples[:3] if len(samples) >= 3 else samples[0]
+    return np.ascontiguousarray(samples)
 
 
 def _unit(raw: NDArray[np.generic]) -> NDArray[np.float32]:

@@ -1,0 +1,23 @@
+"""Photographs as files: pixels in their own type with everything that the file says about them, and back.
+
+A `Photograph` is read by `read_photograph` and written by `write_photograph`; what is done to its pixels in between is no
+business of this package. Signals for learning are read by the modules beside it, which keep samples alone.
+"""
+
+from pointillist.data.photofiles.formats import READABLE_SUFFIXES, answer_suffix, check_format
+from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph, TiffSource
+from pointillist.data.photofiles.reading import photograph_size, read_photograph
+from pointillist.data.photofiles.writing import write_photograph
+
+__all__ = [
+    "Photograph",
+    "Metadata",
+    "JpegSource",
+    "TiffSource",
+    "read_photograph",
+    "write_photograph",
+    "photograph_size",
+    "check_format",
+    "answer_suffix",
+    "READABLE_SUFFIXES",
+]

@@ -1,0 +1,96 @@
+"""EXIF as bytes: changed in place where it must be, so that maker's notes and everything else stay as the camera wrote them."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from PIL import Image
+
+PREFIX = b"Exif\0\0"
+ORIENTATION = 0x0112
+EXIF_IFD, GPS_IFD = 0x8769, 0x8825
+TEXT_TAGS = (270, 271, 272, 305, 306, 315, 33432)
+"""ImageDescription, Make, Model, Software, DateTime, Artist, Copyright."""
+_SHORT = 3
+
+
+def without_prefix(exif: bytes | None) -> bytes | None:
+    """The TIFF structure itself, or None if that is not what the bytes are."""
+    if not exif:
+        return None
+    exif = exif.removeprefix(PREFIX)
+    return exif if exif[:4] in (b"II*\0", b"MM\0*") else None
+
+
+def orientation(exif: bytes | None) -> int:
+    """The code from 1 to 8; 1 where there is none."""
+    if exif is not None:
+        for order, at in _entries(exif):
+            if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
+                (code,) = _unpack(exif, order + "H", at + 8)
+                return code if 1 <= code <= 8 else 1
+    return 1
+
+
+def with_orientation(exif: bytes, code: int) -> bytes:
+    """The same bytes with another orientation, where they have one."""
+    changed = bytearray(exif)
+    for order, at in _entries(exif):
+        if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
+            struct.pack_into(order + "H", changed, at + 8, code)
+    return bytes(changed)
+
+
+def without_thumbnail(exif: bytes) -> bytes:
+    """The same bytes with no way to the second directory, whose small picture would show how things looked before."""
+    changed = bytearray(exif)
+    for order, at in _entries(exif, end=True):
+        struct.pack_into(order + "I", changed, at, 0)
+    return bytes(changed)
+
+
+def _entries(exif: bytes, *, end: bool = False) -> Iterator[tuple[str, int]]:
+    """Byte order and place of every entry of the first directory, or of the link at its end alone."""
+    order = "<" if exif[:2] == b"II" else ">"
+    try:
+        (first,) = struct.unpack_from(order + "I", exif, 4)
+        (count,) = struct.unpack_from(order + "H", exif, first)
+    except struct.error:
+        return  # cut short: there is nothing to be found in it
+    last = first + 2 + 12 * count
+    if last + 4 > len(exif):
+        return
+    yield from ((order, last),) if end else ((order, at) for at in range(first + 2, last, 12))
+
+
+def _unpack(exif: bytes, form: str, at: int) -> tuple[Any, ...]:
+    return struct.unpack_from(form, exif, at)
+
+
+def from_tiff_structure(stream: BinaryIO) -> bytes | None:
+    """EXIF of a file that is itself a TIFF structure (TIFF and most camera raw files): texts, EXIF and GPS directories."""
+    found = Image.Exif()
+    stream.seek(0)
+    found.load_from_fp(stream)
+    kept = Image.Exif()
+    for code in TEXT_TAGS:
+        if code in found:
+            kept[code] = found[code]
+    for code in (EXIF_IFD, GPS_IFD):
+        directory = found.get_ifd(code)
+        if directory:
+            kept.get_ifd(code).update(directory)
+    return (
+        without_prefix(kept.tobytes()) if any((*kept.keys(), *(kept.get_ifd(c) for c in (EXIF_IFD, GPS_IFD)))) else None
+    )
+
+
+def directories(exif: bytes) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
+    """The first directory of EXIF bytes, and its EXIF and GPS directories by their tags."""
+    parsed = Image.Exif()
+    parsed.load_from_fp(io.BytesIO(exif))
+    inner = {code: parsed.get_ifd(code) for code in (EXIF_IFD, GPS_IFD)}
+    return parsed, {code: dict(directory) for code, directory in inner.items() if directory}

@@ -1,0 +1,75 @@
+"""Which files can be read and written as photographs, and what each format is able to hold."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pointillist.data.loading import IMAGE_SUFFIXES
+
+RAW_SUFFIXES = frozenset(
+    (".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dng", ".erf", ".iiq", ".kdc", ".mef", ".mos", ".mrw", ".nef", ".nrw")
+    + (".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw", ".x3f")
+)
+HEIF_SUFFIXES = frozenset((".heic", ".heif", ".hif", ".avif"))
+READABLE_SUFFIXES = IMAGE_SUFFIXES | RAW_SUFFIXES | HEIF_SUFFIXES | {".npy"}
+"""Names of files that a folder of photographs is searched for."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that is written: its name, what it holds beside pixels, and the types of samples that it can store."""
+
+    name: str
+    holds: frozenset[str]
+    kinds: tuple[str, ...] = ("uint8",)
+
+
+_PNG = Format("PNG", frozenset(("exif", "icc", "dpi", "xmp", "chunks", "alpha")), ("uint8", "uint16"))
+_JPEG = Format("JPEG", frozenset(("exif", "icc", "dpi", "xmp")))
+_TIFF = Format("TIFF", frozenset(("exif", "icc", "dpi", "xmp", "alpha")), ("uint8", "uint16", "float32", "float64"))
+_NPY = Format("NPY", frozenset(("alpha",)), ("uint8", "uint16", "float32", "float64"))
+WRITTEN = {
+    ".png": _PNG,
+    ".jpg": _JPEG,
+    ".jpeg": _JPEG,
+    ".tif": _TIFF,
+    ".tiff": _TIFF,
+    ".webp": Format("WEBP", frozenset(("exif", "icc", "xmp", "alpha"))),
+    ".bmp": Format("BMP", frozenset(("dpi",))),
+    ".npy": _NPY,
+}
+"""Formats by the ends of file names; all but JPEG keep every pixel."""
+
+
+def check_format(path: str | os.PathLike[str], kind: np.dtype | None = None) -> Format:
+    """The format that a name asks for; raises if there is none that can be written, or not with samples of this type."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in WRITTEN:
+        choice = f"{', '.join(list(WRITTEN)[:-1])} or .npy"
+        raise ValueError(
+            f"cannot write {path}: {suffix or 'no suffix'} is no format for photographs; end it in {choice}"
+        )
+    form = WRITTEN[suffix]
+    if kind is not None and kind.name not in form.kinds:
+        better = ".tif or .npy" if kind.kind == "f" else ".png, .tif or .npy"
+        raise ValueError(f"cannot write {path}: {form.name} cannot hold {kind.name} samples; end it in {better}")
+    return form
+
+
+def answer_suffix(path: str | os.PathLike[str]) -> str:
+    """What the name of an answer to a file ends in: the file's own where that keeps the pixels or is JPEG.
+
+    Camera raw and HEIC become TIFF, everything else that cannot be written PNG.
+    """
+    suffix = Path(path).suffix
+    lower = suffix.lower()
+    if lower in WRITTEN:
+        return suffix
+    if lower in (".jpe", ".jfif"):
+        return ".jpg"
+    return ".tif" if lower in RAW_SUFFIXES | HEIF_SUFFIXES else ".png"

@@ -1,0 +1,228 @@
+"""JPEG: blocks that nobody touched keep their coefficients, the others are quantised by the file's own tables.
+
+A photograph that came from a JPEG file is not encoded again as a whole: its coefficients are read, those of blocks with
+changed pixels computed anew, and all of them written. Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jpeglib
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, JpegImagePlugin
+from scipy.fft import dctn, idctn
+
+from pointillist.data.photofiles import exif
+from pointillist.data.orientation import turned_back
+from pointillist.data.photofiles.photograph import JpegSource, Metadata
+
+_XMP = b"http://ns.adobe.com/xap/1.0/\0"
+_ICC = b"ICC_PROFILE\0"
+_SEGMENT = 65533  # bytes that a segment holds at most
+_APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
+_ROWS = 512  # compared at a time
+_TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
+
+_one_at_a_time = threading.Lock()
+
+
+class UnusualJpegError(ValueError):
+    """The file's coefficients cannot be taken over; the message is the end of a sentence that says why."""
+
+
+def encode(pixels: NDArray[np.uint8], metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
+    """A JPEG file of pixels, with its source's own blocks where these can be kept, and what could not be kept."""
+    source = metadata.jpeg
+    if source is None:
+        return _assemble(_encode_plain(pixels, metadata, {"quality": 95, "subsampling": 0}), metadata), ()
+    stored = np.ascontiguousarray(turned_back(pixels, source.orientation))
+    options, changed = _compared(source, stored)
+    notes: tuple[str, ...] = ()
+    if changed is not None:
+        try:
+            return _keep_blocks(source, stored, changed, metadata), ()
+        except UnusualJpegError as error:
+            notes = (f"all its blocks are encoded again, because {error}",)
+    return _assemble(_encode_plain(pixels, metadata, options), metadata), notes
+
+
+def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+    """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
+    with Image.open(io.BytesIO(source.data)) as image:
+        options = _options(image)
+        shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
+        return options, _differs(image, pixels) if pixels.shape == shape else None
+
+
+def _options(image: Any) -> dict[str, Any]:
+    """What Pillow needs to encode as a file was: its tables, subsampling and order."""
+    sampling = JpegImagePlugin.get_sampling(image)
+    tables = list(image.quantization.values())
+    if image.mode == "RGB" and len(tables) == 1:
+        tables *= 2
+    return {
+        "qtables": tables[:2],
+        "subsampling": sampling if sampling >= 0 else 0,
+        "progressive": bool(image.info.get("progressive")),
+        "keep_rgb": image.info.get("adobe_transform") == 0,
+    }
+
+
+def _encode_plain(pixels: NDArray[np.uint8], metadata: Metadata, options: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    more: dict[str, Any] = {} if metadata.dpi is None else {"dpi": metadata.dpi}
+    Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options, **more)
+    return buffer.getvalue()
+
+
+def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:  # (height, width)
+    changed = np.empty(pixels.shape[:2], bool)
+    for top in range(0, len(pixels), _ROWS):
+        rows = slice(top, min(top + _ROWS, len(pixels)))
+        other = np.asarray(image.crop((0, rows.start, image.width, rows.stop))) != pixels[rows]
+        changed[rows] = other if other.ndim == 2 else other.any(axis=-1)
+    return changed
+
+
+def _keep_blocks(
+    source: JpegSource, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
+) -> bytes:
+    """The source's file with new coefficients for the blocks of changed pixels; the file itself if there are none."""
+    if not changed.any():
+        return source.data
+    with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.jpg", Path(folder) / "after.jpg"
+        before.write_bytes(_bare(source.data))
+        try:
+            jpeg = jpeglib.read_dct(str(before))
+            planes = [plane for plane in (jpeg.Y, jpeg.Cb, jpeg.Cr) if plane is not None]
+        except OSError:
+            raise UnusualJpegError("its coefficients cannot be read") from None
+        if len(planes) != (1 if pixels.ndim == 2 else 3):
+            raise UnusualJpegError("it has an unusual number of channels")
+        rgb = any(marker == _APP14 and content[11:12] == b"\0" for marker, content in segments(source.data))
+        sampling = np.array(jpeg.samp_factor, int)[: len(planes)].reshape(-1, 2)
+        for i, plane in enumerate(planes):
+            factor = sampling.max(axis=0) // sampling[i]
+            if np.any(sampling.max(axis=0) % sampling[i]):
+                raise UnusualJpegError("its chroma subsampling is unusual")
+            table = np.asarray(jpeg.qt[jpeg.quant_tbl_no[i]], float)
+            weights = None if len(planes) == 1 else np.eye(3)[i] if rgb else _TO_YCC[i]
+            _renew(
+                plane, table, pixels, changed, weights, (int(factor[0]), int(factor[1])), 0 if rgb or i == 0 else 128
+            )
+        # The library's choice of a version is global, and only this one writes progressive files.
+        with _one_at_a_time, jpeglib.version(_PROGRESSIVE if jpeg.progressive_mode else _PLAIN):
+            jpeg.write_dct(str(after), flags=["+OPTIMIZE_CODING"])
+        return _assemble(after.read_bytes(), metadata, source)
+
+
+def _renew(
+    plane: NDArray[np.int16],  # (block rows, block columns, 8, 8)
+    table: NDArray[np.float64],
+    pixels: NDArray[np.uint8],
+    changed: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None,  # of the channels in this component
+    factor: tuple[int, int],  # pixels in a sample, downwards and across
+    centre: int,  # what is added to the weighted sum
+) -> None:
+    """Coefficients of the blocks with changed pixels, in place; samples without a changed pixel stay as they were."""
+    down, across = 8 * factor[0], 8 * factor[1]
+    rows, columns = plane.shape[:2]
+    height, width = changed.shape
+    padded = np.zeros((rows * down, columns * across), bool)
+    padded[:height, :width] = changed[: rows * down, : columns * across]
+    touched = np.argwhere(padded.reshape(rows, down, columns, across).any(axis=(1, 3)))
+    for begin in range(0, len(touched), 4096):
+        row, column = touched[begin : begin + 4096].T
+        # (blocks, down, across): every pixel of these blocks; those beyond the border repeat it and count as unchanged.
+        y = (row[:, None] * down + np.arange(down))[:, :, None]
+        x = (column[:, None] * across + np.arange(across))[:, None, :]
+        seen = pixels[np.minimum(y, height - 1), np.minimum(x, width - 1)].astype(float)
+        values = (seen if weights is None else seen @ weights) + centre - 128
+        cells = (len(row), 8, factor[0], 8, factor[1])
+        means = values.reshape(cells).mean(axis=(2, 4))
+        new = padded[y, x].reshape(cells).any(axis=(2, 4))
+        old = idctn(plane[row, column] * table, axes=(1, 2), norm="ortho")
+        fresh = dctn(np.where(new, means, old), axes=(1, 2), norm="ortho")
+        plane[row, column] = np.rint(fresh / table).astype(np.int16)
+
+
+def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Markers and contents of the segments before the first scan."""
+    at = 2
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != 0xDA:
+        if data[at + 1] == 0xFF:  # a filling byte
+            at += 1
+            continue
+        (length,) = struct.unpack_from(">H", data, at + 2)
+        yield data[at + 1], data[at + 4 : at + 2 + length]
+        at += 2 + length
+
+
+def _bare(data: bytes) -> bytes:
+    """A file without its application segments and comments, but for the one that says how colour is stored."""
+    at, kept = 2, [data[:2]]
+    while data[at] == 0xFF and data[at + 1] != 0xDA:
+        if data[at + 1] == 0xFF:
+            at += 1
+            continue
+        end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
+        if not (_APP0 < data[at + 1] <= 0xEF or data[at + 1] == _COMMENT) or data[at + 1] == _APP14:
+            kept.append(data[at:end])
+        at = end
+    return b"".join((*kept, data[at:]))
+
+
+def _assemble(stream: bytes, metadata: Metadata, source: JpegSource | None = None) -> bytes:
+    """A stream with the segments that say what the metadata say, and with the other ones of the source."""
+    stream = _bare(stream)
+    parts = [stream[:2]]
+    at = 2
+    while stream[at + 1] in (_APP0, _APP14):  # these come first
+        end = at + 2 + struct.unpack_from(">H", stream, at + 2)[0]
+        if source is None:
+            parts.append(stream[at:end])
+        at = end
+    others = [] if source is None else list(segments(source.data))
+    parts += [_segment(marker, content) for marker, content in others if marker == _APP0]
+    if metadata.exif is not None:
+        turned = exif.with_orientation(metadata.exif, 1 if source is None else source.orientation)
+        parts.append(_segment(_APP1, exif.PREFIX + exif.without_thumbnail(turned)))
+    if metadata.xmp is not None:
+        parts.append(_segment(_APP1, _XMP + metadata.xmp))
+    if metadata.icc is not None:
+        parts += _profile(metadata.icc)
+    parts += [_segment(marker, content) for marker, content in others if _is_other(marker, content)]
+    return b"".join((*parts, stream[at:]))
+
+
+def _is_other(marker: int, content: bytes) -> bool:
+    """Whether a segment is none of those that the metadata speak of, nor an index of pictures that follow the first."""
+    if not (_APP0 < marker <= 0xEF or marker == _COMMENT):
+        return False
+    return not content.startswith((exif.PREFIX, _XMP, _ICC, b"MPF\0"))
+
+
+def _profile(icc: bytes) -> list[bytes]:
+    step = _SEGMENT - len(_ICC) - 2
+    pieces = [icc[at : at + step] for at in range(0, len(icc), step)]
+    return [_segment(_APP2, _ICC + bytes((i, len(pieces))) + piece) for i, piece in enumerate(pieces, 1)]
+
+
+def _segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
+
+
+def fits(content: bytes | None) -> bool:
+    """Whether EXIF or XMP is small enough for a segment."""
+    return content is None or len(content) + len(_XMP) <= _SEGMENT

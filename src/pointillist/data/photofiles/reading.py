@@ -1,0 +1,213 @@
+"""Reading of photographs: what decoders give, upright and in its own type, with the metadata of the file.
+
+Pillow decodes most formats; TIFF, PNG of 16 bits, camera raw and HEIC have modules of their own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageCms
+
+from pointillist.data.errors import UnreadableFileError
+from pointillist.data.images import image_size, opened
+from pointillist.data.photofiles import exif, extras, png, tiff
+from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
+from pointillist.data.orientation import upright
+from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph
+
+_WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
+
+
+def read_photograph(path: str | os.PathLike[str]) -> Photograph:
+    """Read a photograph as it is: its pixels in their own type, upright, with all that its file says about them.
+
+    PNG, JPEG, TIFF, WebP, BMP, GIF and whatever else Pillow reads, of 8 and 16 bits and floating point, and ``.npy``
+    arrays; with the extra ``raw`` the files of cameras, with ``heif`` HEIC and AVIF. Colours are not converted, except
+    from CMYK and other spaces that are not grey or RGB.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Photograph
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from PIL import Image
+    >>> Image.new("RGB", (40, 30), "white").save("white.png", dpi=(300, 300))
+    >>> photo = pt.read_photograph("white.png")
+    >>> photo.pixels.shape, photo.pixels.dtype.name, round(photo.metadata.dpi[0])
+    ((30, 40, 3), 'uint8', 300)
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    UnreadableFileError
+        If the file is empty, truncated or no photograph, or needs an extra that is not installed.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _read_array(path)
+    with opened(path) as stream:
+        if suffix in RAW_SUFFIXES:
+            return extras.read_raw(path)
+        if suffix in HEIF_SUFFIXES:
+            return extras.read_heif(path)
+        return _read_image(stream)
+
+
+def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Height and width of what `read_photograph` would return, from the head of the file alone; raises as that does."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        shape = _load_array(path).shape
+        return shape[0], shape[1]
+    if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+        with opened(path):
+            return extras.raw_size(path) if suffix in RAW_SUFFIXES else extras.heif_size(path)
+    with opened(path) as stream:
+        if stream.read(4) in tiff.MAGIC:
+            stream.seek(0)
+            return tiff.size(stream)
+    return image_size(path)
+
+
+def _load_array(path: Path) -> NDArray[Any]:
+    """A mapped array that can be a photograph."""
+    if not path.exists():
+        raise FileNotFoundError(f"no such image file: {path}")
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UnreadableFileError(f"cannot read {path} as a .npy array: {reason}") from error
+    if array.dtype != np.bool_ and array.dtype.newbyteorder("=") not in (np.uint8, np.uint16, np.float32, np.float64):
+        raise UnreadableFileError(
+            f"{path} holds {array.dtype} of shape {array.shape}: save uint8, uint16 or float pixels"
+        )
+    if array.size == 0 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] > 4):
+        raise UnreadableFileError(
+            f"{path} has shape {array.shape}: one picture has (height, width) or (height, width, 3)"
+        )
+    return array
+
+
+def _read_array(path: Path) -> Photograph:
+    array = _load_array(path)
+    if array.dtype == np.bool_:
+        samples = np.array(array, np.uint8) * np.uint8(255)
+    else:
+        samples = np.array(array, array.dtype.newbyteorder("="))
+    pixels, alpha, _ = tiff.split(samples)
+    return Photograph(pixels, alpha, Metadata(format="NPY"))
+
+
+def _read_image(stream: BinaryIO) -> Photograph:
+    head = stream.read(26)
+    stream.seek(0)
+    if not head:
+        raise ValueError("the file is empty")
+    if head[:4] in tiff.MAGIC:
+        photograph = tiff.read(stream)
+        if photograph is not None:
+            return photograph
+        stream.seek(0)
+    data = stream.read()
+    with Image.open(io.BytesIO(data)) as image:
+        frames = getattr(image, "n_frames", 1)
+        notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
+        if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:
+            pixels, alpha, _ = tiff.split(png.decode_deep(data))
+            converted: tuple[str, ...] = ()
+        else:
+            image.load()
+            pixels, alpha, converted = _samples(image)
+        metadata, code = _metadata(image, data, own_colours=not converted)
+    if code != 1:
+        pixels = np.ascontiguousarray(upright(pixels, code))
+        alpha = None if alpha is None else np.ascontiguousarray(upright(alpha, code))
+    return Photograph(pixels, alpha, metadata, notes + converted)
+
+
+def _samples(image: Image.Image) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...]]:
+    """Pixels, alpha and what had to be converted, of an image that Pillow decoded."""
+    mode = image.mode
+    if mode == "F":
+        return np.asarray(image), None, ()
+    if mode.startswith("I"):
+        return _wide_grey(image), None, ()
+    if mode in _WITH_ALPHA or "transparency" in image.info:
+        grey = mode in ("1", "L", "LA", "La")
+        samples = np.asarray(image.convert("LA" if grey else "RGBA"))
+        pixels, alpha, _ = tiff.split(samples)
+        return (_grey_if_equal(pixels) if mode in ("P", "PA") else pixels), alpha, ()
+    if mode in ("1", "L"):
+        return np.asarray(image.convert("L")), None, ()
+    if mode == "P":
+        return _grey_if_equal(np.asarray(image.convert("RGB"))), None, ()
+    if mode == "RGB":
+        return np.asarray(image), None, ()
+    return np.asarray(_to_rgb(image)), None, (f"its {mode} colours are converted to sRGB",)
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    """Colours of another space as sRGB, by the image's own profile where it has one."""
+    profile = image.info.get("icc_profile")
+    if image.mode == "CMYK" and profile:
+        try:
+            own = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(image, own, ImageCms.createProfile("sRGB"), outputMode="RGB")
+        except ImageCms.PyCMSError:
+            converted = None  # the profile is damaged, or one for other colours
+        if converted is not None:
+            return converted
+    return image.convert("RGB")
+
+
+def _wide_grey(image: Image.Image) -> NDArray[np.uint16]:
+    samples = np.asarray(image)
+    # Mode I: 16 bits widened to 32 in PGM; in TIFF they are real 32-bit samples of unknown range.
+    if image.mode == "I" and (image.format == "TIFF" or samples.min() < 0 or samples.max() > 65535):
+        raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
+    return samples.astype(np.uint16)
+
+
+def _grey_if_equal(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Colour that a palette of greys was expanded to, as grey."""
+    first = pixels[..., 0]
+    same = all(np.array_equal(first, pixels[..., channel]) for channel in (1, 2))
+    return np.ascontiguousarray(first) if same else pixels
+
+
+def _metadata(image: Image.Image, data: bytes, *, own_colours: bool) -> tuple[Metadata, int]:
+    """Metadata with an orientation of 1, and the orientation that the file had."""
+    info = image.info
+    found = exif.without_prefix(info.get("exif"))
+    if found is None and len(image.getexif()) > 0:  # written in another way than as bytes
+        found = exif.without_prefix(image.getexif().tobytes())
+    code = exif.orientation(found)
+    form = "JPEG" if image.format in ("JPEG", "MPO") else str(image.format or "")
+    xmp = info.get("xmp") or info.get("XML:com.adobe.xmp")
+    dpi = info.get("dpi")
+    metadata = Metadata(
+        format=form,
+        exif=None if found is None else exif.with_orientation(found, 1),
+        icc=(info.get("icc_profile") or None) if own_colours else None,
+        dpi=None if not dpi or not all(dpi) else (float(dpi[0]), float(dpi[1])),
+        xmp=xmp.encode() if isinstance(xmp, str) else xmp,
+        chunks=tuple(one for one in png.chunks(data) if one[0] in png.KEPT_CHUNKS) if form == "PNG" else (),
+        jpeg=JpegSource(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
+    )
+    return metadata, code

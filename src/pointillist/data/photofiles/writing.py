@@ -1,0 +1,139 @@
+"""Writing of photographs: everything that a format can hold goes in, and what it cannot hold is said."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from pointillist.data.photofiles import exif, jpeg, png, tiff
+from pointillist.data.photofiles.formats import Format, check_format
+from pointillist.data.photofiles.photograph import Metadata, Photograph
+from pointillist.storage import atomic_path
+
+logger = logging.getLogger(__name__)
+
+_WORDS = {"exif": "EXIF", "icc": "the colour profile", "dpi": "the resolution", "xmp": "XMP", "alpha": "transparency"}
+
+
+def write_photograph(photograph: Photograph, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Write a photograph with its metadata in the format that the name asks for, completely or not at all.
+
+    Pixels, alpha, EXIF, colour profile, resolution and XMP survive wherever the format can hold them. PNG, TIFF, WebP, BMP
+    and ``.npy`` keep every pixel. A photograph that came from a JPEG file and becomes one again keeps the coefficients
+    of all blocks that were not changed, and the others are quantised with the file's own tables; other photographs become
+    JPEG of quality 95 without subsampling. TIFF keeps the compression that it had.
+
+    Parameters
+    ----------
+    photograph : Photograph
+    path : str or path
+        Ends in .png, .jpg, .jpeg, .tif, .tiff, .webp, .bmp or .npy.
+
+    Returns
+    -------
+    tuple of str
+        What the format could not hold; the log has these lines too, as warnings.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> photo = pt.Photograph(np.zeros((30, 40, 3), np.uint16), alpha=np.full((30, 40), 65535, np.uint16))
+    >>> pt.write_photograph(photo, "deep.png")
+    ()
+    >>> pt.read_photograph("deep.png").pixels.dtype.name
+    'uint16'
+
+    Raises
+    ------
+    ValueError
+        If the name asks for no known format, or for one that cannot hold samples of this type.
+    OSError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    form = check_format(path, photograph.pixels.dtype)
+    kept, notes = _fitted(photograph, form)
+    with atomic_path(path) as temporary:
+        notes += _write(kept, temporary, form)
+    for note in notes:
+        logger.warning("%s: %s", path, note)
+    return notes
+
+
+def _fitted(photograph: Photograph, form: Format) -> tuple[Photograph, tuple[str, ...]]:
+    """The photograph without what a format cannot hold, and the words for what is missing then."""
+    metadata, notes = photograph.metadata, []
+    if metadata.icc is not None and not _fits_profile(metadata.icc, photograph.pixels.ndim):
+        metadata = replace(metadata, icc=None)
+        notes.append("the colour profile is for other colours than these pixels have: left out")
+    present = [name for name in ("exif", "icc", "dpi", "xmp") if getattr(metadata, name) is not None]
+    if photograph.alpha is not None:
+        present.append("alpha")
+    missing = [name for name in present if name not in form.holds]
+    if missing:
+        name = "a .npy array" if form.name == "NPY" else form.name
+        notes.append(f"{name} cannot hold {' and '.join(_WORDS[one] for one in missing)}: left out")
+    for one in ("exif", "xmp"):
+        if form.name == "JPEG" and not jpeg.fits(getattr(metadata, one)):
+            metadata = replace(metadata, **{one: None})
+            notes.append(f"{_WORDS[one]} is too long for JPEG: left out")
+    if metadata.exif is not None:
+        metadata = replace(metadata, exif=exif.without_thumbnail(metadata.exif))
+    if metadata.xmp is not None and (metadata.jpeg is None or form.name != "JPEG"):
+        metadata = replace(metadata, xmp=_upright_xmp(metadata.xmp))
+    alpha = photograph.alpha if "alpha" in form.holds else None
+    return replace(photograph, alpha=alpha, metadata=metadata), tuple(notes)
+
+
+def _fits_profile(icc: bytes, axes: int) -> bool:
+    """Whether a profile's own colours, which its head names, are those of grey (two axes) or colour pixels."""
+    return icc[16:20] == (b"GRAY" if axes == 2 else b"RGB ") or len(icc) < 20
+
+
+def _upright_xmp(xmp: bytes) -> bytes:
+    """XMP that agrees with upright pixels."""
+    xmp = re.sub(rb"(tiff:Orientation\s*=\s*[\"'])[2-8]", rb"\g<1>1", xmp)
+    return re.sub(rb"(<tiff:Orientation>\s*)[2-8]", rb"\g<1>1", xmp)
+
+
+def _write(photograph: Photograph, path: Path, form: Format) -> tuple[str, ...]:
+    metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
+    notes: tuple[str, ...] = ()
+    if form.name == "TIFF":
+        return tiff.write(photograph, path)
+    if form.name == "JPEG":
+        content, notes = jpeg.encode(pixels, metadata)
+        path.write_bytes(content)
+        return notes
+    samples = pixels if alpha is None else np.dstack([pixels, alpha])
+    if form.name == "PNG":
+        path.write_bytes(png.encode(samples, metadata))
+    elif form.name == "NPY":
+        with path.open("wb") as stream:
+            np.save(stream, samples)
+    else:
+        _with_pillow(samples, path, form, metadata)
+    return notes
+
+
+def _with_pillow(samples: np.ndarray, path: Path, form: Format, metadata: Metadata) -> None:
+    given = {"exif": metadata.exif, "icc_profile": metadata.icc, "xmp": metadata.xmp}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if form.name == "WEBP":
+        # Without loss; quality is effort then, and more of it takes eight times as long for one percent.
+        options.update(lossless=True, quality=0, method=0, exact=True)
+    else:
+        options = {} if metadata.dpi is None else {"dpi": metadata.dpi}
+    if samples.ndim == 3 and samples.shape[2] == 2:
+        image = Image.fromarray(samples[..., 0]).convert("RGB")
+        image.putalpha(Image.fromarray(np.ascontiguousarray(samples[..., 1])))
+    else:
+        image = Image.fromarray(np.ascontiguousarray(samples))
+    image.save(path, form.name, **options)
