@@ -23,8 +23,12 @@ function brush() {
 
 /** The brush's size in the photograph's pixels: finer steps for small brushes. */
 function diameter() {
-  const largest = shown.picture ? Math.max(20, Math.max(shown.picture.width, shown.picture.height) / 5) : 100;
-  return Math.max(1, Math.round(largest ** ($("size").value / 100)));
+  return Math.max(1, Math.round(largestBrush() ** ($("size").value / 100)));
+}
+
+function largestBrush() {
+  const { width, height } = shown.picture ?? { width: 500, height: 500 };
+  return Math.max(20, Math.max(width, height) / 5);
 }
 
 function setMode(mode) {
@@ -89,9 +93,8 @@ function describePicture(picture) {
   $("canvas").setAttribute("aria-label", `Photograph ${picture.name}, ${picture.width} by ${picture.height} pixels`);
   $("enlarged").textContent = `${picture.width} × ${picture.height} pixels become ${2 * picture.width} × ${2 * picture.height}.`;
   $("notes").replaceChildren(...picture.notes.map(text => Object.assign(document.createElement("li"), { textContent: text })));
-  const typical = Math.max(6, Math.max(picture.width, picture.height) / 60);
-  const largest = Math.max(20, Math.max(picture.width, picture.height) / 5);
-  $("size").value = Math.round(100 * Math.log(typical) / Math.log(largest));
+  const typical = Math.max(6, Math.max(picture.width, picture.height) / 120);
+  $("size").value = Math.round(100 * Math.log(typical) / Math.log(largestBrush()));
   showValues();
 }
 

@@ -106,7 +106,7 @@ export class Stage {
 
   #resize() {
     const { width, height } = this.size;
-    if (!width) return;
+    if (!width || !height) return;
     Object.assign(this.canvas, { width: Math.round(width * this.ratio), height: Math.round(height * this.ratio) });
     if (this.fitted) this.fit();
     else this.#moved();
@@ -141,9 +141,9 @@ export class Stage {
 
   #draw() {
     const { context } = this;
+    if (!this.before || !this.canvas.width || !this.canvas.height) return;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    if (!this.before) return;
     const scale = this.scale * this.ratio;
     this.#place(context);
     this.before.draw(context, scale);
