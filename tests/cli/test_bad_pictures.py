@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "locked.png")
 
-    monkeypatch.setattr("pointillist.cli.restore.read_picture", refuse)
+    monkeypatch.setattr("pointillist.cli.restore.read_photograph", refuse)
     _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
 
 
@@ -226,5 +226,5 @@ def test_files_of_every_kind(mend, tmp_path, grey, command, name):
     picture = read(tmp_path / f"answer{suffix}")
     assert picture.dtype == dtype
     size = tuple((2 if command == "superres" else 1) * n for n in SHAPE)
-    channels = (3,) if name in COLOURED or command == "demosaic" else ()
-    assert picture.shape == size + channels
+    channels = (3 if name in COLOURED or command == "demosaic" else 1) + ("alpha" in name)
+    assert picture.shape == (size if channels == 1 else (*size, channels))

@@ -6,7 +6,6 @@ import tifffile
 from PIL import Image
 
 from pointillist.cli import kernels
-from pointillist.cli.pictures import read_picture
 from pointillist.data import load_filters, photographs
 from pointillist.storage import save_model
 
@@ -67,13 +66,15 @@ def test_inpaint_finds_marked_pixels_by_itself(cli, tmp_path, grey, missing, fil
     answer = cli("inpaint", photo, *filters, *FAST)
     assert answer.code == 0, answer.err
     assert "#" + bytes(key).hex() in answer.out
-    mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png"))
-    assert (mended.shape, mended.dtype) == (grey.shape, np.uint8)  # grey but for its marks
+    written = np.asarray(Image.open(tmp_path / "photo-inpainted.png"))
+    assert (written.shape, written.dtype) == ((*grey.shape, 3), np.uint8)  # colour, as the file was
+    assert np.all(written == written[..., :1])  # grey, as all but its marks was
+    mended = written[..., 0]
     np.testing.assert_array_equal(mended[~missing], grey[~missing])
     assert _error(mended[missing], grey[missing]) < 0.5 * np.std(grey)
 
 
-def test_inpaint_takes_transparent_pixels_before_colours(cli, tmp_path, colour, missing, filters):
+def test_inpaint_takes_transparent_pixels_before_colours(cli, tmp_path, grey, colour, missing, filters):
     opaque = np.where(missing, 0, 255).astype(np.uint8)
     picture = colour.copy()
     picture[:4, :4] = (255, 0, 255)
@@ -82,8 +83,9 @@ def test_inpaint_takes_transparent_pixels_before_colours(cli, tmp_path, colour, 
     assert answer.code == 0, answer.err
     assert "transparent" in answer.out
     mended = np.asarray(Image.open(tmp_path / "out.png"))
-    assert mended.shape == colour.shape
-    np.testing.assert_array_equal(mended[~missing], picture[~missing])
+    assert mended.shape == (*grey.shape, 4)
+    assert mended[..., 3].min() == 255  # opaque where it was filled in
+    np.testing.assert_array_equal(mended[~missing, :3], picture[~missing])
 
 
 def test_inpaint_by_mask_and_by_key_agree(cli, tmp_path, grey, missing, filters):
@@ -126,7 +128,7 @@ def test_folders_keep_names_types_and_order(cli, tmp_path, grey, missing, filter
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["one.png", "two.tif"]
     deep = tifffile.imread(tmp_path / "out" / "two.tif")
     assert deep.dtype == np.uint16
-    np.testing.assert_array_equal(deep[~missing], grey[~missing].astype(np.uint16) * 257)
+    np.testing.assert_array_equal(deep[~missing], grey[~missing, None].astype(np.uint16).repeat(3, axis=1) * 257)
 
 
 def test_quiet_says_nothing(cli, tmp_path, grey, missing, filters):
@@ -203,12 +205,24 @@ def test_superres_doubles_the_size(cli, tmp_path, colour, filters):
     assert Image.open(tmp_path / "photo-enlarged.png").size == (2 * colour.shape[1], 2 * colour.shape[0])
 
 
+@pytest.mark.parametrize("command", ["denoise", "superres"])
+def test_alpha_is_carried_through(cli, tmp_path, colour, filters, command):
+    opacity = np.arange(colour.shape[0] * colour.shape[1], dtype=np.uint32).reshape(colour.shape[:2]).astype(np.uint8)
+    photo = _save(tmp_path / "photo.png", np.dstack([colour, opacity]))
+    answer = cli(command, photo, "-o", tmp_path / "out.png", *filters, *FAST)
+    assert answer.code == 0, answer.err
+    assert answer.err == ""
+    written = np.asarray(Image.open(tmp_path / "out.png"))
+    factor = 2 if command == "superres" else 1
+    np.testing.assert_array_equal(written[..., 3], opacity.repeat(factor, 0).repeat(factor, 1))
+
+
 def test_what_is_not_kept_is_said(cli, tmp_path, colour, filters):
-    photo = _save(tmp_path / "photo.png", np.dstack([colour, np.full(colour.shape[:2], 255, np.uint8)]))
-    answer = cli("denoise", photo, *filters, *FAST)
+    photo = _save(tmp_path / "photo.png", np.dstack([colour, np.full(colour.shape[:2], 128, np.uint8)]))
+    answer = cli("denoise", photo, "-o", tmp_path / "out.jpg", *filters, *FAST)
     assert answer.code == 0
-    assert "photo.png: its transparency is not kept" in answer.err
-    assert np.asarray(Image.open(tmp_path / "photo-denoised.png")).shape == colour.shape
+    assert "out.jpg: JPEG cannot hold transparency: left out" in answer.err
+    assert np.asarray(Image.open(tmp_path / "out.jpg")).shape == colour.shape
 
 
 def test_inpaint_says_what_to_give_when_nothing_is_marked(cli, tmp_path, grey, colour):
@@ -259,30 +273,6 @@ def test_bad_pictures(cli, tmp_path, grey, filters):
     _refused(cli("deblur", photo, "--gaussian", "30", *filters), "photo.png", "psf")
 
 
-def test_files_of_every_kind_become_pixels(tmp_path, grey, colour):
-    bilevel = _save(tmp_path / "bilevel.png", grey > 100)
-    assert set(np.unique(read_picture(bilevel).pixels)) == {0, 255}
-    Image.fromarray(colour).convert("CMYK").save(tmp_path / "cmyk.jpg")
-    assert read_picture(tmp_path / "cmyk.jpg").pixels.shape == colour.shape
-    Image.fromarray(colour).convert("P").save(tmp_path / "palette.png")
-    assert read_picture(tmp_path / "palette.png").pixels.dtype == np.uint8
-    frames = [Image.fromarray(grey), Image.fromarray(255 - grey)]
-    frames[0].save(tmp_path / "moving.gif", save_all=True, append_images=frames[1:])
-    moving = read_picture(tmp_path / "moving.gif")
-    assert moving.pixels.shape == grey.shape
-    assert moving.notes == ("only the first of its 2 frames is read",)
-    tifffile.imwrite(tmp_path / "stack.tif", np.stack([grey, grey]).astype(np.uint16), photometric="minisblack")
-    stack = read_picture(tmp_path / "stack.tif")
-    np.testing.assert_array_equal(stack.pixels, grey.astype(np.uint16))
-    assert stack.notes
-    deep = grey.astype(np.uint16) * 257 + 1
-    _save(tmp_path / "deep.png", deep)
-    np.testing.assert_array_equal(read_picture(tmp_path / "deep.png").pixels, deep)
-    half = np.dstack([colour, np.full(grey.shape, 128, np.uint8)])
-    half[0, 0, 3] = 0
-    assert np.sum(read_picture(_save(tmp_path / "half.png", half)).transparent) == 1
-
-
 def test_kernels_have_sum_one_and_point_where_they_should():
     for kernel in (kernels.gaussian(1.5), kernels.motion(9, 30), kernels.motion(1, 0)):
         assert kernel.sum() == pytest.approx(1)
@@ -313,12 +303,12 @@ def test_fringes_are_noticed_and_taken(cli, filters, grey, tmp_path):
     assert f"{edge.sum()} more pixels have some of the colour #ff00ff" in " ".join(said.err.split())
     assert "--fuzz 50 --grow 1" in said.err
     for options in (["--fuzz", "50"], ["--grow", "1"]):
-        said = cli("inpaint", photo, *FAST, *filters, *options)
+        said = cli("inpaint", photo, *FAST, *filters, *options, "--overwrite")
         assert "more pixels" not in said.err
         mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int)
         mended = mended if mended.ndim == 2 else mended.mean(axis=-1)
         assert np.abs(mended - grey)[edge].mean() < 25, options
-    said = cli("inpaint", photo, *FAST, *filters, "--grow", "100")
+    said = cli("inpaint", photo, *FAST, *filters, "--grow", "100", "--overwrite")
     assert said.code == 2
     assert "no pixel is left to fill in from" in said.err
     said = cli("inpaint", photo, *FAST, *filters, "--mask", photo, "--fuzz", "5")

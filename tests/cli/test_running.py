@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
+import pointillist.cli.encode
 import pointillist.cli.inspect
 import pointillist.cli.learn
+import pointillist.cli.restore
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -127,7 +129,21 @@ def test_ctrl_c_before_anything_was_learned_exits_with_130(learn, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pointillist.cli.learn, "open_inputs", interrupted)
-    assert "interrupted" in _one_line(learn(), code=130)
+    assert _one_line(learn(), code=130) == "error: interrupted; no model was saved\n"
+
+
+def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, model, tmp_path, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", interrupted)
+    assert _one_line(cli("show", model), code=130) == "error: interrupted\n"
+    monkeypatch.setattr(pointillist.cli.encode, "read_inputs", interrupted)
+    answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
+    assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
+    monkeypatch.setattr(pointillist.cli.restore, "read_photograph", interrupted)
+    one = images / "image1.png"
+    assert _one_line(cli("denoise", one), code=130) == f"error: interrupted; nothing was written for {one}\n"
 
 
 def test_version_and_help_as_a_program():

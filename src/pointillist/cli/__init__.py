@@ -1,4 +1,4 @@
-"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info``, ``demo``, and four commands that mend pictures.
+"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info``, ``demo``, and five commands that mend pictures.
 
 Only here does the package print. Commands import what they need when they run, so that help appears at once.
 """
@@ -10,6 +10,10 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 interrupted."""
-    from pointillist.cli.running import run
+    try:
+        from pointillist.cli.running import run
 
-    raise SystemExit(run(arguments))
+        code = run(arguments)
+    except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted
+        code = 130
+    raise SystemExit(code)

@@ -1,4 +1,4 @@
-"""A mended picture beside what it was: PSNR where there is a reference, and both drawn side by side."""
+"""A mended picture beside what it was: PSNR where there is a reference, both drawn, and both as they are for a preview."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.cli.inputs import sizes
-from pointillist.cli.pictures import Picture
+from pointillist.data.photofiles import Photograph
 from pointillist.report.style import bare, new_figure, save_figure, title
 
 
 def psnr_before_and_after(
-    before: NDArray[Any], mended: NDArray[Any], reference: Picture | None, name: Path | None
+    before: NDArray[Any], mended: NDArray[Any], reference: Photograph | None, name: Path | None
 ) -> tuple[float | None, float | None]:
     """PSNR before and after, where there is something to compare with."""
     if reference is None:
@@ -25,7 +25,7 @@ def psnr_before_and_after(
     return _decibels(reference, before), _decibels(reference, mended)
 
 
-def _decibels(reference: Picture, pixels: NDArray[Any]) -> float:
+def _decibels(reference: Photograph, pixels: NDArray[Any]) -> float:
     """PSNR with the largest value of the type as peak, which is what people quote for photographs."""
     peak = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
     truth = reference.pixels.astype(np.float64) / reference.peak
@@ -40,7 +40,7 @@ def draw_comparison(
     path: Path,
     before: NDArray[Any],
     mended: NDArray[Any],
-    reference: Picture | None,
+    reference: Photograph | None,
     qualities: Sequence[float | None],
     peak: float,
 ) -> None:
@@ -55,3 +55,15 @@ def draw_comparison(
         axes.imshow(np.clip(pixels / top, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
         title(axes, name, f"PSNR {quality:.1f} dB" if quality is not None else " ")
     save_figure(figure, path, crop=True)
+
+
+_GAP = 8  # white pixels between the two halves of a preview
+
+
+def side_by_side(before: NDArray[Any], after: NDArray[Any], peak: float) -> NDArray[np.uint8]:
+    """Two pictures of one size beside each other, pixel by pixel, with 8 bits."""
+    halves = [np.round(255 * np.clip(np.nan_to_num(half / peak), 0, 1)).astype(np.uint8) for half in (before, after)]
+    if halves[0].ndim != halves[1].ndim:
+        halves = [half if half.ndim == 3 else np.stack([half] * 3, axis=-1) for half in halves]
+    gap = np.full((len(after), _GAP, *halves[0].shape[2:]), 255, np.uint8)
+    return np.concatenate([halves[0], gap, halves[1]], axis=1)

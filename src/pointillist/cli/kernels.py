@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.cli.pictures import read_picture
+from pointillist.data.photofiles import read_photograph
 
 _STEPS = 32  # points drawn per pixel of a motion blur
 
@@ -54,7 +54,7 @@ def parse_motion(text: str) -> NDArray[np.float64]:
 
 def read(path: Path) -> NDArray[np.float64]:
     """A kernel from a grey image or a .npy file."""
-    pixels = read_picture(path).pixels.astype(np.float64)
+    pixels = read_photograph(path).pixels.astype(np.float64)
     if pixels.ndim == 3:
         pixels = pixels.mean(axis=-1)
     if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.sum() == 0:

@@ -4,13 +4,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import Timer
+from typing import Any, Protocol
 
 from pointillist.cli.console import err, number
 
 Report = Callable[[dict[str, Any]], bool]
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BEFORE_BAR = 1.0
 
 
 def is_live() -> bool:
@@ -62,6 +64,102 @@ def share_progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None
                 err().print(f"{what}: {100 * share:.0f} %")
 
         yield show
+
+
+class PictureProgress(Protocol):
+    """How far a command is with several pictures, and with the one that it works on."""
+
+    def begin(self, name: str) -> None:
+        """Work on the next picture begins."""
+
+    def share(self, part: float) -> None:
+        """So much of the picture, from 0 to 1, is done."""
+
+    def end(self) -> None:
+        """The picture is finished."""
+
+
+@contextmanager
+def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureProgress]:
+    """Show progress with the time left over `total` pictures, not before a second has passed."""
+    if quiet:
+        yield _Silence()
+    elif is_live():
+        with _PictureBars(what, total) as bars:
+            yield bars
+    else:
+        yield _PictureLines()
+
+
+class _Silence:
+    def begin(self, name: str) -> None:
+        pass
+
+    def share(self, part: float) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class _PictureLines:
+    """A line every few seconds of work on one picture."""
+
+    def begin(self, name: str) -> None:
+        self._name = name
+        self._begin = self._last = time.monotonic()
+
+    def share(self, part: float) -> None:
+        now = time.monotonic()
+        if now - self._last < _SECONDS_BETWEEN_LINES or part <= 0:
+            return
+        self._last = now
+        left = (now - self._begin) * (1 - part) / part
+        err().print(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
+
+    def end(self) -> None:
+        pass
+
+
+class _PictureBars:
+    """A bar for the picture that is worked on, and one over all pictures if there are several."""
+
+    def __init__(self, what: str, total: int) -> None:
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TaskProgressColumn(),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left", style="dim"),
+        )
+        self._progress = Progress(*columns, console=err(), transient=True)
+        self._all = self._progress.add_task(f"{what} {total} pictures", total=total, visible=total > 1)
+        self._one = self._progress.add_task(what, total=None)
+        self._done = 0
+        self._timer = Timer(_SECONDS_BEFORE_BAR, self._progress.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_PictureBars":
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self._progress.stop()
+
+    def begin(self, name: str) -> None:
+        self._progress.reset(self._one, total=None, description=name)
+
+    def share(self, part: float) -> None:
+        self._progress.update(self._one, total=1.0, completed=part)
+        self._progress.update(self._all, completed=self._done + part)
+
+    def end(self) -> None:
+        self._done += 1
+        self._progress.update(self._all, completed=self._done)
 
 
 @contextmanager

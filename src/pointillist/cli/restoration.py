@@ -45,11 +45,33 @@ def _level(value: float | None) -> float | None:
 
 Pictures = Annotated[
     list[Path],
-    typer.Argument(metavar="IN...", help="Pictures, .npy arrays, or folders of them.", show_default=False),
+    typer.Argument(
+        metavar="IN...",
+        help="Pictures, .npy arrays, or folders of them; camera raw and HEIC with the extras raw and heif.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File, or folder for several.", show_default="beside the input", metavar="OUT"),
+    typer.Option(
+        "--output",
+        "-o",
+        help="File, or folder for several. The name says the format; metadata are kept.",
+        show_default="beside the input, in its format",
+        metavar="OUT",
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
+CropOption = Annotated[
+    str | None,
+    typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H"),
+]
+Preview = Annotated[
+    bool,
+    typer.Option(
+        "--preview",
+        help="Only write NAME-preview.png: a part before and after, side by side; the most damaged part, or --crop.",
+    ),
 ]
 Penalty = Annotated[str, typer.Option("--penalty", help="Price of a code: more is smoother.", metavar="NUMBER|5%|auto")]
 Filters = Annotated[
@@ -81,15 +103,34 @@ def _mend(
     filters: Filters = None,
     reference: Reference = None,
     compare: Compare = None,
+    crop: CropOption = None,
+    preview: Preview = False,
+    overwrite: Overwrite = False,
     jobs: Jobs = None,
     device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    from pointillist.cli.restore import Request, run
+    from pointillist.cli.jobs import Request
+    from pointillist.cli.restore import run
 
-    request = Request(task, paths, output, penalty, filters, reference, compare, jobs, device, on_error.value, options)
+    request = Request(
+        task=task,
+        paths=paths,
+        output=output,
+        penalty=penalty,
+        filters=filters,
+        reference=reference,
+        compare=compare,
+        jobs=jobs,
+        device=device,
+        on_error=on_error.value,
+        options=options,
+        overwrite=overwrite,
+        crop=crop,
+        preview=preview,
+    )
     run(request, quiet=quiet, verbose=verbose)
 
 
@@ -113,7 +154,10 @@ def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
 @_command
 def inpaint(
     mask: Annotated[
-        Path | None, typer.Option("--mask", help="An image (or a folder): white is missing.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--mask", help="An image (or a folder): white, or what is opaque in it, is missing.", metavar="FILE"
+        ),
     ] = None,
     key: Annotated[
         str | None, typer.Option("--key", help='Pixels of this colour are missing: "#ff00ff".', metavar="COLOUR")

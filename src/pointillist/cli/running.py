@@ -12,13 +12,17 @@ import typer
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log
+from pointillist.cli.stopping import Interrupted
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 # typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-_INPUT_ERRORS = (ValueError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_UNDONE = {"learn": "no model was saved", "encode": "no codes were written"}
+"""What Ctrl-C leaves undone, by command, where the command itself does not say it."""
+
+_INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 _OPTIONS = {
     "n_filters": "--filters",
@@ -45,10 +49,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
     debug = "--debug" in given
     given = [word for word in given if word != "--debug"]
+    words = ""
     try:
         code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
+    except Interrupted as error:
+        code, words = INTERRUPTED, str(error)
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -56,7 +63,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     finally:
         hide_log()
     if code == INTERRUPTED:
-        fail("interrupted; no model was saved")
+        words = words or _UNDONE.get(next((word for word in given if not word.startswith("-")), ""), "")
+        fail(f"interrupted; {words}" if words else "interrupted")
     return code if isinstance(code, int) else 0
 
 

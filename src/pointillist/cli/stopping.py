@@ -15,6 +15,10 @@ from typing import Any
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
 
 
+class Interrupted(Exception):
+    """Ctrl-C, with words for what it left undone; no KeyboardInterrupt, because typer makes a mere exit code of that."""
+
+
 class GracefulStop:
     """While entered, `requested` turns true at the first signal.
 

@@ -1,8 +1,9 @@
-"""EXIF as bytes: changed in place where it must be, so that maker's notes and everything else stay as the camera wrote them."""
+"""EXIF as bytes, changed in place where it must be: maker's notes and all else stay as the camera wrote them."""
 
 from __future__ import annotations
 
 import io
+import logging
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
@@ -15,6 +16,9 @@ EXIF_IFD, GPS_IFD = 0x8769, 0x8825
 TEXT_TAGS = (270, 271, 272, 305, 306, 315, 33432)
 """ImageDescription, Make, Model, Software, DateTime, Artist, Copyright."""
 _SHORT = 3
+_DAMAGED = (SyntaxError, struct.error, OSError, ValueError, KeyError, TypeError, IndexError)
+
+logger = logging.getLogger(__name__)
 
 
 def without_prefix(exif: bytes | None) -> bytes | None:
@@ -72,25 +76,28 @@ def _unpack(exif: bytes, form: str, at: int) -> tuple[Any, ...]:
 
 def from_tiff_structure(stream: BinaryIO) -> bytes | None:
     """EXIF of a file that is itself a TIFF structure (TIFF and most camera raw files): texts, EXIF and GPS directories."""
-    found = Image.Exif()
     stream.seek(0)
-    found.load_from_fp(stream)
+    first, inner = _parsed(stream)
     kept = Image.Exif()
     for code in TEXT_TAGS:
-        if code in found:
-            kept[code] = found[code]
-    for code in (EXIF_IFD, GPS_IFD):
-        directory = found.get_ifd(code)
-        if directory:
-            kept.get_ifd(code).update(directory)
-    return (
-        without_prefix(kept.tobytes()) if any((*kept.keys(), *(kept.get_ifd(c) for c in (EXIF_IFD, GPS_IFD)))) else None
-    )
+        if code in first:
+            kept[code] = first[code]
+    for code, directory in inner.items():
+        kept.get_ifd(code).update(directory)
+    return without_prefix(kept.tobytes()) if len(kept) > 0 or inner else None
 
 
 def directories(exif: bytes) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
     """The first directory of EXIF bytes, and its EXIF and GPS directories by their tags."""
-    parsed = Image.Exif()
-    parsed.load_from_fp(io.BytesIO(exif))
-    inner = {code: parsed.get_ifd(code) for code in (EXIF_IFD, GPS_IFD)}
-    return parsed, {code: dict(directory) for code, directory in inner.items() if directory}
+    return _parsed(io.BytesIO(exif))
+
+
+def _parsed(stream: BinaryIO) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
+    exif = Image.Exif()
+    try:
+        exif.load_from_fp(stream)
+        inner = {code: dict(exif.get_ifd(code)) for code in (EXIF_IFD, GPS_IFD)}
+        return dict(exif), {code: directory for code, directory in inner.items() if directory}
+    except _DAMAGED as error:
+        logger.warning("EXIF is damaged and cannot be taken over: %s", error)
+        return {}, {}

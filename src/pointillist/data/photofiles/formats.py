@@ -10,10 +10,8 @@ import numpy as np
 
 from pointillist.data.loading import IMAGE_SUFFIXES
 
-RAW_SUFFIXES = frozenset(
-    (".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dng", ".erf", ".iiq", ".kdc", ".mef", ".mos", ".mrw", ".nef", ".nrw")
-    + (".orf", ".pef", ".raf", ".raw", ".rw2", ".rwl", ".sr2", ".srf", ".srw", ".x3f")
-)
+_RAW = "3fr arw cr2 cr3 crw dng erf iiq kdc mef mos mrw nef nrw orf pef raf raw rw2 rwl sr2 srf srw x3f"
+RAW_SUFFIXES = frozenset(f".{maker}" for maker in _RAW.split(" "))
 HEIF_SUFFIXES = frozenset((".heic", ".heif", ".hif", ".avif"))
 READABLE_SUFFIXES = IMAGE_SUFFIXES | RAW_SUFFIXES | HEIF_SUFFIXES | {".npy"}
 """Names of files that a folder of photographs is searched for."""

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from PIL import Image, JpegImagePlugin
 from scipy.fft import dctn, idctn
 
-from pointillist.data.photofiles import exif
 from pointillist.data.orientation import turned_back
+from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import JpegSource, Metadata
 
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"

@@ -16,9 +16,9 @@ from PIL import Image, ImageCms
 
 from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import image_size, opened
+from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.orientation import upright
 from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph
 
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,17 +12,18 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 
-from pointillist.data.photofiles import exif
 from pointillist.data.orientation import upright
+from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffSource
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tifffile.PHOTOMETRIC.RGB)
-_XMP, _ICC, _UNIT = 700, 34675, 296
+_XMP, _ICC, _DESCRIPTION = 700, 34675, 270
 # Texts, page and document names, host, IPTC, Photoshop's resources, and where on the earth a picture lies.
 _KEPT = (*exif.TEXT_TAGS, 269, 285, 316, 33723, 34377, 33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113)
 _LOSSLESS = (1, 5, 8, 32773, 32946, 34925, 50000)  # none, LZW, deflate, PackBits, deflate's old code, LZMA, Zstandard
 _DEFLATE = 8
+_LONG = 4  # the type of a tag
 _PER_INCH = {2: 1.0, 3: 2.54}  # by unit: inch, centimetre
 _LARGEST_CLASSIC = 2**32 - 2**25
 
@@ -79,7 +81,7 @@ def split(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None, tup
     return np.ascontiguousarray(pixels), alpha, notes
 
 
-def _value(page: tifffile.TiffPage, name: str, default: Any) -> Any:
+def _value(page: tifffile.TiffPage, name: str | int, default: Any) -> Any:
     tag = page.tags.get(name)
     return default if tag is None else tag.value
 
@@ -88,7 +90,7 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
     tags = tuple(
         (tag.code, int(tag.dtype), tag.count, tag.value)
         for tag in (page.tags.get(code) for code in _KEPT)
-        if tag is not None and tag.value is not None
+        if tag is not None and tag.value is not None and not _describes_layout(tag)
     )
     predictor = int(_value(page, "Predictor", 1))
     unit = int(_value(page, "ResolutionUnit", 2))
@@ -108,11 +110,16 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
     )
 
 
+def _describes_layout(tag: tifffile.TiffTag) -> bool:
+    """Whether a description is no text for people, but programs' record of axes and pages, which may be others now."""
+    return tag.code == _DESCRIPTION and str(tag.value).startswith(('{"shape"', "ImageJ=", "<?xml", "<OME"))
+
+
 def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
     """Write a TIFF file with the compression of the one that the photograph came from."""
     metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
     source = metadata.tiff or TiffSource(_DEFLATE, 2)
-    notes = ()
+    notes: tuple[str, ...] = ()
     if source.compression not in _LOSSLESS:
         source = TiffSource(_DEFLATE, 2, source.extrasample, source.tags)
         notes = ("its lossy compression is replaced by one without loss",)
@@ -137,7 +144,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
         software=False,
         metadata=None,
         bigtiff=samples.nbytes > _LARGEST_CLASSIC,
-        extratags=[*_extra_tags(metadata, source), *((code, 4, 1, 0, True) for code in inner)],
+        extratags=[*_extra_tags(metadata, source), *((_held(code), _LONG, 1, 0, True) for code in inner)],
         **options,
     )
     if inner and samples.nbytes <= _LARGEST_CLASSIC:
@@ -157,20 +164,31 @@ def _extra_tags(metadata: Metadata, source: TiffSource) -> list[tuple[int, int, 
     return tags
 
 
+def _held(code: int) -> int:
+    """A code that means nothing here, to hold the place of a tag that tifffile does not write; the order stays right."""
+    return code - 1
+
+
 def _append_directories(path: Path, inner: dict[int, Any]) -> None:
-    """Put EXIF and GPS directories at the end of a file, and their places into the tags that were kept for them."""
+    """Put EXIF and GPS directories at the end of a file, and the tags that lead to them where others hold their places."""
+    places = {_held(code): code for code in inner}
     with path.open("r+b") as stream:
         head = stream.read(8)
+        order = "<" if head[:2] == b"II" else ">"
+        (first,) = struct.unpack(order + "I", head[4:])
+        stream.seek(first)
+        (count,) = struct.unpack(order + "H", stream.read(2))
+        entries = struct.iter_unpack(order + "HHII", stream.read(12 * count))
         end = stream.seek(0, io.SEEK_END)
-        places = {}
-        for code, entries in inner.items():
+        for place, (code, *_) in enumerate(entries):
+            if code not in places:
+                continue
             directory = TiffImagePlugin.ImageFileDirectory_v2(head)
-            for tag, value in entries.items():
+            for tag, value in inner[places[code]].items():
                 directory[tag] = value
-            places[code] = end + end % 2
-            stream.seek(places[code])
-            stream.write(directory.tobytes(places[code]))
+            begin = end + end % 2
+            stream.seek(begin)
+            stream.write(directory.tobytes(begin))
             end = stream.tell()
-    with tifffile.TiffFile(path, mode="r+b") as tiff:
-        for code, place in places.items():
-            tiff.pages.first.tags[code].overwrite(place)
+            stream.seek(first + 2 + 12 * place)
+            stream.write(struct.pack(order + "HHII", places[code], _LONG, 1, begin))

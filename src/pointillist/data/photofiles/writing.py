@@ -80,10 +80,12 @@ def _fitted(photograph: Photograph, form: Format) -> tuple[Photograph, tuple[str
     if missing:
         name = "a .npy array" if form.name == "NPY" else form.name
         notes.append(f"{name} cannot hold {' and '.join(_WORDS[one] for one in missing)}: left out")
-    for one in ("exif", "xmp"):
-        if form.name == "JPEG" and not jpeg.fits(getattr(metadata, one)):
-            metadata = replace(metadata, **{one: None})
-            notes.append(f"{_WORDS[one]} is too long for JPEG: left out")
+    if form.name == "JPEG" and not jpeg.fits(metadata.exif):
+        metadata = replace(metadata, exif=None)
+        notes.append("EXIF is too long for JPEG: left out")
+    if form.name == "JPEG" and not jpeg.fits(metadata.xmp):
+        metadata = replace(metadata, xmp=None)
+        notes.append("XMP is too long for JPEG: left out")
     if metadata.exif is not None:
         metadata = replace(metadata, exif=exif.without_thumbnail(metadata.exif))
     if metadata.xmp is not None and (metadata.jpeg is None or form.name != "JPEG"):

@@ -1,0 +1,223 @@
+"""Which files a restoration command reads and writes, settled and checked before any of them is worked on."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from pointillist.cli.console import count
+from pointillist.cli.cropping import Crop, parse_crop
+from pointillist.data.loading import expand
+from pointillist.data.photofiles import READABLE_SUFFIXES, answer_suffix, check_format, photograph_size
+from pointillist.storage import check_writable
+
+log = logging.getLogger(__name__)
+
+WORDS = {
+    "inpaint": "inpainted",
+    "denoise": "denoised",
+    "deblur": "deblurred",
+    "superres": "enlarged",
+    "demosaic": "coloured",
+}
+"""What the names of answers end in, for each command."""
+
+PREVIEW = "preview"
+PREVIEW_MARK = ("Software", "pointillist preview")
+"""Text in the file of a preview, by which a later one knows that it may take its place."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for; `task` is the command, `options` are its own."""
+
+    task: str
+    paths: list[Path]
+    output: Path | None
+    penalty: str
+    filters: str | None
+    reference: Path | None
+    compare: Path | None
+    jobs: int | None
+    device: str
+    on_error: str
+    options: dict[str, Any] = field(default_factory=dict)
+    overwrite: bool = False
+    crop: str | None = None
+    preview: bool = False
+
+    @property
+    def factor(self) -> int:
+        """How many times larger an answer is."""
+        return int(self.options.get("factor", 1))
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file with the files that belong to it."""
+
+    source: Path
+    target: Path
+    reference: Path | None
+    mask: Path | None
+    compare: Path | None
+    crop: Crop | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Jobs to do, and how many files were found unusable already and skipped."""
+
+    jobs: list[Job]
+    skipped: int
+
+
+def plan(request: Request) -> Plan:
+    """Match sources, targets, masks and references, and complain before any work is done."""
+    sources = _sources(request.paths)
+    several = len(sources) > 1 or any(path.is_dir() for path in request.paths)
+    crop = None if request.crop is None else parse_crop(request.crop)
+    targets = _targets(request, sources, several)
+    compares = _compares(request, sources, several)
+    jobs, skipped = [], 0
+    for source, target, compare in zip(sources, targets, compares, strict=True):
+        try:
+            reference = _partner(request.reference, source, "--reference")
+            mask = _partner(request.options.get("mask"), source, "--mask")
+            job = Job(source, target, reference, mask, compare, crop)
+            _check_sizes(request, job)
+        except (ValueError, OSError) as error:
+            if request.on_error == "raise":
+                raise
+            skipped += 1
+            log.warning("skipped: %s", error)
+            continue
+        jobs.append(job)
+    _check_names(request, jobs)
+    return Plan(jobs, skipped)
+
+
+def _sources(paths: Sequence[Path]) -> list[Path]:
+    """The files to read; what these commands wrote into a folder themselves is left out."""
+    sources: list[Path] = []
+    for path in paths:
+        files = expand([path], READABLE_SUFFIXES)
+        if path.is_dir():
+            own = [file for file in files if _is_own(file)]
+            if len(own) == len(files):
+                raise ValueError(
+                    f"folder {path} holds only pictures that pointillist wrote: name those to mend one by one"
+                )
+            if own:
+                log.warning("%s: %s that pointillist wrote skipped", path, count(len(own), "picture"))
+            files = [file for file in files if not _is_own(file)]
+        sources += files
+    return sources
+
+
+def _is_own(path: Path) -> bool:
+    return path.stem.endswith(tuple(f"-{word}" for word in (*WORDS.values(), PREVIEW)))
+
+
+def _targets(request: Request, sources: list[Path], several: bool) -> list[Path]:
+    """The file that each answer is written to."""
+    output = request.output
+    if output is None:
+        return [_beside(request, source) for source in sources]
+    if several or output.is_dir():
+        if output.exists() and not output.is_dir():
+            raise NotADirectoryError(f"--output {output} is a file: give a folder for {count(len(sources), 'file')}")
+        output.mkdir(parents=True, exist_ok=True)
+        ends = [f"-{PREVIEW}.png" if request.preview else answer_suffix(source) for source in sources]
+        return [output / f"{source.stem}{end}" for source, end in zip(sources, ends, strict=True)]
+    check_format(output)
+    return [output.with_name(f"{output.stem}-{PREVIEW}.png") if request.preview else output]
+
+
+def _beside(request: Request, source: Path) -> Path:
+    if request.preview:
+        return source.with_name(f"{source.stem}-{PREVIEW}.png")
+    part = "" if request.crop is None else "-crop"
+    return source.with_name(f"{source.stem}{part}-{WORDS[request.task]}{answer_suffix(source)}")
+
+
+def _compares(request: Request, sources: list[Path], several: bool) -> list[Path | None]:
+    """The file that each comparison is drawn to."""
+    compare = request.compare
+    if compare is None:
+        return [None] * len(sources)
+    if not several:
+        check_writable(compare)
+        return [compare]
+    if compare.suffix:
+        raise ValueError(f"--compare {compare} is one file: give a folder for {count(len(sources), 'file')}")
+    compare.mkdir(parents=True, exist_ok=True)
+    return [compare / f"{source.stem}.png" for source in sources]
+
+
+def _partner(given: Path | None, source: Path, option: str) -> Path | None:
+    """The file itself, or from a folder the one that is named like the source."""
+    if given is None or given.is_file():
+        return given
+    if not given.exists():
+        raise FileNotFoundError(f"{option} {given} does not exist")
+    named = [path for path in sorted(given.iterdir()) if path.stem == source.stem and path.is_file()]
+    if not named:
+        raise FileNotFoundError(f"{option} {given} holds no file named {source.stem}")
+    return named[0]
+
+
+def _check_sizes(request: Request, job: Job) -> None:
+    """Raise if mask, reference or crop do not fit the picture; only the heads of the files are read."""
+    if job.crop is None and job.mask is None and job.reference is None:
+        return
+    height, width = photograph_size(job.source)
+    if job.crop is not None and not job.crop.fits((height, width)):
+        raise ValueError(f"--crop {job.crop} reaches out of {job.source}, which has {width}×{height} pixels")
+    if job.mask is not None and (size := photograph_size(job.mask)) != (height, width):
+        raise ValueError(
+            f"--mask {job.mask} has {size[1]}×{size[0]} pixels, {job.source} {width}×{height}: they must agree"
+        )
+    height, width = request.factor * height, request.factor * width
+    if job.reference is not None and (size := photograph_size(job.reference)) != (height, width):
+        raise ValueError(
+            f"--reference {job.reference} has {size[1]}×{size[0]} pixels, the answer to {job.source} {width}×{height}: "
+            "they must agree"
+        )
+
+
+def _check_names(request: Request, jobs: Sequence[Job]) -> None:
+    """Raise if an answer cannot be written, or would take the place of an input, another answer or an older file."""
+    written = [job.target for job in jobs] + [job.compare for job in jobs if job.compare is not None]
+    name, times = Counter(path.resolve() for path in written).most_common(1)[0] if written else (Path(), 0)
+    if times > 1:
+        rivals = " and ".join(str(job.source) for job in jobs if name in (job.target.resolve(), _resolved(job.compare)))
+        raise ValueError(
+            f"{rivals} would both be written to {name.name}: mend them one by one, each with its own --output"
+        )
+    read = {path.resolve() for job in jobs for path in (job.source, job.mask, job.reference) if path is not None}
+    for path in written:
+        if path.resolve() in read:
+            raise ValueError(f"{path} would be written over the input of that name: give another name by --output")
+        check_writable(path)
+        if path.exists() and not request.overwrite and not (request.preview and _is_preview(path)):
+            raise FileExistsError(f"{path} exists already: give --overwrite to replace it, or another name by --output")
+
+
+def _resolved(path: Path | None) -> Path | None:
+    return None if path is None else path.resolve()
+
+
+def _is_preview(path: Path) -> bool:
+    """Whether a file is an earlier preview."""
+    try:
+        with Image.open(path) as image:
+            return image.info.get(PREVIEW_MARK[0]) == PREVIEW_MARK[1]
+    except OSError:
+        return False

@@ -1,0 +1,318 @@
+"""Files of the commands that mend pictures: what survives, what they are called, and what is never overwritten."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image, ImageCms
+
+import pointillist as pt
+from pointillist.cli.cropping import preview_crop
+from pointillist.data import load_filters, photographs
+from pointillist.data.photofiles import Metadata, Photograph
+from pointillist.storage import save_model
+
+pytestmark = pytest.mark.usefixtures("no_leftovers")
+
+
+@pytest.fixture(scope="module")
+def colour():
+    picture = photographs("test", grey=False)["coffee"][:, 100:148, 100:164]
+    return np.round(255 * np.moveaxis(picture, 0, -1)).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def missing(colour):
+    holes = np.zeros(colour.shape[:2], bool)
+    holes[20:23, 10:50] = True
+    return holes
+
+
+@pytest.fixture
+def mend(cli, tmp_path, monkeypatch, missing):
+    """Run a command in a folder with a mask and a small dictionary."""
+    monkeypatch.chdir(tmp_path)
+    Image.fromarray(np.where(missing, 255, 0).astype(np.uint8)).save("mask.png")
+    save_model("few.safetensors", load_filters("natural-100")[:6], {})
+
+    def run(command, *arguments):
+        return cli(command, "--filters", "few.safetensors", "--penalty", "0.05", "--jobs", "1", *arguments)
+
+    return run
+
+
+def _metadata():
+    exif = Image.Exif()
+    exif[271] = "Maker"
+    exif.get_ifd(0x8825).update({1: "N", 2: (50.0, 30.0, 12.5)})
+    icc = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    return Metadata(exif=exif.tobytes()[6:], icc=icc, dpi=(300.0, 300.0))
+
+
+def _refused(answer, *words):
+    assert answer.code == 2, answer.out + answer.err
+    assert len(answer.err.splitlines()) == 1, answer.err
+    assert answer.err.startswith("error: ")
+    assert not [word for word in words if word not in answer.err], answer.err
+
+
+@pytest.mark.parametrize("name", ["photo.png", "photo.tif", "photo.webp", "photo.bmp", "deep.png", "deep.tif"])
+def test_inpaint_leaves_everything_else_as_it_was(mend, tmp_path, colour, missing, name):
+    pixels = colour if "photo" in name else colour.astype(np.uint16) * 257 + 3
+    metadata = Metadata() if name.endswith("bmp") else _metadata()
+    pt.write_photograph(Photograph(pixels, metadata=metadata), tmp_path / name)
+    before = pt.read_photograph(tmp_path / name)
+    answer = mend("inpaint", name, "--mask", "mask.png")
+    assert answer.code == 0, answer.err
+    after = pt.read_photograph(tmp_path / name.replace(".", "-inpainted."))
+    assert after.pixels.dtype == pixels.dtype
+    np.testing.assert_array_equal(after.pixels[~missing], pixels[~missing])
+    assert np.any(after.pixels[missing] != pixels[missing])
+    assert (after.metadata.icc, after.metadata.dpi) == (before.metadata.icc, before.metadata.dpi)
+    assert (b"Maker" in (after.metadata.exif or b"")) == (b"Maker" in (before.metadata.exif or b""))
+
+
+def test_inpaint_keeps_the_blocks_of_a_jpeg(mend, tmp_path, colour, missing):
+    Image.fromarray(colour).save("photo.JPG", quality=75, subsampling=2, exif=b"Exif\0\0" + _metadata().exif)
+    assert mend("inpaint", "photo.JPG", "--mask", "mask.png").code == 0
+    with Image.open("photo.JPG") as a, Image.open("photo-inpainted.JPG") as b:
+        assert a.quantization == b.quantization
+        assert b.getexif()[271] == "Maker"
+        change = np.abs(np.asarray(a).astype(int) - np.asarray(b)).max(axis=-1)
+    assert change[missing].any()
+    change[15:33] = 0  # the blocks of the line, and the pixel that coarser chroma reaches beyond
+    assert change.max() == 0
+
+
+def test_names_follow_the_commands(mend, tmp_path, colour):
+    Image.fromarray(colour).save("photo.webp", lossless=True)
+    Image.fromarray(colour[..., 0]).save("grey.gif")
+    for command, options, name in (
+        ("denoise", [], "photo-denoised.webp"),
+        ("deblur", ["--gaussian", "1"], "photo-deblurred.webp"),
+        ("superres", [], "photo-enlarged.webp"),
+    ):
+        assert mend(command, "photo.webp", *options).code == 0
+        assert (tmp_path / name).exists()
+    assert mend("denoise", "grey.gif").code == 0
+    assert Image.open("grey-denoised.png").mode == "L"
+
+
+def test_what_exists_is_replaced_only_when_asked(mend, tmp_path, colour):
+    Image.fromarray(colour).save("photo.png")
+    (tmp_path / "photo-denoised.png").write_bytes(b"precious")
+    _refused(mend("denoise", "photo.png"), "photo-denoised.png", "exists already", "--overwrite")
+    _refused(mend("denoise", "photo.png", "-o", "out.png", "--compare", "photo-denoised.png"), "--overwrite")
+    assert (tmp_path / "photo-denoised.png").read_bytes() == b"precious"
+    assert not (tmp_path / "out.png").exists()
+    assert mend("denoise", "photo.png", "--overwrite").code == 0
+    assert Image.open("photo-denoised.png").size == (64, 48)
+
+
+def test_two_inputs_of_one_name_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
+    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        Image.fromarray(colour).save(tmp_path / folder / "photo.png")
+    _refused(mend("denoise", "a/photo.png", "b/photo.png", "-o", "out"), "a/photo.png and b/photo.png", "photo.png")
+    _refused(mend("denoise", "a/photo.png", "a/photo.png"), "photo-denoised.png")
+    (tmp_path / "a" / "photo.gif").write_bytes((tmp_path / "a" / "photo.png").read_bytes())
+    _refused(mend("denoise", "a"), "photo-denoised.png")  # both would become PNG
+    _refused(mend("denoise", "a/photo.png", "-o", "a/photo.png"), "input")
+    _refused(mend("denoise", "b/photo.png", "-o", "b"), "b/photo.png", "input")
+
+
+def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
+    (tmp_path / "folder").mkdir()
+    Image.fromarray(colour).save(tmp_path / "folder" / "photo.png")
+    assert mend("denoise", "folder").code == 0
+    answer = mend("denoise", "folder", "--overwrite")
+    assert answer.code == 0
+    assert "folder: 1 picture that pointillist wrote skipped" in answer.err
+    assert sorted(os.listdir(tmp_path / "folder")) == ["photo-denoised.png", "photo.png"]
+    assert mend("denoise", "folder/photo-denoised.png").code == 0  # by name it is taken
+    (tmp_path / "folder" / "photo.png").unlink()
+    _refused(mend("denoise", "folder"), "folder", "only pictures that pointillist wrote")
+
+
+def test_sizes_that_do_not_agree_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
+    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    Image.fromarray(colour).save("photo.png")
+    Image.fromarray(colour[:30]).save("small.png")
+    _refused(mend("denoise", "photo.png", "--reference", "small.png"), "--reference small.png", "64×30", "64×48")
+    _refused(mend("superres", "photo.png", "--reference", "photo.png"), "--reference photo.png", "128×96")
+    _refused(mend("inpaint", "photo.png", "--mask", "small.png"), "--mask small.png", "64×30", "64×48")
+    _refused(mend("denoise", "photo.png", "--crop", "10,10,60,10"), "--crop 10,10,60,10", "photo.png", "64×48")
+    for wrong in ("10,10", "a,b,c,d", "-1,0,5,5", "0,0,0,5"):
+        _refused(mend("denoise", "photo.png", f"--crop={wrong}"), "--crop", "X,Y,W,H")
+
+
+def test_a_crop_is_mended_as_a_picture_of_its_own(mend, tmp_path, colour, missing):
+    pt.write_photograph(Photograph(colour, metadata=_metadata()), tmp_path / "photo.png")
+    answer = mend("inpaint", "photo.png", "--mask", "mask.png", "--crop", "4,8,40,30", "--reference", "photo.png")
+    assert answer.code == 0, answer.err
+    assert not (tmp_path / "photo-inpainted.png").exists()
+    part = pt.read_photograph(tmp_path / "photo-crop-inpainted.png")
+    assert part.metadata.dpi == pytest.approx((300, 300), rel=1e-3)
+    Image.fromarray(colour[8:38, 4:44]).save("part.png")
+    Image.fromarray(np.where(missing[8:38, 4:44], 255, 0).astype(np.uint8)).save("part-mask.png")
+    assert mend("inpaint", "part.png", "--mask", "part-mask.png", "--reference", "part.png").code == 0
+    np.testing.assert_array_equal(part.pixels, Image.open("part-inpainted.png"))
+
+
+def test_a_crop_of_a_larger_picture_meets_its_part_of_the_reference(mend, tmp_path, colour):
+    Image.fromarray(colour.repeat(2, 0).repeat(2, 1)).save("large.png")
+    Image.fromarray(colour).save("photo.png")
+    answer = mend("superres", "photo.png", "--crop", "4,8,40,30", "--reference", "large.png")
+    assert answer.code == 0, answer.err
+    assert "inf dB" in answer.out  # what it was before is the reference itself
+    assert Image.open("photo-crop-enlarged.png").size == (80, 60)
+
+
+def test_a_preview_shows_before_and_after_and_touches_nothing_else(mend, tmp_path, colour):
+    Image.fromarray(colour).save("photo.jpg", quality=95)
+    (tmp_path / "photo-denoised.jpg").write_bytes(b"precious")
+    for _ in range(2):  # a preview may be made again and again
+        answer = mend("denoise", "photo.jpg", "--preview", "--sigma", "20")
+        assert answer.code == 0, answer.err
+    assert (tmp_path / "photo-denoised.jpg").read_bytes() == b"precious"
+    preview = np.asarray(Image.open("photo-preview.png"))
+    assert preview.shape == (48, 64 + 8 + 64, 3)
+    np.testing.assert_array_equal(preview[:, :64], pt.read_photograph("photo.jpg").pixels)
+    assert np.any(preview[:, 72:] != preview[:, :64])
+    Image.fromarray(colour).save("photo-preview.png")  # somebody's own picture of that name
+    _refused(mend("denoise", "photo.jpg", "--preview"), "photo-preview.png", "--overwrite")
+
+
+def test_a_preview_of_a_part(mend, tmp_path, colour):
+    np.save("photo.npy", colour[..., 0] / 255)
+    assert mend("inpaint", "photo.npy", "--mask", "mask.png", "--preview", "--crop", "5,10,40,30").code == 0
+    assert Image.open("photo-preview.png").size == (40 + 8 + 40, 30)
+
+
+def test_a_preview_goes_where_the_damage_is():
+    missing = np.zeros((2000, 3000), bool)
+    missing[1500:1520, 2500:2520] = True
+    missing[100:105, 100:105] = True
+    crop = preview_crop(missing.shape, missing)
+    assert crop.of(missing).sum() == 400
+    assert (crop.width, crop.height) == (512, 512)
+    middle = preview_crop((2000, 3000), None)
+    assert (middle.left, middle.top) == (1244, 744)
+    assert preview_crop((30, 40), np.ones((30, 40), bool)).of(np.ones((30, 40))).shape == (30, 40)
+
+
+def test_a_mask_may_be_drawn_on_a_transparent_layer(mend, tmp_path, colour, missing):
+    Image.fromarray(colour).save("photo.png")
+    layer = np.zeros((*missing.shape, 4), np.uint8)
+    layer[missing] = (10, 20, 30, 255)  # dark paint: what is painted counts, not how bright it is
+    Image.fromarray(layer).save("layer.png")
+    assert mend("inpaint", "photo.png", "--mask", "layer.png", "-o", "a.png").code == 0
+    assert mend("inpaint", "photo.png", "--mask", "mask.png", "-o", "b.png").code == 0
+    np.testing.assert_array_equal(Image.open("a.png"), Image.open("b.png"))
+
+
+def test_transparency_by_a_mask_stays(mend, tmp_path, colour):
+    alpha = np.full(colour.shape[:2], 255, np.uint8)
+    alpha[:5] = 0
+    pt.write_photograph(Photograph(colour, alpha), tmp_path / "photo.tif")
+    assert mend("inpaint", "photo.tif", "--mask", "mask.png").code == 0
+    np.testing.assert_array_equal(pt.read_photograph("photo-inpainted.tif").alpha, alpha)
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
+    Image.fromarray(colour).save("photo.png")
+    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
+    _refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
+
+
+def test_a_truncated_jpeg_is_refused(mend, tmp_path, colour):
+    Image.fromarray(colour).save("photo.jpg")
+    whole = (tmp_path / "photo.jpg").read_bytes()
+    (tmp_path / "photo.jpg").write_bytes(whole[: len(whole) // 2])
+    _refused(mend("denoise", "photo.jpg"), "photo.jpg", "truncated")
+
+
+def test_everything_marked_is_refused(mend, tmp_path, colour):
+    Image.fromarray(np.dstack([colour, np.zeros(colour.shape[:2], np.uint8)])).save("clear.png")
+    _refused(mend("inpaint", "clear.png"), "clear.png", "every pixel is marked as missing")
+
+
+def test_bad_files_among_good_ones_are_skipped_when_asked(mend, tmp_path, colour):
+    (tmp_path / "in").mkdir()
+    Image.fromarray(colour).save("in/good.png")
+    Image.fromarray(colour[:20]).save("in/small.png")
+    (tmp_path / "in" / "text.png").write_text("no picture")
+    answer = mend("inpaint", "in", "--mask", "mask.png", "-o", "out", "--on-error", "skip")
+    assert answer.code == 0, answer.err
+    assert os.listdir(tmp_path / "out") == ["good.png"]
+    assert answer.err.count("skipped: ") == 2
+
+
+def test_extras_that_are_missing_are_named(mend, tmp_path, monkeypatch):
+    for module, name, extra in (("rawpy", "a.cr2", "raw"), ("pillow_heif", "a.heic", "heif")):
+        monkeypatch.setitem(sys.modules, module, None)
+        (tmp_path / name).write_bytes(b"anything")
+        _refused(mend("denoise", name), name, f"pip install 'pointillist[{extra}]'")
+
+
+def test_heic_becomes_tiff(mend, tmp_path, colour):
+    heif = pytest.importorskip("pillow_heif")
+    (tmp_path / "in").mkdir()
+    heif.from_pillow(Image.fromarray(colour)).save(tmp_path / "in" / "photo.heic")
+    answer = mend("denoise", "in")
+    assert answer.code == 0, answer.err
+    assert tifffile.imread("in/photo-denoised.tif").shape == colour.shape
+
+
+_SLOW = """
+import sys, time
+from pathlib import Path
+import pointillist.restore as restore
+def slow(pixels, *_, **__):
+    Path("begun").touch()
+    for _ in range(1200):
+        time.sleep(0.05)
+def quick(pixels, *_, **__):
+    return (slow if Path("second").exists() else again)(pixels)
+def again(pixels):
+    Path("second").touch()
+    return pixels, None
+restore.denoise = {which}
+from pointillist.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize(
+    ("which", "names", "words"),
+    [
+        ("slow", ["one.png"], "error: interrupted; nothing was written for one.png"),
+        ("quick", ["one.png", "two.png"], "error: interrupted; 1 of 2 pictures were written"),
+    ],
+)
+def test_ctrl_c_leaves_nothing_half_written(tmp_path, colour, which, names, words):
+    for name in names:
+        Image.fromarray(colour).save(tmp_path / name)
+    (tmp_path / "slow.py").write_text(_SLOW.replace("{which}", which))
+    process = subprocess.Popen(
+        [sys.executable, "slow.py", "denoise", *names, "--sigma", "5"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == words
+    assert "Traceback" not in err
+    written = {f"{name[:-4]}-denoised.png" for name in names[:-1]}
+    assert {path.name for path in tmp_path.glob("*.png")} == {*names, *written}

@@ -1,0 +1,157 @@
+"""JPEG in, JPEG out: untouched blocks keep their coefficients, the tables stay, the other segments too."""
+
+import numpy as np
+import pytest
+from PIL import Image, JpegImagePlugin
+
+import pointillist as pt
+from pointillist.data.photofiles.exif import directories
+from pointillist.data.photofiles.jpeg import segments
+
+
+def _jpeg(path, pixels, **options):
+    Image.fromarray(pixels).save(path, "JPEG", **options)
+    return pt.read_photograph(path)
+
+
+def _patched(photo, top=20, left=33, size=10):
+    pixels = photo.pixels.copy()
+    pixels[top : top + size, left : left + size] = pixels[top - size : top, left : left + size]
+    changed = pixels != photo.pixels
+    return pixels, changed if changed.ndim == 2 else changed.any(axis=-1)
+
+
+def _untouched(changed, unit, fringe):
+    """Pixels outside the blocks of changed pixels; decoders mix coarser chroma over one pixel more."""
+    height, width = changed.shape
+    rows, columns = -(-height // unit[0]), -(-width // unit[1])
+    padded = np.zeros((rows * unit[0], columns * unit[1]), bool)
+    padded[:height, :width] = changed
+    blocks = padded.reshape(rows, unit[0], columns, unit[1]).any(axis=(1, 3))
+    touched = blocks.repeat(unit[0], 0).repeat(unit[1], 1)
+    if fringe:
+        grown = np.pad(touched, 1)
+        touched = np.any([grown[i : i + len(touched), j : j + touched.shape[1]] for i in range(3) for j in range(3)], 0)
+    return ~touched[:height, :width]
+
+
+UNITS = {0: (8, 8), 1: (8, 16), 2: (16, 16)}
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("quality", [30, 75, 95])
+@pytest.mark.parametrize("subsampling", UNITS)
+def test_untouched_blocks_stay_as_they_were(tmp_path, colour, subsampling, quality, progressive):
+    given = {"quality": quality, "subsampling": subsampling, "progressive": progressive}
+    photo = _jpeg(tmp_path / "a.jpg", colour, **given)
+    pixels, changed = _patched(photo)
+    assert pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg") == ()
+    with Image.open(tmp_path / "a.jpg") as a, Image.open(tmp_path / "b.jpg") as b:
+        assert a.quantization == b.quantization
+        assert JpegImagePlugin.get_sampling(b) == subsampling
+        assert bool(b.info.get("progressive")) == progressive
+    read = pt.read_photograph(tmp_path / "b.jpg").pixels
+    untouched = _untouched(changed, UNITS[subsampling], fringe=subsampling > 0)
+    np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
+    error = np.abs(read.astype(int) - pixels)[changed].mean()
+    encoded = _jpeg(tmp_path / "c.jpg", pixels, **given).pixels
+    assert error < 1.3 * np.abs(encoded.astype(int) - pixels)[changed].mean() + 1
+
+
+def test_saturated_blocks_stay_too(tmp_path):
+    # Ringing beyond the range is cut off by decoders, so that encoding the same pixels again gives others.
+    rng = np.random.default_rng(0)
+    picture = np.where(rng.random((64, 64, 3)) < 0.5, 0, 255).astype(np.uint8)
+    photo = _jpeg(tmp_path / "a.jpg", picture, quality=30, subsampling=0)
+    pixels, changed = _patched(photo)
+    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    untouched = _untouched(changed, (8, 8), fringe=False)
+    read = pt.read_photograph(tmp_path / "b.jpg").pixels
+    np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
+
+
+def test_grey_and_rgb_files_keep_their_blocks(tmp_path, colour):
+    for name, pixels, options in (("grey", colour[..., 0], {}), ("rgb", colour, {"keep_rgb": True})):
+        photo = _jpeg(tmp_path / f"{name}.jpg", np.ascontiguousarray(pixels), quality=80, **options)
+        patched, changed = _patched(photo)
+        pt.write_photograph(photo.with_pixels(patched), tmp_path / "out.jpg")
+        read = pt.read_photograph(tmp_path / "out.jpg").pixels
+        untouched = _untouched(changed, (8, 8), fringe=False)
+        np.testing.assert_array_equal(read[untouched], photo.pixels[untouched])
+        assert np.abs(read.astype(int) - patched)[changed].mean() < 12
+
+
+def test_a_photograph_that_nobody_changed_is_the_same_file(tmp_path, colour, make_exif):
+    photo = _jpeg(tmp_path / "a.jpg", colour, quality=60, exif=b"Exif\0\0" + make_exif(6))
+    pt.write_photograph(photo, tmp_path / "b.jpg")
+    assert (tmp_path / "b.jpg").read_bytes() == (tmp_path / "a.jpg").read_bytes()
+
+
+@pytest.mark.parametrize("code", range(1, 9))
+def test_turned_files_keep_their_blocks_and_their_orientation(tmp_path, colour, code, make_exif):
+    photo = _jpeg(tmp_path / "a.jpg", colour, quality=75, subsampling=0, exif=b"Exif\0\0" + make_exif(code))
+    pixels, _ = _patched(photo)
+    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    read = pt.read_photograph(tmp_path / "b.jpg")
+    same = np.mean(read.pixels == photo.pixels)
+    assert same > 0.9
+    with Image.open(tmp_path / "b.jpg") as image:
+        assert image.getexif()[274] == code
+        assert image.size == (colour.shape[1], colour.shape[0])
+
+
+def test_all_segments_survive(tmp_path, colour, icc, make_exif, xmp):
+    long = icc + bytes(range(256)) * 600  # needs several segments
+    photo = _jpeg(
+        tmp_path / "a.jpg",
+        colour,
+        exif=b"Exif\0\0" + make_exif(),
+        icc_profile=long,
+        xmp=xmp,
+        comment=b"a cup",
+        dpi=(240, 240),
+    )
+    pixels, _ = _patched(photo)
+    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    with Image.open(tmp_path / "b.jpg") as image:
+        assert image.info["icc_profile"] == long
+        assert image.info["xmp"] == xmp
+        assert image.info["comment"] == b"a cup"
+        assert image.info["dpi"] == (240, 240)
+    before, after = (directories(pt.read_photograph(tmp_path / name).metadata.exif) for name in ("a.jpg", "b.jpg"))
+    assert dict(before[0]) == dict(after[0])
+    assert before[1] == after[1]
+    kinds = [[marker for marker, _ in segments((tmp_path / name).read_bytes())] for name in ("a.jpg", "b.jpg")]
+    assert sorted(m for m in kinds[0] if m >= 0xE0) == sorted(m for m in kinds[1] if m >= 0xE0)
+
+
+def test_another_size_is_encoded_with_the_same_tables(tmp_path, colour, make_exif):
+    photo = _jpeg(tmp_path / "a.jpg", colour, quality=60, subsampling=2, exif=b"Exif\0\0" + make_exif(6))
+    pt.write_photograph(photo.cropped(3, 5, 40, 30), tmp_path / "b.jpg")
+    with Image.open(tmp_path / "a.jpg") as a, Image.open(tmp_path / "b.jpg") as b:
+        assert a.quantization == b.quantization
+        assert JpegImagePlugin.get_sampling(b) == 2
+        assert b.size == (30, 40)
+        assert b.getexif()[274] == 1
+
+
+def test_other_photographs_get_high_quality_without_subsampling(tmp_path, colour):
+    pt.write_photograph(pt.Photograph(colour), tmp_path / "a.jpg")
+    with Image.open(tmp_path / "a.jpg") as image:
+        assert JpegImagePlugin.get_sampling(image) == 0
+        assert np.abs(np.asarray(image).astype(int) - colour).mean() < 2
+
+
+def test_the_small_picture_of_how_it_was_is_not_shown_any_more(tmp_path, colour, make_exif):
+    blob = bytearray(make_exif())
+    order = "little" if blob[:2] == b"II" else "big"
+    first = int.from_bytes(blob[4:8], order)
+    link = first + 2 + 12 * int.from_bytes(blob[first : first + 2], order)
+    blob[link : link + 4] = len(blob).to_bytes(4, order)
+    blob += (0).to_bytes(2, order) + bytes(4)
+    photo = _jpeg(tmp_path / "a.jpg", colour, exif=b"Exif\0\0" + bytes(blob))
+    pixels, _ = _patched(photo)
+    pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    written = pt.read_photograph(tmp_path / "b.jpg").metadata.exif
+    assert int.from_bytes(written[link : link + 4], order) == 0
+    assert written[:link] == bytes(blob[:link])

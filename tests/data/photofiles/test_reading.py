@@ -1,0 +1,171 @@
+"""Reading: every kind of file as pixels in their own type, upright, and clear words for what cannot be read."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image, ImageOps
+
+import pointillist as pt
+from pointillist.data import UnreadableFileError
+from pointillist.data.photofiles import photograph_size
+from pointillist.data.photofiles.exif import orientation
+
+
+def _saved(path, pixels, **options):
+    Image.fromarray(pixels).save(path, **options)
+    return path
+
+
+@pytest.mark.parametrize("code", range(1, 9))
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif"])
+def test_every_orientation_is_upright_and_stays_so(tmp_path, colour, code, suffix, make_exif):
+    path = tmp_path / f"a{suffix}"
+    options = {"lossless": True} if suffix == ".webp" else {}
+    if suffix == ".tif":
+        tifffile.imwrite(path, colour, photometric="rgb", extratags=[(274, 3, 1, code, True)])
+    else:
+        _saved(path, colour, exif=b"Exif\0\0" + make_exif(code), **options)
+    with Image.open(path) as image:
+        seen = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    photo = pt.read_photograph(path)
+    np.testing.assert_array_equal(photo.pixels, seen)
+    assert photograph_size(path) == photo.shape
+    pt.write_photograph(photo, tmp_path / f"b{suffix}")
+    with Image.open(tmp_path / f"b{suffix}") as image:
+        np.testing.assert_array_equal(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), seen)
+    # Elsewhere than in a JPEG that keeps its blocks, pixels are stored as they are seen.
+    pt.write_photograph(photo, tmp_path / "c.png")
+    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "c.png")), seen)
+    assert orientation(pt.read_photograph(tmp_path / "c.png").metadata.exif) == 1
+
+
+def test_files_of_every_kind_become_pixels(tmp_path, colour):
+    grey = np.ascontiguousarray(colour[..., 0])
+    bilevel = pt.read_photograph(_saved(tmp_path / "bilevel.png", grey > 100)).pixels
+    np.testing.assert_array_equal(bilevel, np.where(grey > 100, 255, 0))
+    np.testing.assert_array_equal(pt.read_photograph(_saved(tmp_path / "grey.png", grey)).pixels, grey)
+    np.testing.assert_array_equal(pt.read_photograph(_saved(tmp_path / "colour.bmp", colour)).pixels, colour)
+    alike = np.stack([grey] * 3, axis=-1)
+    np.testing.assert_array_equal(pt.read_photograph(_saved(tmp_path / "alike.png", alike)).pixels, alike)
+    palette = Image.fromarray(colour).convert("P")
+    palette.save(tmp_path / "palette.png")
+    np.testing.assert_array_equal(
+        pt.read_photograph(tmp_path / "palette.png").pixels, np.asarray(palette.convert("RGB"))
+    )
+    palette.save(tmp_path / "clear.png", transparency=3)
+    alpha = pt.read_photograph(tmp_path / "clear.png").alpha
+    np.testing.assert_array_equal(alpha, np.where(np.asarray(palette) == 3, 0, 255))
+    deep = grey.astype(np.uint16) * 257 + 1
+    np.testing.assert_array_equal(pt.read_photograph(_saved(tmp_path / "deep.png", deep)).pixels, deep)
+    tifffile.imwrite(tmp_path / "white.tif", deep, photometric="miniswhite")
+    np.testing.assert_array_equal(pt.read_photograph(tmp_path / "white.tif").pixels, 65535 - deep)
+    half = (deep / 65535).astype(np.float16)
+    tifffile.imwrite(tmp_path / "half.tif", half)
+    np.testing.assert_array_equal(pt.read_photograph(tmp_path / "half.tif").pixels, half.astype(np.float32))
+
+
+def test_one_transparent_colour_of_a_deep_png_is_alpha(tmp_path):
+    from pointillist.data.photofiles import png
+
+    pixels = np.random.default_rng(0).integers(0, 2, (6, 7, 3)).astype(np.uint16)
+    data = png.encode(pixels, pt.Photograph(pixels).metadata)
+    at = data.index(b"IDAT") - 4
+    (tmp_path / "key.png").write_bytes(data[:at] + png._chunk(b"tRNS", b"\0\1" * 3) + data[at:])
+    alpha = pt.read_photograph(tmp_path / "key.png").alpha
+    np.testing.assert_array_equal(alpha == 0, np.all(pixels == 1, axis=-1))
+    assert alpha.any()
+    assert not alpha.all()
+
+
+def test_cmyk_is_converted_and_said(tmp_path, colour):
+    Image.fromarray(colour).convert("CMYK").save(tmp_path / "cmyk.jpg")
+    photo = pt.read_photograph(tmp_path / "cmyk.jpg")
+    assert photo.pixels.shape == colour.shape
+    assert photo.notes == ("its CMYK colours are converted to sRGB",)
+    assert pt.write_photograph(photo, tmp_path / "out.jpg") == ()
+
+
+@pytest.mark.parametrize("name", ["moving.gif", "moving.webp", "moving.png", "stack.tif"])
+def test_only_the_first_frame_is_read_and_said(tmp_path, colour, name):
+    frames = [Image.fromarray(colour), Image.fromarray(255 - colour), Image.fromarray(colour // 2)]
+    frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
+    photo = pt.read_photograph(tmp_path / name)
+    assert photo.notes == ("only the first of its 3 frames is read",)
+    assert photo.shape == colour.shape[:2]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".webp", ".bmp"])
+def test_what_is_cut_short_is_refused(tmp_path, colour, suffix):
+    whole = _saved(tmp_path / f"whole{suffix}", colour).read_bytes()
+    for part in (0, 2, 30, len(whole) // 2):
+        path = tmp_path / f"cut{suffix}"
+        path.write_bytes(whole[:part])
+        with pytest.raises(UnreadableFileError, match=f"cut{suffix}"):
+            pt.read_photograph(path)
+
+
+def test_a_deep_png_that_is_cut_short_is_refused(tmp_path):
+    path = tmp_path / "cut.png"
+    pt.write_photograph(pt.Photograph(np.random.default_rng(0).integers(0, 65536, (40, 40, 3), np.uint16)), path)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(UnreadableFileError, match=r"cut\.png"):
+        pt.read_photograph(path)
+
+
+def test_sizes_come_from_the_head(tmp_path, colour):
+    for name in ("a.png", "a.jpg", "a.tif", "a.npy"):
+        if name.endswith("npy"):
+            np.save(tmp_path / name, colour)
+        else:
+            _saved(tmp_path / name, colour)
+        assert photograph_size(tmp_path / name) == colour.shape[:2]
+    tifffile.imwrite(tmp_path / "float.tif", colour.astype(np.float32), photometric="rgb")
+    assert photograph_size(tmp_path / "float.tif") == colour.shape[:2]
+
+
+@pytest.mark.parametrize(("name", "package", "extra"), [("a.nef", "rawpy", "raw"), ("a.heic", "pillow_heif", "heif")])
+def test_a_missing_extra_is_named(tmp_path, monkeypatch, name, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / name).write_bytes(b"anything")
+    for read in (pt.read_photograph, photograph_size):
+        with pytest.raises(UnreadableFileError, match=rf"{name}.*pip install 'pointillist\[{extra}\]'"):
+            read(tmp_path / name)
+
+
+def test_camera_raw_is_developed_to_16_bits(tmp_path, colour, monkeypatch, make_exif):
+    class Raw:
+        sizes = SimpleNamespace(width=colour.shape[1], height=colour.shape[0], flip=0)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def postprocess(self, *, use_camera_wb, output_bps):
+            assert use_camera_wb
+            assert output_bps == 16
+            return colour.astype(np.uint16) * 257
+
+    monkeypatch.setitem(sys.modules, "rawpy", SimpleNamespace(imread=lambda path: Raw()))
+    (tmp_path / "a.dng").write_bytes(make_exif(6))
+    photo = pt.read_photograph(tmp_path / "a.dng")
+    np.testing.assert_array_equal(photo.pixels, colour.astype(np.uint16) * 257)
+    assert "white balance" in photo.notes[0]
+    assert b"Model 7" in photo.metadata.exif
+    assert orientation(photo.metadata.exif) == 1
+    assert photograph_size(tmp_path / "a.dng") == colour.shape[:2]
+
+
+def test_heic_is_read_upright_with_its_metadata(tmp_path, colour, icc, make_exif):
+    heif = pytest.importorskip("pillow_heif")
+    image = heif.from_pillow(Image.fromarray(colour))
+    image.save(tmp_path / "a.heic", quality=95, exif=b"Exif\0\0" + make_exif(1), icc_profile=icc)
+    photo = pt.read_photograph(tmp_path / "a.heic")
+    assert photo.shape == colour.shape[:2] == photograph_size(tmp_path / "a.heic")
+    assert np.abs(photo.pixels.astype(int) - colour).mean() < 4
+    pt.write_photograph(photo, tmp_path / "b.tif")
+    assert b"Model 7" in (tmp_path / "b.tif").read_bytes()
