@@ -11,7 +11,7 @@ from PIL import Image
 from pointillist.app import server
 from pointillist.app.server import TOKEN_HEADER
 
-TOKEN = "a-token"  # as in conftest.py
+PORT, TOKEN = 8123, "a-token"  # as in conftest.py
 LINE = {"kind": "paint", "radius": 2, "points": [10, 10, 40, 25]}
 
 
@@ -47,6 +47,17 @@ def test_the_first_address_gives_the_cookie_that_the_others_need(client):
     assert first.status_code == 200
     assert "HttpOnly; SameSite=Strict" in first.headers["set-cookie"]
     assert client.get("/state").status_code == 200
+
+
+def test_a_browser_is_started_with_a_ticket_for_one_visit(session):
+    from starlette.testclient import TestClient
+
+    app = server.make_app(session, TOKEN, PORT, "a-ticket")
+    first, second = (TestClient(app, base_url=f"http://127.0.0.1:{PORT}") for _ in range(2))
+    assert first.get("/state", params={"token": "a-ticket"}).status_code == 403
+    assert first.get("/", params={"token": "a-ticket"}).status_code == 200
+    assert first.get("/state").status_code == 200
+    assert second.get("/", params={"token": "a-ticket"}).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -104,6 +115,14 @@ def test_what_cannot_be_filled_in_is_said(client, photograph, steps, sentence):
     answer = client.post("/mend", json={"task": "inpaint", "steps": steps})
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]
+
+
+def test_a_painting_for_another_photograph_is_refused(client, photograph):
+    first = _upload(client, photograph).json()["picture"]["version"]
+    _upload(client, photograph)
+    answer = client.post("/mend", json={"task": "inpaint", "steps": [LINE], "version": first})
+    assert answer.status_code == 400
+    assert "Another photograph was opened meanwhile" in answer.json()["error"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ that neither other users' programs nor web sites open in the same browser reach 
 
 from __future__ import annotations
 
+import json
 import secrets
+import shutil
 import signal
 import socket
 import threading
@@ -58,10 +60,13 @@ class Guard:
     token : str
     port : int
         Where the server listens; the host that a request names must have it.
+    ticket : str, optional
+        Opens the page in place of the token, once. A browser is started with it, because other users of the machine can
+        see with what words a program was started.
     """
 
-    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
-        self._app, self._token = app, token
+    def __init__(self, app: ASGIApp, token: str, port: int, ticket: str | None = None) -> None:
+        self._app, self._token, self._ticket = app, token, ticket
         self._cookie = f"pointillist-{port}"  # a browser gives cookies to every port of a host
         self._hosts = {f"{name}{end}" for name in (ADDRESS, "localhost") for end in _ends(port)}
 
@@ -71,7 +76,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         asked = HTTPConnection(scope)
-        invited = scope["path"] == "/" and self._is_token(asked.query_params.get("token", ""))
+        invited = scope["path"] == "/" and self._invites(asked.query_params.get("token", ""))
 
         async def careful_send(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -95,20 +100,27 @@ class Guard:
         if headers.get("origin", f"http://{headers['host']}") != f"http://{headers['host']}":
             return "Another page may not ask Pointillist for anything."
         given = (asked.cookies.get(self._cookie, ""), headers.get(TOKEN_HEADER, ""))
-        if not invited and not any(self._is_token(one) for one in given):
+        if not invited and not any(_same(one, self._token) for one in given):
             return "Open the whole address that Pointillist printed when it started, with its token."
         return None
 
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode(), self._token.encode())
+    def _invites(self, given: str) -> bool:
+        if self._ticket is not None and _same(given, self._ticket):
+            self._ticket = None
+            return True
+        return _same(given, self._token)
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(), secret.encode())
 
 
 def _ends(port: int) -> tuple[str, ...]:
     return (f":{port}", "") if port == 80 else (f":{port}",)
 
 
-def make_app(session: Session, token: str, port: int) -> ASGIApp:
-    """The whole application for one session."""
+def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
+    """The whole application for one session; the words are those of `Guard`."""
     desk = Desk(session)
     routes = [
         Route("/", desk.page),
@@ -125,7 +137,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
         Route("/download", desk.download),
     ]
     handlers: dict[Any, Any] = {ValueError: _complain(400), LookupError: _complain(404), Busy: _complain(409)}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port)
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
 
 
 def _complain(status: int) -> Callable[[Request, Exception], Response]:
@@ -158,12 +170,12 @@ class Desk:
         return JSONResponse(self._session.describe())
 
     async def upload(self, request: Request) -> Response:
-        path = self._session.upload_path(request.query_params.get("name", ""))
+        path = self._session.private_path(request.query_params.get("name", ""))
         try:
             await _receive(request, path)
             await run_in_threadpool(self._session.open, path)
         finally:
-            path.unlink(missing_ok=True)
+            shutil.rmtree(path.parent, ignore_errors=True)
         return self.state(request)
 
     def find(self, request: Request) -> Response:
@@ -187,7 +199,7 @@ class Desk:
         steps = wanted.get("steps", [])
         if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
             raise ValueError("the painting is not a list of steps: reload the page")
-        self._session.mend(Wish.read(wanted), steps)
+        self._session.mend(Wish.read(wanted), steps, wanted.get("version"))
         return JSONResponse(self._session.describe())
 
     def cancel(self, request: Request) -> Response:
@@ -213,8 +225,6 @@ class Desk:
 
 
 def _mapping(body: bytes) -> dict[str, Any]:
-    import json
-
     try:
         wanted = json.loads(body)
     except ValueError:
@@ -237,7 +247,7 @@ async def _receive(request: Request, path: Path) -> None:
         raise ValueError(f"{path.name} is empty.")
 
 
-def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str], None]) -> None:
+def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, str], None]) -> None:
     """Serve the page until somebody interrupts it.
 
     Parameters
@@ -247,7 +257,8 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str], 
     port : int
         Where to listen; 0 takes a free one.
     ready : callable
-        Is given the address, token included, once connections are taken.
+        Is given two addresses once connections are taken: one to print, and one that opens the page a single time, to
+        start a browser with.
 
     Raises
     ------
@@ -264,10 +275,10 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str], 
     with _listening(port) as listener, Session() as session, _ended_like_interrupts():
         if picture is not None:
             session.open(picture)
-        token, port = secrets.token_urlsafe(24), listener.getsockname()[1]
+        token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]
         server = uvicorn.Server(
             uvicorn.Config(
-                make_app(session, token, port),
+                make_app(session, token, port, ticket),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -276,7 +287,8 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str], 
                 timeout_graceful_shutdown=3,
             )
         )
-        ready(f"http://{ADDRESS}:{port}/?token={token}")
+        page = f"http://{ADDRESS}:{port}/?token="
+        ready(page + token, page + ticket)
         server.run(sockets=[listener])
 
 

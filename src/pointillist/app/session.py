@@ -88,9 +88,9 @@ class Session:
             job.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def upload_path(self, name: str) -> Path:
-        """Where a file of that name may be written before it is opened; a folder for each, as names may repeat."""
-        folder = self.folder / f"upload-{next(self._versions)}"
+    def private_path(self, name: str) -> Path:
+        """Where a file of that name may be written; a folder for each, as names may repeat."""
+        folder = self.folder / f"file-{next(self._versions)}"
         folder.mkdir()
         return folder / _plain(name)
 
@@ -143,9 +143,11 @@ class Session:
         with self._lock:
             self._estimate = found
 
-    def mend(self, wish: tasks.Wish, steps: Sequence[Mapping[str, Any]]) -> None:
-        """Begin to mend; `steps` say what was painted, for filling in."""
+    def mend(self, wish: tasks.Wish, steps: Sequence[Mapping[str, Any]], version: int | None = None) -> None:
+        """Begin to mend; `steps` say what was painted, for filling in, and `version` on which photograph."""
         picture = self._opened()
+        if version is not None and version != picture.version:
+            raise ValueError("Another photograph was opened meanwhile, in another window. Reload the page to see it.")
         mask = self._mask(picture, steps) if wish.task == "inpaint" else None
         photograph = picture.photograph
 
@@ -206,7 +208,9 @@ class Session:
         with self._lock:
             result = self._mended()
             if self._written is None or self._written[0] != result.version:
-                path = self.upload_path(result.name)
+                if self._written is not None:
+                    shutil.rmtree(self._written[1].parent, ignore_errors=True)
+                path = self.private_path(result.name)
                 write_photograph(result.photograph, path)
                 self._written = result.version, path
             return self._written[1]

@@ -14,11 +14,11 @@ def run(picture: Path | None, *, port: int, browser: bool) -> None:
     """Serve until Ctrl-C, which is how it ends; not an error."""
     show_log()
 
-    def ready(address: str) -> None:
+    def ready(address: str, once: str) -> None:
         out().print(f"open {address}", markup=False, soft_wrap=True)
         err().print("Photographs stay on this machine. Ctrl-C ends it.", style="dim", markup=False)
         if browser:
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
 
     try:
         serve(picture, port=port, ready=ready)

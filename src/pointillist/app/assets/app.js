@@ -203,6 +203,7 @@ function wish() {
   const task = chosen("task");
   return {
     task,
+    version: shown.picture.version,
     steps: task === "inpaint" ? stage.marks.current : [],
     sigma: $("measure").checked ? null : +$("sigma").value,
     blur: chosen("blur"),
@@ -233,7 +234,13 @@ function listenToFiles() {
   addEventListener("dragenter", event => { event.preventDefault(); depth += 1; veil(true); });
   addEventListener("dragleave", () => { depth -= 1; veil(depth > 0); });
   addEventListener("dragover", event => event.preventDefault());
-  addEventListener("drop", event => { event.preventDefault(); depth = 0; veil(false); openFile(event.dataTransfer.files[0]); });
+  addEventListener("drop", event => {
+    event.preventDefault();
+    depth = 0;
+    veil(false);
+    if (event.dataTransfer.items[0]?.webkitGetAsEntry?.()?.isDirectory) complain("That is a folder. Drop one photograph.");
+    else openFile(event.dataTransfer.files[0]);
+  });
   addEventListener("paste", event => openFile(event.clipboardData.files[0]));
 }
 
