@@ -79,7 +79,7 @@ def page(browser, address):
 
     def opened(*, width=1200, dark=False):
         browser.open(address, width=width, dark=dark)
-        browser.wait("document.body.dataset.mode !== undefined && location.search === ''")
+        browser.wait("document.body.dataset.mode !== 'loading' && location.search === ''")
         return browser
 
     yield opened
@@ -87,10 +87,9 @@ def page(browser, address):
 
 
 def _upload(browser, path):
-    browser.evaluate("document.getElementById('message').hidden = true")
+    before = browser.evaluate("document.body.dataset.version ?? 'none'")
     browser.choose("#file", path)
-    name = f"document.title.startsWith({path.name!r})"
-    browser.wait(f"{name} && document.body.dataset.mode === 'edit' || !document.getElementById('message').hidden")
+    browser.wait(f"(document.body.dataset.version ?? 'none') !== '{before}' && document.body.dataset.mode === 'edit'")
 
 
 def _on_screen(browser, points):

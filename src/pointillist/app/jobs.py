@@ -10,10 +10,14 @@ from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
 
+THREADS = "pointillist-app-"
+"""What the names of the threads of jobs begin with."""
+
 Progress = Callable[[float], None]
 Answer = TypeVar("Answer")
 
-_PATIENCE = 5.0
+_PATIENCE = 3.0
+"""Seconds that work gets to stop before it is left alone."""
 _FIRST_GUESS = 0.02
 """Part of the work after which the time left is guessed."""
 
@@ -42,7 +46,7 @@ class Job(Generic[Answer]):
         self._work, self._keep = work, keep
         self._fraction, self._begin, self._seconds = 0.0, time.monotonic(), 0.0
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"pointillist-{what}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{THREADS}{what}", daemon=True)
 
     def start(self) -> None:
         """Begin."""

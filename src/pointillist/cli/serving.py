@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import webbrowser
 from pathlib import Path
 
 from pointillist.app import serve
+from pointillist.app.jobs import THREADS
 from pointillist.cli.console import err, out, show_log
 
 
@@ -24,3 +27,12 @@ def run(picture: Path | None, *, port: int, browser: bool) -> None:
         serve(picture, port=port, ready=ready)
     except KeyboardInterrupt:
         err().print("stopped; nothing was left behind", markup=False)
+        _end_now_if_busy()
+
+
+def _end_now_if_busy() -> None:
+    """End the process although work goes on that did not stop when it was told to: nobody will ask for its answer."""
+    if any(thread.name.startswith(THREADS) for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)

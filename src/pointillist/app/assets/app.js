@@ -13,12 +13,14 @@ const DONE = { inpaint: "Filled in", denoise: "Noise removed", deblur: "Sharpene
 
 let shown = { picture: null, result: null, found: {}, job: null };
 let polling = null;
+let queue = Promise.resolve();
 
 const stage = new Stage($("canvas"), { brush, onView: placeDivider, onMarks: showMarks });
 
 function brush() {
-  const painting = document.body.dataset.mode === "edit" && chosen("task") === "inpaint";
-  return { painting, tool: chosen("tool"), radius: diameter() / 2 };
+  const marked = chosen("task") === "inpaint";
+  const painting = marked && document.body.dataset.mode === "edit";
+  return { marked, painting, tool: chosen("tool"), radius: diameter() / 2 };
 }
 
 /** The brush's size in the photograph's pixels: finer steps for small brushes. */
@@ -43,18 +45,15 @@ function complain(error) {
 
 const hush = () => { $("message").hidden = true; };
 
-/** Do something; what goes wrong is said on the page. */
-async function attempt(action) {
-  hush();
-  try {
-    await action();
-  } catch (error) {
-    complain(error);
-  }
+/** Do something once all before it is done; what goes wrong is said on the page. */
+function attempt(action) {
+  queue = queue.then(action).catch(complain);
+  return queue;
 }
 
 const doing = action => event => {
   event.preventDefault();
+  hush();
   return attempt(action);
 };
 
@@ -89,6 +88,7 @@ function describePicture(picture) {
   const name = document.createElement("b");
   name.textContent = picture.name;
   $("name").replaceChildren(name, ` · ${picture.width} × ${picture.height}`);
+  document.body.dataset.version = picture.version;
   document.title = `${picture.name} – Pointillist`;
   $("canvas").setAttribute("aria-label", `Photograph ${picture.name}, ${picture.width} by ${picture.height} pixels`);
   $("enlarged").textContent = `${picture.width} × ${picture.height} pixels become ${2 * picture.width} × ${2 * picture.height}.`;
@@ -154,7 +154,8 @@ function takeEstimate(found) {
 
 function showProgress(job) {
   if (!job) return;
-  $("busy-title").textContent = job.state === "stopping" ? "Stopping…" : DOING[job.what];
+  const title = job.state === "stopping" ? "Stopping…" : DOING[job.what];
+  if ($("busy-title").textContent !== title) $("busy-title").textContent = title;
   $("cancel").disabled = job.state === "stopping";
   if (job.fraction > 0) $("progress").value = job.fraction;
   else $("progress").removeAttribute("value");
@@ -214,6 +215,7 @@ function wish() {
 }
 
 async function open(file) {
+  hush();
   $("name").textContent = `Opening ${file.name}…`;
   try {
     await take(await server.upload(file));

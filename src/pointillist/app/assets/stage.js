@@ -7,7 +7,10 @@ const SETTLED = 140;
 const CLOSEST = 32;
 
 export class Stage {
-  /** `brush()` gives the tool ("paint", "erase" or "move") and the radius in the photograph's pixels. */
+  /**
+   * `brush()` gives the tool ("paint", "erase" or "move"), the radius in the photograph's pixels, whether one may paint now
+   * and whether what was painted is shown; `onView` and `onMarks` are called when these have changed.
+   */
   constructor(canvas, { brush, onView, onMarks }) {
     Object.assign(this, { canvas, brush, onView });
     this.context = canvas.getContext("2d");
@@ -156,7 +159,7 @@ export class Stage {
       context.clearRect(from, 0, this.before.width - from, this.before.height);
       this.after.draw(context, scale);
       context.restore();
-    } else if (this.brush().painting) {
+    } else if (this.brush().marked) {
       this.marks.draw(context, this.#place, scale);
       this.#ring();
     }
@@ -164,9 +167,9 @@ export class Stage {
 
   /** A ring as large as the brush, where the pointer or the keys' brush is. */
   #ring() {
-    const { tool, radius } = this.brush();
+    const { painting, tool, radius } = this.brush();
     const at = this.pen ?? this.hover;
-    if (!at || tool === "move" || this.held) return;
+    if (!at || !painting || tool === "move" || this.held) return;
     const { context } = this;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     for (const [colour, width] of [["#000a", 3], ["#fff", 1.3]]) {
