@@ -1,5 +1,7 @@
 """Wishes are checked, and each becomes one call of the library."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,25 @@ def test_blurs_have_their_kernels():
     for kernel in (gaussian, motion):
         assert np.sum(kernel) == pytest.approx(1)
     assert np.count_nonzero(motion.sum(axis=1) > 1e-6) == 1
+
+
+def test_a_blur_that_does_not_fit_is_said(monkeypatch):
+    answer = np.zeros((9, 9)), SimpleNamespace(misfit="none explains it better")
+    monkeypatch.setattr(pt, "deblur", lambda *arguments, **options: answer)
+    with pytest.raises(ValueError, match=r"not seem to be the photograph's own: none explains it better"):
+        tasks.mend(Wish(task="deblur"), Photograph(np.zeros((9, 9), np.uint8)), None, print)
+
+
+@pytest.mark.parametrize(
+    ("blur", "settings"), [("gaussian", {"width": 2.35}), ("motion", {"length": 12.3, "angle": 178.0})]
+)
+def test_estimates_become_settings(monkeypatch, blur, settings):
+    found = SimpleNamespace(sigma=2.346, length=12.34, angle=178.04, confidence=0.9)
+    monkeypatch.setattr(pt, "estimate_blur", lambda pixels, kind: found, raising=False)
+    assert tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None) == settings
+    found.confidence = 0.0
+    with pytest.raises(ValueError, match=r"No blur of this kind"):
+        tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None)
 
 
 def test_dust_and_scratches_are_found_together(monkeypatch):

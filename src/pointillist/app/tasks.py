@@ -79,11 +79,19 @@ def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, pro
         sigma = None if wish.sigma is None else wish.sigma * photograph.peak / 255
         return photograph.with_pixels(pt.denoise(pixels, sigma, progress=progress))
     if wish.task == "deblur":
-        return photograph.with_pixels(pt.deblur(pixels, kernel(wish), progress=progress))
+        return photograph.with_pixels(_sharpened(wish, pixels, progress))
     alpha = photograph.alpha
     if alpha is not None:
         alpha = np.repeat(np.repeat(alpha, FACTOR, axis=0), FACTOR, axis=1)
     return photograph.with_pixels(pt.super_resolve(pixels, FACTOR, progress=progress), alpha)
+
+
+def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
+    mended, details = pt.deblur(pixels, kernel(wish), progress=progress, return_details=True)
+    misfit = getattr(details, "misfit", None)
+    if misfit is not None:
+        raise ValueError(f"This blur does not seem to be the photograph's own: {misfit}. Estimate it, or change it.")
+    return mended
 
 
 def kernel(wish: Wish) -> NDArray[np.float64]:
@@ -106,6 +114,8 @@ def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, f
         raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {blur!r}")
     progress(0)
     found = pt.estimate_blur(pixels, kind=blur)
+    if not found.confidence > 0:
+        raise ValueError("No blur of this kind was found: the photograph seems to be sharp, or blurred in another way.")
     if blur == "gaussian":
         return {"width": round(float(found.sigma), 2)}
     return {"length": round(float(found.length), 1), "angle": round(float(found.angle), 1)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 import webbrowser
 from pathlib import Path
 
@@ -24,7 +25,9 @@ def run(picture: Path | None, *, port: int, browser: bool) -> None:
             threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
 
     try:
-        serve(picture, port=port, ready=ready)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the page says what matters to its reader
+            serve(picture, port=port, ready=ready)
     except KeyboardInterrupt:
         err().print("stopped; nothing was left behind", markup=False)
         _end_now_if_busy()
