@@ -195,6 +195,18 @@ def test_a_preview_of_a_part(mend, tmp_path, colour):
     assert Image.open("photo-preview.png").size == (40 + 8 + 40, 30)
 
 
+def test_a_preview_shows_the_damage_as_it_looks(mend, tmp_path, colour, missing):
+    marked = colour.copy()
+    marked[missing] = (255, 0, 255)
+    Image.fromarray(marked).save("marked.png")
+    assert mend("inpaint", "marked.png", "--preview").code == 0
+    np.testing.assert_array_equal(np.asarray(Image.open("marked-preview.png"))[:, :64], marked)
+    Image.fromarray(np.dstack([colour, np.where(missing, 0, 255).astype(np.uint8)])).save("erased.png")
+    assert mend("inpaint", "erased.png", "--preview").code == 0
+    before = np.asarray(Image.open("erased-preview.png"))[:, :64]
+    np.testing.assert_array_equal(before, np.where(missing[..., None], 255, colour))
+
+
 def test_a_preview_goes_where_the_damage_is():
     missing = np.zeros((2000, 3000), bool)
     missing[1500:1520, 2500:2520] = True

@@ -46,6 +46,12 @@ def mend(photo: NDArray[np.uint8], missing: NDArray[np.bool_]) -> NDArray[np.uin
     return mended.astype(np.uint8)
 
 
+def keep(name: str) -> tuple[str, ...]:
+    photo: pt.Photograph = pt.read_photograph(name)
+    print(photo.metadata.dpi, photo.notes, photo.peak)
+    return pt.write_photograph(photo.with_pixels(pt.denoise(photo.pixels)), f"mended-{name}")
+
+
 def main() -> None:
     model = learn(Path("photos"))
     again = pt.load("photos/filters.safetensors")

@@ -13,6 +13,9 @@ from pointillist.cli.inputs import sizes
 from pointillist.data.photofiles import Photograph
 from pointillist.report.style import bare, new_figure, save_figure, title
 
+_GAP = 8  # white pixels between the two halves of a preview
+_ROWS = 256  # compared at a time, so that no copy of a large picture is made
+
 
 def psnr_before_and_after(
     before: NDArray[Any], mended: NDArray[Any], reference: Photograph | None, name: Path | None
@@ -28,12 +31,15 @@ def psnr_before_and_after(
 def _decibels(reference: Photograph, pixels: NDArray[Any]) -> float:
     """PSNR with the largest value of the type as peak, which is what people quote for photographs."""
     peak = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    truth = reference.pixels.astype(np.float64) / reference.peak
-    guess = pixels.astype(np.float64) / peak
-    if truth.ndim != guess.ndim:
-        truth, guess = (a if a.ndim == 3 else a[..., None] for a in (truth, guess))
-    error = float(np.mean((truth - guess) ** 2))
-    return float("inf") if error == 0 else -10 * float(np.log10(error))
+    error = count = 0.0
+    for top in range(0, len(pixels), _ROWS):
+        truth = reference.pixels[top : top + _ROWS].astype(np.float64) / reference.peak
+        guess = pixels[top : top + _ROWS].astype(np.float64) / peak
+        if truth.ndim != guess.ndim:
+            truth, guess = (a if a.ndim == 3 else a[..., None] for a in (truth, guess))
+        squares = (truth - guess) ** 2
+        error, count = error + float(squares.sum()), count + squares.size
+    return float("inf") if error == 0 else -10 * float(np.log10(error / count))
 
 
 def draw_comparison(
@@ -52,12 +58,9 @@ def draw_comparison(
     figure = new_figure(4.0 * len(panels) + 0.6, height + 0.8)
     for axes, (name, pixels, quality, top) in zip(figure.subplots(1, len(panels)), panels, strict=True):
         bare(axes)
-        axes.imshow(np.clip(pixels / top, 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
+        axes.imshow(np.clip(pixels / np.float32(top), 0, 1), cmap="gray", vmin=0, vmax=1, interpolation="antialiased")
         title(axes, name, f"PSNR {quality:.1f} dB" if quality is not None else " ")
     save_figure(figure, path, crop=True)
-
-
-_GAP = 8  # white pixels between the two halves of a preview
 
 
 def side_by_side(before: NDArray[Any], after: NDArray[Any], peak: float) -> NDArray[np.uint8]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
@@ -49,6 +51,8 @@ class Row:
 def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     """Mend every file; the first that cannot be mended stops the command unless it shall be skipped."""
     show_log(quiet=quiet, verbose=verbose)
+    # Whoever names a large picture wants it mended; what is too large to be opened safely is refused all the same.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     planned = plan(request)
     jobs, failed = planned.jobs, planned.skipped
     task = make_task(request, _settings(request))
@@ -153,10 +157,21 @@ def _write_preview(photograph: Photograph, answer: Answer, path: Path) -> None:
     """Before and after beside each other, with the photograph's own colours and nothing else of its metadata."""
     text = (b"tEXt", "\0".join(PREVIEW_MARK).encode())
     metadata = Metadata(icc=photograph.metadata.icc, chunks=(text,))
-    pixels = side_by_side(answer.before, answer.pixels, photograph.peak)
+    pixels = side_by_side(_seen_before(photograph, answer), answer.pixels, photograph.peak)
     if pixels.ndim == 2 and photograph.pixels.ndim == 3:
         pixels = np.repeat(pixels[..., None], 3, axis=-1)
     write_photograph(Photograph(pixels, metadata=metadata), path)
+
+
+def _seen_before(photograph: Photograph, answer: Answer) -> NDArray[Any]:
+    """What people saw before: the damage as it looks, white where nothing was."""
+    if photograph.shape != answer.before.shape[:2]:
+        return answer.before
+    if photograph.alpha is None:
+        return photograph.pixels
+    clear = photograph.alpha == 0
+    white = photograph.pixels.dtype.type(photograph.peak)
+    return np.where(clear if photograph.pixels.ndim == 2 else clear[..., None], white, photograph.pixels)
 
 
 def _penalty(details: Any) -> str:

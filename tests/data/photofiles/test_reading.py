@@ -160,6 +160,41 @@ def test_camera_raw_is_developed_to_16_bits(tmp_path, colour, monkeypatch, make_
     assert photograph_size(tmp_path / "a.dng") == colour.shape[:2]
 
 
+def test_a_real_raw_file_is_developed(tmp_path, colour):
+    pytest.importorskip("rawpy")
+    mosaic = colour[..., 1].astype(np.uint16) * 64
+    matrix = (1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1)
+    tags = [  # what makes a DNG of a TIFF: pattern of colours, version, camera, white level, colour matrix, neutral, light
+        (33421, 3, 2, (2, 2), True),
+        (33422, 1, 4, bytes((0, 1, 1, 2)), True),
+        (50706, 1, 4, bytes((1, 4, 0, 0)), True),
+        (50708, 2, 5, b"Test\0", True),
+        (50717, 4, 1, 16383, True),
+        (50721, 10, 9, matrix, True),
+        (50728, 5, 3, (1, 1, 1, 1, 1, 1), True),
+        (50778, 3, 1, 21, True),
+        (271, 2, 6, b"Maker\0", True),
+    ]
+    tifffile.imwrite(tmp_path / "a.dng", mosaic, photometric=32803, metadata=None, extratags=tags)
+    photo = pt.read_photograph(tmp_path / "a.dng")
+    assert photo.pixels.dtype == np.uint16
+    assert photo.pixels.shape == (*mosaic.shape, 3)
+    assert b"Maker" in photo.metadata.exif
+    assert photograph_size(tmp_path / "a.dng") == mosaic.shape
+    (tmp_path / "text.dng").write_text("no picture")
+    with pytest.raises(UnreadableFileError, match=r"text\.dng"):
+        pt.read_photograph(tmp_path / "text.dng")
+
+
+def test_deep_heic_has_16_bits(tmp_path, colour):
+    heif = pytest.importorskip("pillow_heif")
+    deep = colour.astype(np.uint16) * 257
+    heif.from_bytes("RGB;16", (deep.shape[1], deep.shape[0]), deep.tobytes()).save(tmp_path / "a.heic", quality=95)
+    photo = pt.read_photograph(tmp_path / "a.heic")
+    assert photo.pixels.dtype == np.uint16
+    assert np.abs(photo.pixels.astype(int) - deep).mean() < 4 * 257
+
+
 def test_heic_is_read_upright_with_its_metadata(tmp_path, colour, icc, make_exif):
     heif = pytest.importorskip("pillow_heif")
     image = heif.from_pillow(Image.fromarray(colour))

@@ -28,6 +28,7 @@ _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _ICC = b"ICC_PROFILE\0"
 _SEGMENT = 65533  # bytes that a segment holds at most
 _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
+_FRAMES, _SCAN, _END = (0xC0, 0xC1, 0xC2), 0xDA, 0xD9
 _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
 _ROWS = 512  # compared at a time
 _TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
@@ -123,7 +124,7 @@ def _keep_blocks(
         # The library's choice of a version is global, and only this one writes progressive files.
         with _one_at_a_time, jpeglib.version(_PROGRESSIVE if jpeg.progressive_mode else _PLAIN):
             jpeg.write_dct(str(after), flags=["+OPTIMIZE_CODING"])
-        return _assemble(after.read_bytes(), metadata, source)
+        return _assemble(_with_names(after.read_bytes(), _names(source.data)), metadata, source)
 
 
 def _renew(
@@ -155,6 +156,39 @@ def _renew(
         old = idctn(plane[row, column] * table, axes=(1, 2), norm="ortho")
         fresh = dctn(np.where(new, means, old), axes=(1, 2), norm="ortho")
         plane[row, column] = np.rint(fresh / table).astype(np.int16)
+
+
+def _names(data: bytes) -> list[int]:
+    """What a file calls its components; some decoders take their meaning from that."""
+    frame = next(content for marker, content in segments(data) if marker in _FRAMES)
+    return [frame[6 + 3 * i] for i in range(frame[5])]
+
+
+def _with_names(stream: bytes, names: list[int]) -> bytes:
+    """A stream whose components have other names."""
+    data = bytearray(stream)
+    old = dict(zip(_names(stream), names, strict=True))
+    at = 2
+    while data[at + 1] != _END:
+        marker, (length,) = data[at + 1], struct.unpack_from(">H", data, at + 2)
+        if marker in _FRAMES:
+            data[at + 10 : at + 2 + length : 3] = bytes(names)
+        at += 2 + length
+        if marker == _SCAN:
+            head = at - length
+            for place in range(head + 3, head + 3 + 2 * data[head + 2], 2):
+                data[place] = old[data[place]]
+            at = _next_marker(data, at)
+    return bytes(data)
+
+
+def _next_marker(data: bytearray, at: int) -> int:
+    """Where the entropy-coded data end: bytes of 255 in them are followed by zero or are marks to restart from."""
+    while True:
+        at = data.index(b"\xff", at)
+        if data[at + 1] != 0 and not 0xD0 <= data[at + 1] <= 0xD7:
+            return at
+        at += 2
 
 
 def segments(data: bytes) -> Iterator[tuple[int, bytes]]:

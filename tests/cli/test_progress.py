@@ -1,0 +1,66 @@
+"""Tests of the progress over pictures: silent when asked for, lines without a terminal, bars after a second on one."""
+
+import io
+import time
+
+import pytest
+from rich.console import Console
+
+from pointillist.cli import progress
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """What is shown on a terminal."""
+    stream = io.StringIO()
+    monkeypatch.setattr(progress, "err", lambda: Console(file=stream, force_terminal=True, highlight=False, width=100))
+    return stream
+
+
+def test_quiet_shows_nothing(screen):
+    with progress.picture_progress("denoise", 2, quiet=True) as shown:
+        shown.begin("a.png")
+        shown.share(0.5)
+        shown.end()
+    assert screen.getvalue() == ""
+
+
+def test_lines_come_every_few_seconds_with_the_time_left(screen, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.picture_progress("denoise", 1, quiet=False) as shown:
+        shown.begin("[a].png")
+        for seconds, part in ((1, 0.1), (6, 0.25), (7, 0.3), (12, 0.5)):
+            now[0] = 100 + seconds
+            shown.share(part)
+        shown.end()
+    assert screen.getvalue().splitlines() == ["[a].png: 25 %, about 18 s left", "[a].png: 50 %, about 12 s left"]
+
+
+def _bars(monkeypatch, total, delay):
+    monkeypatch.setattr(progress, "is_live", lambda: True)
+    monkeypatch.setattr(progress, "_SECONDS_BEFORE_BAR", delay)
+    with progress.picture_progress("denoise", total, quiet=False) as shown:
+        for name in [f"{i}.png" for i in range(total)]:
+            shown.begin(name)
+            shown.share(0.5)
+            if delay < 1:
+                time.sleep(0.3)
+            shown.end()
+
+
+def test_bars_show_the_picture_and_all_of_them(screen, monkeypatch):
+    _bars(monkeypatch, 2, 0.01)
+    for words in ("denoise 2 pictures", "0.png", "1.png", "50%", "left"):
+        assert words in screen.getvalue()
+
+
+def test_one_picture_has_one_bar(screen, monkeypatch):
+    _bars(monkeypatch, 1, 0.01)
+    assert "0.png" in screen.getvalue()
+    assert "pictures" not in screen.getvalue()
+
+
+def test_nothing_is_shown_of_what_takes_less_than_a_second(screen, monkeypatch):
+    _bars(monkeypatch, 2, 60.0)
+    assert "png" not in screen.getvalue()
