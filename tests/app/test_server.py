@@ -84,6 +84,7 @@ def test_a_line_is_mended_and_the_rest_untouched(client, photograph):
     state = _wait(client)
     assert state["job"]["state"] == "done", state["job"]["error"]
     assert state["result"]["name"] == "my photo-inpainted.png"
+    assert state["result"]["task"] == "inpaint"
     answer = client.get("/download")
     assert "my%20photo-inpainted.png" in answer.headers["content-disposition"]
     image = Image.open(io.BytesIO(answer.content))

@@ -45,6 +45,14 @@ def test_enlarging_keeps_transparency():
     assert np.array_equal(large.alpha[::2, ::2], photograph.alpha)
 
 
+def test_erased_holes_become_opaque_where_they_are_filled_in(monkeypatch):
+    monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, progress: pixels)
+    alpha = np.array([[0, 0, 90, 255]], np.uint8)
+    mask = np.array([[True, False, True, True]])
+    filled = tasks.mend(Wish(task="inpaint"), Photograph(np.zeros((1, 4), np.uint8), alpha), mask, print)
+    assert filled.alpha.tolist() == [[255, 0, 90, 255]]
+
+
 def test_blurs_have_their_kernels():
     gaussian = tasks.kernel(Wish(task="deblur", width=2.0))
     motion = tasks.kernel(Wish(task="deblur", blur="motion", length=9.0, angle=0.0))

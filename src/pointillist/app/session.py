@@ -40,11 +40,12 @@ class Busy(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A photograph with the name of its file; `version` tells one from another."""
+    """A photograph with the name of its file; `version` tells one from another, `task` is what was done to it last."""
 
     photograph: Photograph
     name: str
     version: int
+    task: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """What the page needs to know."""
@@ -52,6 +53,7 @@ class Shown:
         return {
             "name": self.name,
             "version": self.version,
+            "task": self.task,
             "width": width,
             "height": height,
             "notes": list(self.photograph.notes),
@@ -157,7 +159,7 @@ class Session:
         def keep(mended: Photograph) -> None:
             name = f"{Path(picture.name).stem}-{_NAMES[wish.task]}{answer_suffix(picture.name)}"
             with self._lock:
-                self._result = Shown(mended, name, next(self._versions))
+                self._result = Shown(mended, name, next(self._versions), wish.task)
 
         self._begin("mend", work, keep)
 

@@ -72,15 +72,17 @@ class Wish:
 
 def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, progress: Progress) -> Photograph:
     """The mended photograph; `mask` is for filling in only."""
-    pixels = photograph.pixels
+    pixels, alpha = photograph.pixels, photograph.alpha
     if wish.task == "inpaint":
-        return photograph.with_pixels(pt.inpaint(pixels, mask, progress=progress))
+        if alpha is not None and mask is not None:
+            # Holes that were erased to transparency are filled in to be seen.
+            alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
+        return photograph.with_pixels(pt.inpaint(pixels, mask, progress=progress), alpha)
     if wish.task == "denoise":
         sigma = None if wish.sigma is None else wish.sigma * photograph.peak / 255
         return photograph.with_pixels(pt.denoise(pixels, sigma, progress=progress))
     if wish.task == "deblur":
         return photograph.with_pixels(_sharpened(wish, pixels, progress))
-    alpha = photograph.alpha
     if alpha is not None:
         alpha = np.repeat(np.repeat(alpha, FACTOR, axis=0), FACTOR, axis=1)
     return photograph.with_pixels(pt.super_resolve(pixels, FACTOR, progress=progress), alpha)

@@ -99,7 +99,7 @@ function describePicture(picture) {
 }
 
 function showResult(result, job) {
-  $("done-title").textContent = DONE[chosen("task")];
+  $("done-title").textContent = DONE[result.task];
   const took = job?.state === "done" ? ` in ${job.seconds.toFixed(1)} s` : "";
   $("done-text").textContent = `${result.width} × ${result.height} pixels${took}. Drag the knob to compare.`;
   $("done-name").textContent = `${result.name}, with the metadata of the original.`;
