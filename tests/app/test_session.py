@@ -33,7 +33,7 @@ def test_the_folder_is_private(session):
 
 
 def test_masks_that_were_found_long_ago_are_forgotten(session, photograph, monkeypatch):
-    monkeypatch.setattr(module.tasks, "find", lambda pixels, progress: pixels[..., 0] > 100)
+    monkeypatch.setattr(module.tasks, "find", lambda pixels, sensitivity, progress: pixels[..., 0] > 100)
     session.open(photograph)
     for _ in range(10):
         session.find()

@@ -179,7 +179,7 @@ class Desk:
         return self.state(request)
 
     def find(self, request: Request) -> Response:
-        self._session.find()
+        self._session.find(float(request.query_params.get("sensitivity", "0.5")))
         return self.state(request)
 
     def estimate(self, request: Request) -> Response:

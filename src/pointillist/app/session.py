@@ -125,10 +125,12 @@ class Session:
                 "job": None if self._job is None else self._job.describe(),
             }
 
-    def find(self) -> None:
+    def find(self, sensitivity: float = 0.5) -> None:
         """Begin to look for dust and scratches; the mask gets the next number."""
+        if not 0 <= sensitivity <= 1:
+            raise ValueError("The sensitivity must lie between 0 and 1.")
         pixels = self._opened().photograph.pixels
-        self._begin("find", lambda progress: tasks.find(pixels, progress), self._keep_found)
+        self._begin("find", lambda progress: tasks.find(pixels, sensitivity, progress), self._keep_found)
 
     def _keep_found(self, mask: NDArray[np.bool_]) -> None:
         with self._lock:

@@ -101,12 +101,12 @@ def kernel(wish: Wish) -> NDArray[np.float64]:
     return pt.gaussian_kernel(wish.width) if wish.blur == "gaussian" else pt.motion_kernel(wish.length, wish.angle)
 
 
-def find(pixels: NDArray[Any], progress: Progress) -> NDArray[np.bool_]:
-    """Where dust and scratches seem to be."""
+def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
+    """Where dust and scratches seem to be; more of them with more sensitivity, from 0 to 1."""
     mask = np.zeros(pixels.shape[:2], bool)
     for number, kind in enumerate(_KINDS):
         progress(number / len(_KINDS))
-        mask |= pt.find_damage(pixels, kind=kind)
+        mask |= pt.find_damage(pixels, kind, sensitivity=sensitivity)
     return mask
 
 

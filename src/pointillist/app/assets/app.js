@@ -176,6 +176,7 @@ function showMarks() {
 
 function showValues() {
   $("size-value").textContent = `${diameter()} px`;
+  $("sensitivity-value").textContent = ["only what is certain", "less", "usual", "more", "much more"][Math.round(4 * $("sensitivity").value)];
   $("sigma-value").textContent = $("measure").checked ? "measured" : $("sigma").value;
   $("sigma").disabled = $("measure").checked;
   $("width-value").textContent = `σ = ${(+$("blur-width").value).toFixed(1)} px`;
@@ -249,7 +250,7 @@ function listenToFiles() {
 function listenToButtons() {
   form.addEventListener("input", showValues);
   form.addEventListener("submit", doing(async () => begin(await server.mend(wish()))));
-  $("find").addEventListener("click", doing(async () => begin(await server.find())));
+  $("find").addEventListener("click", doing(async () => begin(await server.find($("sensitivity").value))));
   $("estimate").addEventListener("click", doing(async () => begin(await server.estimate(chosen("blur")))));
   $("cancel").addEventListener("click", doing(async () => showProgress((await server.cancel()).job)));
   $("adopt").addEventListener("click", doing(async () => take(await server.adopt())));
