@@ -255,7 +255,9 @@ def test_dust_is_found_and_other_tasks_have_their_settings(page, photograph, scr
     browser.wait(
         "document.body.dataset.mode === 'edit' && "
         "/^(Found|No dust)/.test(document.getElementById('painted').textContent)"
+        " || !document.getElementById('message').hidden"
     )
+    assert browser.evaluate("document.getElementById('message').hidden"), _message(browser)
     browser.screenshot(screenshots / "app-found.png")
     browser.click("input[value=deblur]")
     browser.click("input[value=motion]")
