@@ -15,6 +15,7 @@ _WIDTH, _ROW, _BOX, _GAP = 760, 92, 52, 14
 
 _SAYS = {
     "cli": "the command",
+    "app": "the page",
     "reproduce": "the paper's figures",
     "restore": "pictures mended",
     "report": "figures, pages",

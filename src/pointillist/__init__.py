@@ -36,7 +36,18 @@ if TYPE_CHECKING:
     from pointillist.learners.persistence import load, load_codes, save, save_codes
     from pointillist.model.codes import SparseCodes
     from pointillist.model.metrics import psnr
-    from pointillist.restore import deblur, demosaic, denoise, estimate_sigma, inpaint, penalty_path, super_resolve
+    from pointillist.restore import (
+        deblur,
+        demosaic,
+        denoise,
+        estimate_sigma,
+        find_damage,
+        find_marks,
+        inpaint,
+        mark_damage,
+        penalty_path,
+        super_resolve,
+    )
     from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
     from pointillist.solvers.base import Result, Status
     from pointillist.solvers.encoding import decode, encode, max_penalty
@@ -82,6 +93,9 @@ __all__ = [
     "deblur",
     "super_resolve",
     "demosaic",
+    "find_marks",
+    "find_damage",
+    "mark_damage",
     "estimate_sigma",
     "penalty_path",
     "prefetch",
@@ -113,7 +127,18 @@ _HOMES = {
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),
     "model.codes": ("SparseCodes",),
     "model.metrics": ("psnr",),
-    "restore": ("deblur", "demosaic", "denoise", "estimate_sigma", "inpaint", "penalty_path", "super_resolve"),
+    "restore": (
+        "deblur",
+        "demosaic",
+        "denoise",
+        "estimate_sigma",
+        "find_damage",
+        "find_marks",
+        "inpaint",
+        "mark_damage",
+        "penalty_path",
+        "super_resolve",
+    ),
     "solvers": ("CoordinateDescent", "FrequencyADMM", "SampledADMM"),
     "solvers.base": ("Result", "Status"),
     "solvers.encoding": ("decode", "encode", "max_penalty"),

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -73,14 +74,21 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, *, width=1200, dark=False):
-        """Load a file and wait until it and its pictures are there."""
+        """Load a file or an address and wait until it and its pictures are there."""
         self.events.clear()
         feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", media="", features=[feature])
         self.resize(width)
-        self.call("Page.navigate", url=Path(path).as_uri())
+        self.call("Page.navigate", url=path if str(path).startswith("http") else Path(path).as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
+
+    def wait(self, expression, seconds=120):
+        """Wait until a JavaScript expression is true; what the page says in red ends it."""
+        end = time.monotonic() + seconds
+        while not self.evaluate(expression):
+            assert time.monotonic() < end, f"{expression} did not come true within {seconds} s"
+            time.sleep(0.05)
 
     def resize(self, width, height=900):
         self.call(
@@ -94,9 +102,43 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
-    def press(self, key, code):
+    def press(self, key, code, *, modifiers=0):
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, modifiers=modifiers
+            )
+
+    def middle(self, selector):
+        """Where on the screen the middle of an element is."""
+        return self.evaluate(
+            f"(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+
+    def click(self, selector):
+        """Press and release the mouse on an element, which must be in sight."""
+        self.drag([self.middle(selector)])
+
+    def drag(self, points):
+        """Press the mouse at the first point of the screen, move it along the others, and release it at the last."""
+        (x, y), (last_x, last_y) = points[0], points[-1]
+        self._mouse("mouseMoved", x, y, "none")
+        self._mouse("mousePressed", x, y)
+        for x, y in points[1:]:
+            self._mouse("mouseMoved", x, y)
+        self._mouse("mouseReleased", last_x, last_y)
+
+    def _mouse(self, kind, x, y, button="left"):
+        held = int(kind != "mouseReleased" and button == "left")
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=held, clickCount=1)
+
+    def touch(self, kind, points):
+        """Send fingers: touchStart, touchMove or touchEnd, at those points of the screen."""
+        self.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y} for x, y in points])
+
+    def choose(self, selector, path):
+        """Give a file to a file input, as its dialogue would."""
+        found = self.call("Runtime.evaluate", expression=f"document.querySelector('{selector}')")
+        self.call("DOM.setFileInputFiles", files=[str(path)], objectId=found["result"]["objectId"])
 
     def slide(self, selector, steps=5):
         """Move a range input by the keyboard; its value then."""

@@ -328,5 +328,23 @@ def reproduce(
     run(figures or [], output, data=data, quick=quick, results=results, quiet=quiet)
 
 
+@app.command("app", rich_help_panel="Mend pictures with the shipped dictionary")
+def page(
+    picture: Annotated[
+        Path | None, typer.Argument(metavar="[PICTURE]", help="A photograph to begin with.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen.", show_default="a free one")] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, but do not open it.")] = False,
+) -> None:
+    """Mend photographs on a page in the browser: paint over the damage, compare, download.
+
+    The page is for this machine alone, and nothing leaves it. Ctrl-C ends it.
+    It needs a web server: pip install 'pointillist[app]'
+    """
+    from pointillist.cli.serving import run
+
+    run(picture, port=port, browser=not no_browser)
+
+
 for _command in restoration.COMMANDS:
     app.command(rich_help_panel="Mend pictures with the shipped dictionary")(_command)

@@ -4,7 +4,9 @@ from pointillist.restore.deblurring import deblur, super_resolve
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise
 from pointillist.restore.engine import Details
+from pointillist.restore.finding import find_damage
 from pointillist.restore.inpainting import inpaint
+from pointillist.restore.marks import find_key, find_marks, grey_beside, grown, mark_damage, parse_colour
 from pointillist.restore.noise import estimate_sigma
 from pointillist.restore.penalties import PathPoint, penalty_path
 
@@ -16,6 +18,13 @@ __all__ = [
     "demosaic",
     "penalty_path",
     "estimate_sigma",
+    "find_marks",
+    "find_damage",
+    "mark_damage",
+    "find_key",
+    "parse_colour",
+    "grown",
+    "grey_beside",
     "Details",
     "PathPoint",
 ]

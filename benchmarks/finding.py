@@ -1,0 +1,227 @@
+"""Dust and scratches found in photographs that they were painted into, and false finds in clean ones.
+
+``python -m benchmarks.finding --photos DIR --output bench-output [--megapixels 0.3 2]`` measures on the test photographs;
+``--development`` on the others, and ``--fit DIR`` fits the trees to those and writes them into a folder. A checksum of the
+name decides which photograph is which, so that nothing is tuned on what is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from rich.console import Console
+from scipy import ndimage
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+import pointillist as pt
+from benchmarks import measure, tables
+from benchmarks.painted import Scarred, dusty, scratched
+from benchmarks.tables import Table
+from pointillist.restore.finding.lines import both_ridges, line_candidates
+from pointillist.restore.finding.specks import speck_candidates
+
+PAINTERS = {"dust": dusty, "scratches": scratched}
+SUFFIXES = (".jpg", ".jpeg", ".png")
+_SEED = 7000
+_CROSS = np.ones((3, 3), bool)
+
+
+def photographs(folder: Path, development: bool) -> list[Path]:
+    """The photographs of one half, by the parity of a checksum of their names without suffix."""
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES)
+    return [file for file in files if zlib.crc32(file.stem.encode()) % 2 == (0 if development else 1)]
+
+
+def sized(file: Path, megapixels: float) -> NDArray[np.uint8]:
+    """A photograph in colour, made smaller to so many megapixels where it is larger."""
+    with Image.open(file) as image:
+        if megapixels < 3:
+            image.draft("RGB", (2200, 2200))
+        image = image.convert("RGB")
+    ratio = np.sqrt(megapixels * 1e6 / (image.width * image.height))
+    if ratio < 1:
+        image = image.resize((round(image.width * ratio), round(image.height * ratio)), Image.Resampling.LANCZOS)
+    return np.asarray(image)
+
+
+@dataclass
+class Score:
+    """Counts that add up over pictures: pixels found and right, pixels damaged and found, and the same for objects."""
+
+    found: int = 0
+    right: int = 0
+    damaged: int = 0
+    seen: int = 0
+    finds: int = 0
+    right_finds: int = 0
+    scars: int = 0
+    seen_scars: int = 0
+    false_finds: int = 0
+    false_pixels: int = 0
+    pixels: int = 0
+    seconds: float = 0.0
+
+    def add(self, mask: NDArray[np.bool_], scarred: Scarred) -> None:
+        near_truth, near_mask = (ndimage.binary_dilation(one, _CROSS) for one in (scarred.mask, mask))
+        self.found += int(mask.sum())
+        self.right += int((mask & near_truth).sum())
+        self.damaged += int(scarred.mask.sum())
+        self.seen += int((scarred.mask & near_mask).sum())
+        labels, count = ndimage.label(mask, _CROSS)
+        shares = ndimage.mean(near_truth, labels, np.arange(1, count + 1)) if count else np.zeros(0)
+        self.finds += count
+        self.right_finds += int(np.sum(np.asarray(shares) >= 0.5))
+        present = np.unique(scarred.labels)[1:]
+        covered = ndimage.mean(near_mask, scarred.labels, present) if len(present) else np.zeros(0)
+        self.scars += len(present)
+        self.seen_scars += int(np.sum(np.asarray(covered) >= 0.5))
+
+    def add_clean(self, mask: NDArray[np.bool_]) -> None:
+        self.false_finds += int(ndimage.label(mask, _CROSS)[1])
+        self.false_pixels += int(mask.sum())
+        self.pixels += mask.size
+
+    def row(self) -> list[str]:
+        pairs = (self.right, self.found), (self.seen, self.damaged), (self.right_finds, self.finds), (self.seen_scars, self.scars)
+        return [
+            *(f"{a / max(b, 1):.3f}" for a, b in pairs),
+            f"{self.false_finds / max(self.pixels, 1) * 1e6:.1f}",
+            f"{100 * self.false_pixels / max(self.pixels, 1):.3f} %",
+            f"{self.seconds / max(self.pixels, 1) * 1e6:.2f}",
+        ]
+
+
+def measured(file: Path, megapixels: float, kind: str, number: int, score: Score, sensitivity: float = 0.5) -> None:
+    """Add what is found in one photograph, damaged and clean, to a score."""
+    clean = sized(file, megapixels)
+    scarred = PAINTERS[kind](clean, _SEED + number)
+    score.add(pt.find_damage(scarred.picture, kind, sensitivity=sensitivity), scarred)
+    begin = time.perf_counter()
+    mask = pt.find_damage(clean, kind, sensitivity=sensitivity)
+    score.seconds += time.perf_counter() - begin
+    score.add_clean(mask)
+
+
+def report(folder: Path, development: bool, megapixels: list[float], output: Path, limit: int | None) -> None:
+    half = "development" if development else "test"
+    files = photographs(folder, development)[:limit]
+    table = Table(
+        f"Damage found in {len(files)} {half} photographs, within one pixel",
+        ["", "Mpx", "precision", "recall", "finds right", "scars found", "false/Mpx clean", "false pixels", "s/Mpx"],
+    )
+    singles: dict[str, Any] = {}
+    for size in megapixels:
+        for kind in PAINTERS:
+            total = Score()
+            for number, file in enumerate(files):
+                score = Score()
+                measured(file, size, kind, number, score)
+                singles[f"{kind} {size} {file.stem}"] = vars(score)
+                for name, value in vars(score).items():
+                    setattr(total, name, getattr(total, name) + value)
+            table.add(kind, f"{size:g}", *total.row())
+    tables.show(table, Console(width=None if Console().is_terminal else 160))
+    output.mkdir(parents=True, exist_ok=True)
+    record = {"facts": measure.facts(), "table": vars(table), "photographs": singles}
+    (output / f"finding-{half}.json").write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
+
+
+def compressed(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
+    buffer = io.BytesIO()
+    Image.fromarray(picture).save(buffer, "JPEG", quality=quality)
+    return np.asarray(Image.open(buffer).convert("RGB"))
+
+
+def examples(kind: str, folder: Path) -> Iterator[tuple[NDArray, NDArray]]:
+    """Descriptions of candidates in development photographs, and the part of each that is damage."""
+    plans = [(0.3, 1, "colour", 1), (0.3, 2, "jpeg", 2), (0.3, 3, "grey", 2), (0.8, 4, "colour", 1), (0.8, 5, "jpeg", 2), (2.0, 6, "colour", 1)]
+    for size, seed, look, density in plans:
+        for number, file in enumerate(photographs(folder, development=True)):
+            scarred = PAINTERS[kind](sized(file, size), 1000 * seed + number, density=density)
+            picture = compressed(scarred.picture, 70 + (7 * number) % 26) if look == "jpeg" else scarred.picture
+            values = picture.astype(np.float32) / 255
+            values = values.mean(axis=-1, keepdims=True) if look == "grey" else values
+            yield from (_specks if kind == "dust" else _lines)(values, scarred)
+
+
+def _specks(values: NDArray[np.float32], scarred: Scarred) -> Iterator[tuple[NDArray, NDArray]]:
+    for side in (values, 1 - values):
+        for candidates in speck_candidates(side):
+            count = len(candidates.features)
+            if count:
+                yield candidates.features, ndimage.mean(scarred.mask, candidates.labels, np.arange(1, count + 1))
+
+
+def _lines(values: NDArray[np.float32], scarred: Scarred) -> Iterator[tuple[NDArray, NDArray]]:
+    near = ndimage.binary_dilation(scarred.mask, _CROSS)
+    for side, ridges in zip((values, 1 - values), both_ridges(values.mean(axis=-1)), strict=True):
+        lines = line_candidates(side, ridges)
+        if len(lines.features):
+            points = np.bincount(lines.owner)
+            yield lines.features, np.bincount(lines.owner, near[lines.rows, lines.columns]) / points
+
+
+def fit(kind: str, folder: Path, output: Path) -> None:
+    """Fit boosted trees to the candidates that are clearly damage or clearly none, and write them as arrays."""
+    features, shares = (np.concatenate(part) for part in zip(*examples(kind, folder), strict=True))
+    clear = (shares > 0.65) | (shares < 0.15)
+    trees = HistGradientBoostingClassifier(
+        max_iter=160, learning_rate=0.1, max_leaf_nodes=24, l2_regularization=1.0, early_stopping=False, random_state=0
+    ).fit(features[clear], shares[clear] > 0.5)
+    np.savez_compressed(output / f"{kind}.npz", **_arrays(trees))
+    print(f"{kind}: {np.sum(clear)} candidates, {np.sum(shares > 0.65)} of them damage")
+
+
+def _arrays(trees: HistGradientBoostingClassifier) -> dict[str, NDArray]:
+    """The trees as one list of nodes, as `pointillist.restore.finding.forest` reads them."""
+    roots, parts, start = [], [], 0
+    for (predictor,) in trees._predictors:  # scikit-learn has no public view of the nodes
+        nodes = predictor.nodes
+        own = np.arange(len(nodes)) + start
+        leaf = nodes["is_leaf"].astype(bool)
+        left, right = (np.where(leaf, own, nodes[side].astype(np.int64) + start) for side in ("left", "right"))
+        parts.append((np.where(leaf, 0, nodes["feature_idx"]), np.where(leaf, 0, nodes["num_threshold"]), left, right, nodes["value"]))
+        roots.append(start)
+        start += len(nodes)
+    feature, threshold, left, right, value = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return {
+        "roots": np.array(roots, np.int32),
+        "feature": feature.astype(np.int16),
+        "threshold": threshold.astype(np.float32),
+        "left": left.astype(np.int32),
+        "right": right.astype(np.int32),
+        "value": value.astype(np.float32),
+        "base": np.float64(trees._baseline_prediction.item()),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.finding", description=__doc__.splitlines()[0])
+    parser.add_argument("--photos", type=Path, required=True, help="a folder of photographs")
+    parser.add_argument("--output", type=Path, default=Path("bench-output"))
+    parser.add_argument("--megapixels", type=float, nargs="+", default=[0.3, 2.0])
+    parser.add_argument("--development", action="store_true", help="measure on the development photographs")
+    parser.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees instead, and write them there")
+    parser.add_argument("--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="what to fit")
+    parser.add_argument("--limit", type=int, help="so many photographs only")
+    arguments = parser.parse_args()
+    if arguments.fit:
+        for kind in arguments.kind:
+            fit(kind, arguments.photos, arguments.fit)
+    else:
+        report(arguments.photos, arguments.development, arguments.megapixels, arguments.output, arguments.limit)
+
+
+if __name__ == "__main__":
+    main()

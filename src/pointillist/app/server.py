@@ -1,0 +1,320 @@
+"""The web server of the page: routes, who may ask, and what a browser is told about safety.
+
+It listens on 127.0.0.1 alone. A request needs the token (by cookie or header) and must name this server as its host, so
+that neither other users' programs nor web sites open in the same browser reach the photograph.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pointillist.app.session import Busy, Session
+from pointillist.app.tasks import Wish
+from pointillist.app.views import Window
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.datastructures import MutableHeaders
+    from starlette.requests import HTTPConnection, Request
+    from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError as error:
+    raise ImportError("the page needs a web server: pip install 'pointillist[app]'") from error
+
+ADDRESS = "127.0.0.1"
+TOKEN_HEADER = "x-pointillist-token"
+_MOST_BYTES = 4 * 1024**3
+_MOST_PAINTING = 32 * 1024**2
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SAFETY = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Lets through who has the token and asks this very server, and adds the headers that keep a page to itself.
+
+    Parameters
+    ----------
+    app : ASGI application
+    token : str
+    port : int
+        Where the server listens; the host that a request names must have it.
+    ticket : str, optional
+        Opens the page in place of the token, once. A browser is started with it, because other users of the machine can
+        see with what words a program was started.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int, ticket: str | None = None) -> None:
+        self._app, self._token, self._ticket = app, token, ticket
+        self._cookie = f"pointillist-{port}"  # a browser gives cookies to every port of a host
+        self._hosts = {f"{name}{end}" for name in (ADDRESS, "localhost") for end in _ends(port)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        asked = HTTPConnection(scope)
+        invited = scope["path"] == "/" and self._invites(asked.query_params.get("token", ""))
+
+        async def careful_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_SAFETY)
+                if invited:
+                    headers["set-cookie"] = f"{self._cookie}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+            await send(message)
+
+        refusal = self._refusal(asked, invited)
+        answer: ASGIApp = self._app if refusal is None else PlainTextResponse(refusal, 403)
+        await answer(scope, receive, careful_send)
+
+    def _refusal(self, asked: HTTPConnection, invited: bool) -> str | None:
+        """Why a request is refused, if it is."""
+        headers = asked.headers
+        if headers.get("host", "") not in self._hosts:
+            return "This address is not the one that Pointillist answers to."
+        if not invited and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return "Another page may not ask Pointillist for anything."
+        if headers.get("origin", f"http://{headers['host']}") != f"http://{headers['host']}":
+            return "Another page may not ask Pointillist for anything."
+        given = (asked.cookies.get(self._cookie, ""), headers.get(TOKEN_HEADER, ""))
+        if not invited and not any(_same(one, self._token) for one in given):
+            return "Open the whole address that Pointillist printed when it started, with its token."
+        return None
+
+    def _invites(self, given: str) -> bool:
+        if self._ticket is not None and _same(given, self._ticket):
+            self._ticket = None
+            return True
+        return _same(given, self._token)
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(), secret.encode())
+
+
+def _ends(port: int) -> tuple[str, ...]:
+    return (f":{port}", "") if port == 80 else (f":{port}",)
+
+
+def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
+    """The whole application for one session; the words are those of `Guard`."""
+    desk = Desk(session)
+    routes = [
+        Route("/", desk.page),
+        Route("/assets/{name}", desk.asset),
+        Route("/state", desk.state),
+        Route("/picture", desk.upload, methods=["PUT"]),
+        Route("/find", desk.find, methods=["POST"]),
+        Route("/estimate", desk.estimate, methods=["POST"]),
+        Route("/mend", desk.mend, methods=["POST"]),
+        Route("/cancel", desk.cancel, methods=["POST"]),
+        Route("/adopt", desk.adopt, methods=["POST"]),
+        Route("/discard", desk.discard, methods=["POST"]),
+        Route("/view", desk.view),
+        Route("/download", desk.download),
+    ]
+    handlers: dict[Any, Any] = {ValueError: _complain(400), LookupError: _complain(404), Busy: _complain(409)}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
+
+
+def _complain(status: int) -> Callable[[Request, Exception], Response]:
+    def answer(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": " ".join(str(error).split())}, status)
+
+    return answer
+
+
+class Desk:
+    """Answers requests by asking the session; plain functions run in threads, so that nobody waits for a large file."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        assets = files("pointillist.app") / "assets"
+        self._assets = {one.name: one.read_bytes() for one in assets.iterdir() if Path(one.name).suffix in _TYPES}
+
+    def page(self, request: Request) -> Response:
+        return self._file("index.html")
+
+    def asset(self, request: Request) -> Response:
+        return self._file(request.path_params["name"])
+
+    def _file(self, name: str) -> Response:
+        if name not in self._assets:
+            raise LookupError(f"there is no file {name}")
+        return Response(self._assets[name], media_type=_TYPES[Path(name).suffix])
+
+    def state(self, request: Request) -> Response:
+        return JSONResponse(self._session.describe())
+
+    async def upload(self, request: Request) -> Response:
+        path = self._session.private_path(request.query_params.get("name", ""))
+        try:
+            await _receive(request, path)
+            await run_in_threadpool(self._session.open, path)
+        finally:
+            shutil.rmtree(path.parent, ignore_errors=True)
+        return self.state(request)
+
+    def find(self, request: Request) -> Response:
+        self._session.find(float(request.query_params.get("sensitivity", "0.5")))
+        return self.state(request)
+
+    def estimate(self, request: Request) -> Response:
+        self._session.estimate(request.query_params.get("blur", ""))
+        return self.state(request)
+
+    async def mend(self, request: Request) -> Response:
+        body = bytearray()
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_PAINTING:
+                raise ValueError("The painting has too many strokes. Clear it and use a larger brush.")
+        return await run_in_threadpool(self._mend, bytes(body))
+
+    def _mend(self, body: bytes) -> Response:
+        wanted = _mapping(body)
+        steps = wanted.get("steps", [])
+        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+            raise ValueError("the painting is not a list of steps: reload the page")
+        self._session.mend(Wish.read(wanted), steps, wanted.get("version"))
+        return JSONResponse(self._session.describe())
+
+    def cancel(self, request: Request) -> Response:
+        self._session.cancel()
+        return self.state(request)
+
+    def adopt(self, request: Request) -> Response:
+        self._session.adopt()
+        return self.state(request)
+
+    def discard(self, request: Request) -> Response:
+        self._session.discard()
+        return self.state(request)
+
+    def view(self, request: Request) -> Response:
+        query = request.query_params
+        content, kind = self._session.view(query.get("of", "before"), Window.read(query))
+        return Response(content, media_type=kind)
+
+    def download(self, request: Request) -> Response:
+        path = self._session.download()
+        return FileResponse(path, filename=path.name)
+
+
+def _mapping(body: bytes) -> dict[str, Any]:
+    try:
+        wanted = json.loads(body)
+    except ValueError:
+        wanted = None
+    if not isinstance(wanted, dict):
+        raise ValueError("the request is not a JSON object: reload the page")
+    return wanted
+
+
+async def _receive(request: Request, path: Path) -> None:
+    """Write what is uploaded to a private file."""
+    size = 0
+    with path.open("wb") as file:
+        async for part in request.stream():
+            size += len(part)
+            if size > _MOST_BYTES:
+                raise ValueError(f"{path.name} is too large: at most {_MOST_BYTES // 1024**3} GB can be opened.")
+            file.write(part)
+    if size == 0:
+        raise ValueError(f"{path.name} is empty.")
+
+
+def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, str], None]) -> None:
+    """Serve the page until somebody interrupts it.
+
+    Parameters
+    ----------
+    picture : path, optional
+        A photograph to begin with.
+    port : int
+        Where to listen; 0 takes a free one.
+    ready : callable
+        Is given two addresses once connections are taken: one to print, and one that opens the page a single time, to
+        start a browser with.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        When the server was stopped by Ctrl-C, SIGTERM or the end of the terminal, and has cleaned up.
+    OSError
+        When the port is taken.
+
+    Examples
+    --------
+    >>> from pointillist.app import serve
+    >>> serve(ready=print)  # doctest: +SKIP
+    """
+    with _listening(port) as listener, Session() as session, _ended_like_interrupts():
+        if picture is not None:
+            session.open(picture)
+        token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]
+        server = uvicorn.Server(
+            uvicorn.Config(
+                make_app(session, token, port, ticket),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                ws="none",
+                timeout_graceful_shutdown=3,
+            )
+        )
+        page = f"http://{ADDRESS}:{port}/?token="
+        ready(page + token, page + ticket)
+        server.run(sockets=[listener])
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket.socket]:
+    with socket.socket() as listener:
+        try:
+            listener.bind((ADDRESS, port))
+        except OSError as error:
+            raise OSError(
+                f"cannot listen on port {port} ({error.strerror}): leave --port out for a free one"
+            ) from error
+        listener.listen()
+        yield listener
+
+
+@contextmanager
+def _ended_like_interrupts() -> Iterator[None]:
+    """While entered, SIGTERM and SIGHUP raise KeyboardInterrupt too, so that the private folder is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

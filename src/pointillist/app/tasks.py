@@ -1,0 +1,123 @@
+"""What can be done to a photograph on the page, each by one function of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pointillist as pt
+from pointillist.app.jobs import Progress
+from pointillist.data.photofiles import Photograph
+
+TASKS = ("inpaint", "denoise", "deblur", "superres")
+BLURS = ("gaussian", "motion")
+FACTOR = 2
+
+_KINDS = ("dust", "scratches")
+_LONGEST_BLUR = 100.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What somebody asked for on the page.
+
+    Parameters
+    ----------
+    task : {"inpaint", "denoise", "deblur", "superres"}
+    sigma : float, optional
+        denoise: the noise's deviation in levels of 0 to 255; None measures it.
+    blur : {"gaussian", "motion"}
+        deblur: what kind of blur it was.
+    width : float
+        deblur: the deviation of a Gaussian blur, in pixels.
+    length, angle : float
+        deblur: of a motion blur, in pixels and in degrees anticlockwise from the horizontal.
+    """
+
+    task: str
+    sigma: float | None = None
+    blur: str = "gaussian"
+    width: float = 1.5
+    length: float = 9.0
+    angle: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {self.task!r}")
+        if self.blur not in BLURS:
+            raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {self.blur!r}")
+        if self.sigma is not None and not 0 < self.sigma <= 255:
+            raise ValueError(f"The strength of the noise must lie between 0 and 255, not at {self.sigma}.")
+        if not 0.2 <= self.width <= _LONGEST_BLUR:
+            raise ValueError(f"The width of the blur must lie between 0.2 and {_LONGEST_BLUR:g} pixels.")
+        if not 1 <= self.length <= _LONGEST_BLUR:
+            raise ValueError(f"The length of the blur must lie between 1 and {_LONGEST_BLUR:g} pixels.")
+        if not -360 <= self.angle <= 360:
+            raise ValueError("The angle of the blur must lie between -360 and 360 degrees.")
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Wish:
+        """From what the page sent; what is not named keeps its default."""
+        numbers = {name: given[name] for name in ("sigma", "width", "length", "angle") if given.get(name) is not None}
+        try:
+            values = {name: float(value) for name, value in numbers.items()}
+        except (TypeError, ValueError):
+            raise ValueError("A setting is not a number.") from None
+        return cls(task=str(given.get("task")), blur=str(given.get("blur", "gaussian")), **values)
+
+
+def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, progress: Progress) -> Photograph:
+    """The mended photograph; `mask` is for filling in only."""
+    pixels, alpha = photograph.pixels, photograph.alpha
+    if wish.task == "inpaint":
+        if alpha is not None and mask is not None:
+            # Holes that were erased to transparency are filled in to be seen.
+            alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
+        return photograph.with_pixels(pt.inpaint(pixels, mask, progress=progress), alpha)
+    if wish.task == "denoise":
+        sigma = None if wish.sigma is None else wish.sigma * photograph.peak / 255
+        return photograph.with_pixels(pt.denoise(pixels, sigma, progress=progress))
+    if wish.task == "deblur":
+        return photograph.with_pixels(_sharpened(wish, pixels, progress))
+    if alpha is not None:
+        alpha = np.repeat(np.repeat(alpha, FACTOR, axis=0), FACTOR, axis=1)
+    return photograph.with_pixels(pt.super_resolve(pixels, FACTOR, progress=progress), alpha)
+
+
+def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
+    mended, details = pt.deblur(pixels, kernel(wish), progress=progress, return_details=True)
+    misfit = getattr(details, "misfit", None)
+    if misfit is not None:
+        raise ValueError(f"This blur does not seem to be the photograph's own: {misfit}. Estimate it, or change it.")
+    return mended
+
+
+def kernel(wish: Wish) -> NDArray[np.float64]:
+    """The blur that a wish describes."""
+    return pt.gaussian_kernel(wish.width) if wish.blur == "gaussian" else pt.motion_kernel(wish.length, wish.angle)
+
+
+def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
+    """Where dust and scratches seem to be; more of them with more sensitivity, from 0 to 1."""
+    mask = np.zeros(pixels.shape[:2], bool)
+    for number, kind in enumerate(_KINDS):
+        progress(number / len(_KINDS))
+        mask |= pt.find_damage(pixels, kind, sensitivity=sensitivity)
+    return mask
+
+
+def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, float]:
+    """Settings of the blur that fits the photograph best: `width`, or `length` and `angle`."""
+    if blur not in BLURS:
+        raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {blur!r}")
+    progress(0)
+    found = pt.estimate_blur(pixels, kind=blur)
+    if not found.confidence > 0:
+        raise ValueError("No blur of this kind was found: the photograph seems to be sharp, or blurred in another way.")
+    if blur == "gaussian":
+        return {"width": round(float(found.sigma), 2)}
+    return {"length": round(float(found.length), 1), "angle": round(float(found.angle), 1)}

@@ -1,0 +1,195 @@
+"""Damage found without marks: dust and scratches, which stand out from their surroundings by shape and colour.
+
+Candidates come from `specks` and `lines`, and `forest` judges them. Large pictures are searched tile by tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
+
+from pointillist.restore.finding.forest import load_forest
+from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
+from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
+from pointillist.restore.marks import grown
+from pointillist.restore.pictures import open_picture
+
+KINDS = ("dust", "scratches")
+POLARITIES = ("both", "bright", "dark")
+
+NEEDED = {"dust": 0.5, "scratches": 1.0}
+"""Log-odds from which on a candidate is taken at the default sensitivity."""
+
+_STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
+_SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
+_FOOT = 0.35  # a scratch is what reaches this part of the height of its middle
+_HALF_WIDTH = 7
+_CONTINUED, _GAP = 3.0, 6  # log-odds less for lines that go on from others, not more than so many pixels away
+
+
+def find_damage(
+    picture: ArrayLike,
+    kind: str | tuple[str, ...] = KINDS,
+    *,
+    polarity: str = "both",
+    sensitivity: float = 0.5,
+    grow: int = 1,
+    data_range: float | None = None,
+) -> NDArray[np.bool_]:
+    """Find dust and scratches in a photograph, as a mask for `inpaint`.
+
+    Parameters
+    ----------
+    picture : (height, width) or (height, width, 3) array
+        uint8, uint16 or floating point, as in `inpaint`. NaN counts as black.
+    kind : {"dust", "scratches"} or several of them
+        "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
+    polarity : {"both", "bright", "dark"}
+        What the damage is, compared with its surroundings.
+    sensitivity : float
+        From 0, which takes only what is beyond doubt, to 1, which takes much that belongs to the photograph too.
+    grow : int
+        Rows and columns added on all sides, for soft edges.
+    data_range : float, optional
+        Full scale of floating-point samples, as in `inpaint`.
+
+    Returns
+    -------
+    (height, width) array of bool
+        True where damage was found. What looks like damage and is none (a distant bird, a cable, a blade of grass) can be
+        found too: look at the mask, with `mark_damage`, before using it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows, columns = np.mgrid[:96, :96]
+    >>> picture = (100 + 0.4 * rows + 0.2 * columns).astype(np.uint8)
+    >>> picture[40:44, 50:54] = 250
+    >>> mask = find_damage(picture, "dust")
+    >>> bool(mask[40:44, 50:54].all()), int(mask.sum()) < 50
+    (True, True)
+    """
+    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    _check(kinds, polarity, sensitivity, grow)
+    opened_picture = open_picture(picture, data_range=data_range, name="picture")
+    planes = opened_picture.planes
+    found = np.zeros(opened_picture.shape, bool)
+    shift = _STEEPNESS * (0.5 - sensitivity)
+    for outer, core, inner in _tiles(found.shape):
+        values = np.clip(np.moveaxis(planes[:, outer[0], outer[1]], 0, -1), 0, 1).astype(np.float32)
+        if "dust" in kinds:
+            found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
+        if "scratches" in kinds:
+            found[core] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+    return grown(found, grow)
+
+
+def specks_in(values: NDArray[np.float32], polarity: str = "both", needed: float = NEEDED["dust"]) -> NDArray[np.bool_]:
+    """Dust in (height, width, channels) values from 0 to 1, of at least such log-odds."""
+    found = np.zeros(values.shape[:2], bool)
+    forest = load_forest("dust")
+    for side in _sides(values, polarity):
+        for candidates in speck_candidates(side):
+            taken = np.append(False, forest.log_odds(candidates.features) > needed)
+            found |= taken[candidates.labels]
+    return found
+
+
+def scratches_in(
+    values: NDArray[np.float32], polarity: str = "both", needed: float = NEEDED["scratches"]
+) -> NDArray[np.bool_]:
+    """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds."""
+    found = np.zeros(values.shape[:2], bool)
+    forest = load_forest("scratches")
+    bright, dark = both_ridges(values.mean(axis=-1))
+    for side, ridges, name in ((values, bright, "bright"), (1 - values, dark, "dark")):
+        if polarity in ("both", name):
+            lines = line_candidates(side, ridges)
+            odds = forest.log_odds(lines.features)
+            taken = _continued(lines, odds > needed, odds > needed - _CONTINUED, found.shape)
+            found |= _widened(side, lines, taken)
+    return found
+
+
+def _check(kinds: tuple[str, ...], polarity: str, sensitivity: float, grow: int) -> None:
+    if not kinds or any(one not in KINDS for one in kinds):
+        raise ValueError(f"kind must be one or several of {', '.join(KINDS)}, got {', '.join(map(repr, kinds))}")
+    if polarity not in POLARITIES:
+        raise ValueError(f"polarity must be one of {', '.join(POLARITIES)}, got {polarity!r}")
+    if not 0 <= sensitivity <= 1:
+        raise ValueError(f"sensitivity must lie between 0 and 1, got {sensitivity}")
+    if grow < 0:
+        raise ValueError(f"grow must not be negative, got {grow}")
+
+
+def _sides(values: NDArray[np.float32], polarity: str) -> Iterator[NDArray[np.float32]]:
+    """The picture where bright damage is looked for, and its negative where dark is."""
+    if polarity != "dark":
+        yield values
+    if polarity != "bright":
+        yield 1 - values
+
+
+Slices = tuple[slice, slice]
+
+
+def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
+    """Tiles with their margin, without it, and the latter counted from the former's corner."""
+    axes = []
+    for length in shape:
+        pieces = max(1, round(length / _SIDE))
+        ends = [length * i // pieces for i in range(pieces + 1)]
+        axes.append(
+            [(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        )
+    for top, first, last, bottom in axes[0]:
+        for left, begin, end, right in axes[1]:
+            yield (
+                (slice(top, bottom), slice(left, right)),
+                (slice(first, last), slice(begin, end)),
+                (slice(first - top, last - top), slice(begin - left, end - left)),
+            )
+
+
+def _continued(
+    lines: Lines, sure: NDArray[np.bool_], likely: NDArray[np.bool_], shape: tuple[int, ...]
+) -> NDArray[np.bool_]:
+    """Sure lines, and the likely ones that have a point beside a sure one."""
+    if not sure.any():
+        return sure
+    near = np.zeros(shape, bool)
+    of_sure = sure[lines.owner]
+    near[lines.rows[of_sure], lines.columns[of_sure]] = True
+    touching = grown(near, _GAP)[lines.rows, lines.columns]
+    joined = np.bincount(lines.owner, touching, len(sure)) > 0
+    return sure | (likely & joined)
+
+
+def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Pixels around the centre lines that rise above the surroundings nearly as high as the lines do."""
+    found = np.zeros(values.shape[:2], bool)
+    if not taken.any():
+        return found
+    of_taken = taken[lines.owner]
+    rows, columns = lines.rows[of_taken], lines.columns[of_taken]
+    height = np.zeros(found.shape, np.float32)
+    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
+    height[rows, columns] = np.maximum(typical[lines.owner[of_taken]], 0.02)
+    found[rows, columns] = True
+    grey = values.mean(axis=-1)
+    hat = grey - opened(grey, WINDOWS[-1])
+    around = ndimage.maximum_filter(height, 2 * _HALF_WIDTH + 1)
+    body = (around > 0) & (hat > _FOOT * around)
+    near = ndimage.distance_transform_edt(~found) <= _reach(found.shape, lines, of_taken)
+    return found | (body & near)
+
+
+def _reach(shape: tuple[int, ...], lines: Lines, of_taken: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """How far from its centre line a scratch may go, for every pixel near one."""
+    width = np.zeros(shape, np.float32)
+    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.5 * lines.halfwidth[of_taken] + 1
+    reach: NDArray[np.float32] = ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)
+    return reach

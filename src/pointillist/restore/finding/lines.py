@@ -1,0 +1,313 @@
+"""Candidates for scratches and hairs: thin bright lines, each described by a row of numbers.
+
+Second derivatives, averaged along short lines of many directions, give centre lines; neighbours that agree in direction are
+joined. Dark lines are found in the negative. Which candidates are scratches is decided in `judging`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage, sparse
+
+SCALES = (0.8, 1.6, 3.0)
+"""Deviations of the Gaussians whose second derivatives are taken, in pixels: lines about twice as wide answer most."""
+
+FEATURES = 31 + 3 * 8 + 4
+
+_DIRECTIONS = 12
+_REACH = 7  # pixels to either side over which a line is averaged
+_FLOOR, _OVER_TEXTURE = 0.02, 1.5
+_SHORTEST = 8
+_NEAR, _WIDE = 41, 161
+_TINY = 0.004
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Centre lines.
+
+    Attributes
+    ----------
+    rows, columns : (points,) int arrays
+    owner : (points,) int array
+        Number of the line that a point belongs to, from zero.
+    contrast : (points,) float array
+        Height over both sides.
+    halfwidth : (points,) float array
+        Roughly, in pixels.
+    features : (lines, FEATURES) float32 array
+    """
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    owner: NDArray[np.intp]
+    contrast: NDArray[np.float32]
+    halfwidth: NDArray[np.float32]
+    features: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Ridges:
+    """Strongest answer over scales and directions, with its scale and direction, for every pixel."""
+
+    strength: NDArray[np.float32]
+    direction: NDArray[np.int8]
+    scale: NDArray[np.int8]
+
+
+def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
+    """Bright and dark ridges of a picture; the filters are the same for both."""
+    best = [Ridges(np.zeros(grey.shape, np.float32), np.zeros(grey.shape, np.int8), np.zeros(grey.shape, np.int8)) for _ in range(2)]
+    for number, scale in enumerate(SCALES):
+        half = scale > 1.2
+        image, sigma = (_halved(grey), scale / 2) if half else (grey, scale)
+        yy, xx, xy = (ndimage.gaussian_filter(image, sigma, order) * sigma**2 for order in ((2, 0), (0, 2), (1, 1)))
+        for step in range(_DIRECTIONS):
+            angle = np.pi * step / _DIRECTIONS
+            s, c = np.sin(angle), np.cos(angle)  # along the line: (row, column) = (s, c); across: (c, -s)
+            across = c * c * yy + s * s * xx - 2 * s * c * xy
+            mean = ndimage.correlate(across, _segment(angle, _REACH // 2 + 1 if half else _REACH))
+            mean = _doubled(mean, grey.shape) if half else mean
+            for ridges, sign in zip(best, (-1, 1), strict=True):
+                better = sign * mean > ridges.strength
+                np.copyto(ridges.strength, sign * mean, where=better)
+                np.copyto(ridges.direction, np.int8(step), where=better)
+                np.copyto(ridges.scale, np.int8(number), where=better)
+    return best[0], best[1]
+
+
+def _halved(image: NDArray[np.float32]) -> NDArray[np.float32]:
+    padded = np.pad(image, [(0, n % 2) for n in image.shape], mode="edge")
+    return 0.25 * (padded[::2, ::2] + padded[1::2, ::2] + padded[::2, 1::2] + padded[1::2, 1::2])
+
+
+def _doubled(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Twice as many rows and columns, linearly between the middles of the coarse pixels."""
+    for axis in (0, 1):
+        rows = np.moveaxis(image, axis, 0)
+        before, after = np.concatenate([rows[:1], rows[:-1]]), np.concatenate([rows[1:], rows[-1:]])
+        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1)
+        image = np.moveaxis(fine.reshape(-1, rows.shape[1]), 0, axis)
+    return image[: shape[0], : shape[1]]
+
+
+def _segment(angle: float, reach: int) -> NDArray[np.float32]:
+    """A short line as weights that add up to one."""
+    kernel = np.zeros((2 * reach + 1, 2 * reach + 1), np.float32)
+    for t in np.arange(-reach, reach + 1):
+        kernel[reach + round(t * np.sin(angle)), reach + round(t * np.cos(angle))] = 1
+    return kernel / kernel.sum()
+
+
+def line_candidates(values: NDArray[np.float32], ridges: Ridges) -> Lines:
+    """Lines of a picture (height, width, channels) with values in [0, 1] on its bright ridges."""
+    mean = ndimage.uniform_filter(ridges.strength, _NEAR)
+    crest = _crest(ridges) & (ridges.strength > np.maximum(_FLOOR, _OVER_TEXTURE * mean))
+    rows, columns = np.nonzero(crest)
+    owner = _joined(rows, columns, ridges, crest.shape)
+    sizes = np.bincount(owner) if len(owner) else np.zeros(0, int)
+    keep = sizes[owner] >= _SHORTEST if len(owner) else np.zeros(0, bool)
+    rows, columns = rows[keep], columns[keep]
+    owner = np.unique(owner[keep], return_inverse=True)[1]
+    if len(rows) == 0:
+        empty = np.zeros(0, np.float32)
+        return Lines(rows, columns, owner, empty, empty, np.zeros((0, FEATURES), np.float32))
+    return _described(values, ridges, mean, rows, columns, owner)
+
+
+def _crest(ridges: Ridges) -> NDArray[np.bool_]:
+    """Pixels that answer at least as strongly as their neighbours across the line."""
+    s, result = ridges.strength, np.zeros(ridges.strength.shape, bool)
+    padded = np.pad(s, 1)
+    height, width = s.shape
+    for step in range(_DIRECTIONS):
+        angle = np.pi * step / _DIRECTIONS
+        dy, dx = round(np.cos(angle)), round(-np.sin(angle))
+        ahead = padded[1 + dy : 1 + dy + height, 1 + dx : 1 + dx + width]
+        behind = padded[1 - dy : 1 - dy + height, 1 - dx : 1 - dx + width]
+        result |= (ridges.direction == step) & (s >= ahead) & (s > behind)
+    return result
+
+
+def _joined(rows: NDArray[np.intp], columns: NDArray[np.intp], ridges: Ridges, shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Number of the line of every crest pixel: neighbours up to two pixels away that go on in the same direction."""
+    index = np.full((shape[0] + 4, shape[1] + 4), -1, np.int32)
+    index[rows + 2, columns + 2] = np.arange(len(rows))
+    direction = ridges.direction[rows, columns].astype(int)
+    angle = np.pi * direction / _DIRECTIONS
+    pairs = []
+    for dy in range(3):
+        for dx in range(-2, 3):
+            if dy == 0 and dx <= 0:
+                continue
+            other = index[rows + 2 + dy, columns + 2 + dx]
+            turn = np.abs(direction - direction[other])
+            aside = np.abs(dy * np.cos(angle) - dx * np.sin(angle)) / np.hypot(dy, dx)
+            near = max(abs(dy), abs(dx)) == 1
+            good = (other >= 0) & (np.minimum(turn, _DIRECTIONS - turn) <= 2) & ((aside < 0.6) | near)
+            pairs.append(np.stack([np.nonzero(good)[0], other[good]]))
+    first, second = np.concatenate(pairs, axis=1)
+    graph = sparse.coo_array((np.ones(len(first), bool), (first, second)), shape=(len(rows), len(rows)))
+    owner: NDArray[np.intp] = sparse.csgraph.connected_components(graph, directed=False)[1]
+    return owner
+
+
+def _described(
+    values: NDArray[np.float32],
+    ridges: Ridges,
+    mean: NDArray[np.float32],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    owner: NDArray[np.intp],
+) -> Lines:
+    count = int(owner.max()) + 1
+    points = np.bincount(owner, minlength=count)
+
+    def average(samples: NDArray) -> NDArray:
+        return np.bincount(owner, samples, count) / points
+
+    def scatter(samples: NDArray) -> NDArray:
+        return np.sqrt(np.maximum(average(samples.astype(np.float64) ** 2) - average(samples) ** 2, 0))
+
+    direction, scale = ridges.direction[rows, columns], ridges.scale[rows, columns]
+    angle = np.pi * direction.astype(np.float64) / _DIRECTIONS
+    width = np.array(SCALES)[scale]
+    centre = values[rows, columns]
+    sides = [_beside(values, rows, columns, angle, sign * (1.7 * width + 1.5)) for sign in (1, -1)]
+    far = [_beside(values, rows, columns, angle, sign * (2.5 * width + 4)) for sign in (1, -1)]
+    left, right = (side.mean(axis=-1) for side in sides)
+    grey = centre.mean(axis=-1)
+    below = (sides[0] + sides[1]) / 2
+    height = grey - (left + right) / 2
+    smaller = grey - np.maximum(left, right)
+    opacity = (centre - below) / (1.05 - below)
+    channels = range(values.shape[-1])
+    contrast = np.maximum(average(height), _TINY)
+    by_channel = np.stack([average(opacity[:, c]) for c in channels], axis=-1)
+    colour = np.stack([average(centre[:, c]) for c in channels], axis=-1)
+    lifted = np.stack([average((centre - below)[:, c]) for c in channels], axis=-1)
+    strength = ridges.strength[rows, columns]
+    wide = ndimage.uniform_filter(mean, _WIDE)
+    extents = [np.zeros(count), np.zeros(count)]
+    for extent, axis in zip(extents, (rows, columns), strict=True):
+        first, last = np.full(count, 1 << 30), np.zeros(count, int)
+        np.minimum.at(first, owner, axis)
+        np.maximum.at(last, owner, axis)
+        extent += last - first + 1
+    chord = np.hypot(*extents)
+    doubled = np.hypot(average(np.cos(2 * angle)), average(np.sin(2 * angle)))
+    profile = _profile(values.mean(axis=-1), rows, columns, angle, average, contrast)
+    fit = _mixture(centre.mean(axis=-1), below.mean(axis=-1), average, scatter, contrast, owner)
+    crowd = _crowd(values.shape, rows, columns, strength, owner, count)
+    columns_ = [
+        np.log(points),
+        np.log(chord),
+        points / chord,
+        doubled,
+        contrast,
+        np.log(contrast),
+        scatter(height) / contrast,
+        average(smaller) / contrast,
+        average((smaller < 0.3 * contrast[owner]).astype(float)),
+        np.abs(average(left - right)) / contrast,
+        scatter(left - right) / contrast,
+        scatter((left + right) / 2) / contrast,
+        np.abs(average((far[0] - far[1]).mean(axis=-1))) / contrast,
+        average(np.abs(far[0] - sides[0]).mean(axis=-1) + np.abs(far[1] - sides[1]).mean(axis=-1)) / contrast,
+        scatter(grey) / contrast,
+        average(scale.astype(float)),
+        scatter(scale.astype(float)),
+        by_channel.mean(axis=-1),
+        np.ptp(by_channel, axis=-1) / (np.abs(by_channel).mean(axis=-1) + 0.02),
+        scatter(opacity.mean(axis=-1)) / (np.abs(by_channel).mean(axis=-1) + 0.02),
+        lifted.min(axis=-1) / contrast,
+        lifted.max(axis=-1) / contrast,
+        colour.min(axis=-1),
+        np.ptp(colour, axis=-1),
+        average(np.ptp(below, axis=-1)),
+        average(below.mean(axis=-1)),
+        np.log(average(strength) / (average(mean[rows, columns]) + _TINY / 4)),
+        np.log(average(strength) / (average(wide[rows, columns]) + _TINY / 4)),
+        scatter(strength) / average(strength),
+        *crowd,
+        *profile,
+        *fit,
+    ]
+    features = np.clip(np.stack(columns_, axis=-1), -20, 20).astype(np.float32)
+    return Lines(rows, columns, owner, height.astype(np.float32), width.astype(np.float32), features)
+
+
+def _profile(
+    grey: NDArray[np.float32],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    angle: NDArray,
+    average: Callable[[NDArray], NDArray],
+    contrast: NDArray,
+) -> list[NDArray]:
+    """The mean cross-section of every line, how unequal its two sides are, and how much both vary along it."""
+    centre = grey[rows, columns]
+    result = []
+    for offset in range(1, 9):
+        left, right = (_beside(grey, rows, columns, angle, np.full(len(rows), sign * offset)) for sign in (1, -1))
+        drop = centre - (left + right) / 2
+        mean = average(drop)
+        result += [
+            mean / contrast,
+            np.abs(average(left - right)) / contrast,
+            np.sqrt(np.maximum(average(drop.astype(np.float64) ** 2) - mean**2, 0)) / contrast,
+        ]
+    return result
+
+
+def _mixture(
+    centre: NDArray,
+    below: NDArray,
+    average: Callable[[NDArray], NDArray],
+    scatter: Callable[[NDArray], NDArray],
+    contrast: NDArray,
+    owner: NDArray[np.intp],
+) -> list[NDArray]:
+    """How well a line is one paint, mixed in one proportion with what lies below it, all along."""
+    spread = scatter(below)
+    joint = average(centre * below) - average(centre) * average(below)
+    slope = np.clip(joint / (spread**2 + 1e-4), -1, 2)
+    rest = scatter(centre - slope[owner] * below)
+    return [slope, rest / contrast, spread / contrast, rest / (spread + 0.01)]
+
+
+def _beside(
+    values: NDArray[np.float32], rows: NDArray[np.intp], columns: NDArray[np.intp], angle: NDArray, offset: NDArray
+) -> NDArray[np.float32]:
+    """Values at the nearest pixel so far across the line."""
+    y = np.clip(np.rint(rows + offset * np.cos(angle)).astype(int), 0, values.shape[0] - 1)
+    x = np.clip(np.rint(columns - offset * np.sin(angle)).astype(int), 0, values.shape[1] - 1)
+    picked: NDArray[np.float32] = values[y, x]
+    return picked
+
+
+def _crowd(
+    shape: tuple[int, ...],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    strength: NDArray[np.float32],
+    owner: NDArray[np.intp],
+    count: int,
+) -> list[NDArray]:
+    """How much of other lines lies around every line, relative to its own strength, on a logarithmic scale."""
+    cell = 8
+    total = np.zeros([n // cell + 1 for n in shape[:2]], np.float32)
+    at = rows // cell, columns // cell
+    np.add.at(total, at, strength)
+    points = np.bincount(owner, minlength=count)
+    own = np.bincount(owner, strength, count)
+    result = []
+    for side in (7, 19):
+        around = ndimage.uniform_filter(total, side, mode="constant")[at] * side**2
+        seen = np.bincount(owner, around, count) / points
+        result.append(np.log1p(np.maximum(seen - own, 0) / (own / points) / side))
+    return result

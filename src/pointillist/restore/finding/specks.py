@@ -1,0 +1,183 @@
+"""Candidates for specks of dust: small islands brighter than their surroundings, each described by a row of numbers.
+
+Dark specks are found in the negative. Which candidates are dust is decided in `judging`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+WINDOWS = (5, 9, 17)
+"""Sides of the squares that must not fit into a speck, in pixels."""
+
+FEATURES = 29
+
+_FLOOR = 0.05  # of full scale: nothing fainter is looked at
+_OVER_TEXTURE = 2.0  # times the mean height of islands nearby
+_FOOT = 0.4  # a speck is what reaches this part of its peak
+_NEAR, _WIDE = 41, 161
+_TINY = 0.004
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) describes them."""
+
+    labels: NDArray[np.int32]
+    features: NDArray[np.float32]
+
+
+def speck_candidates(values: NDArray[np.float32]) -> list[Candidates]:
+    """Islands of every window in a picture (height, width, channels) with values in [0, 1]."""
+    grey = values.mean(axis=-1)
+    hats = [grey - opened(grey, window) for window in WINDOWS]
+    near = [ndimage.uniform_filter(hat, _NEAR) for hat in hats]
+    wide = ndimage.uniform_filter(hats[1], _WIDE)
+    pits = ndimage.uniform_filter(-grey - opened(-grey, WINDOWS[1]), _NEAR)
+    slopes = ndimage.gaussian_gradient_magnitude(grey, 0.8)
+    rough = ndimage.uniform_filter(slopes, _NEAR)
+    maps = np.stack([*near, wide, pits, rough], axis=-1)
+    return [_islands(values, grey, hat, mean, slopes, maps, window) for window, hat, mean in zip(WINDOWS, hats, near, strict=True)]
+
+
+def opened(grey: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+    """The morphological opening by a square: what is left when all that no such square fits into is cut off."""
+    result: NDArray[np.float32] = ndimage.maximum_filter(ndimage.minimum_filter(grey, side), side)
+    return result
+
+
+def _islands(
+    values: NDArray[np.float32],
+    grey: NDArray[np.float32],
+    hat: NDArray[np.float32],
+    mean: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    maps: NDArray[np.float32],
+    window: int,
+) -> Candidates:
+    summit = ndimage.maximum_filter(hat, window)
+    high = (hat > _FOOT * summit) & (summit > np.maximum(_FLOOR, _OVER_TEXTURE * mean)) & (hat > 0.6 * _FLOOR)
+    labels, _ = ndimage.label(high, np.ones((3, 3), int))
+    labels = _kept(labels, hat, mean, window)
+    if not labels.any():
+        return Candidates(labels, np.zeros((0, FEATURES), np.float32))
+    return Candidates(labels, _described(values, grey, hat, slopes, maps, labels, window))
+
+
+def _kept(labels: NDArray[np.int32], hat: NDArray[np.float32], mean: NDArray[np.float32], window: int) -> NDArray[np.int32]:
+    """Labels, counted anew, of the islands that are small and high enough."""
+    where = np.nonzero(labels)
+    numbers = labels[where]
+    count = int(labels.max()) + 1
+    good = np.ones(count, bool)
+    for axis in (0, 1):
+        first, last = np.full(count, 1 << 30), np.full(count, -1)
+        np.minimum.at(first, numbers, where[axis])
+        np.maximum.at(last, numbers, where[axis])
+        good &= last - first < window
+    peaks = np.zeros(count, np.float32)
+    np.maximum.at(peaks, numbers, hat[where] / np.maximum(_FLOOR, _OVER_TEXTURE * mean[where]))
+    good &= (peaks > 1) & (np.bincount(numbers, minlength=count) >= 2)
+    good[0] = False
+    renumbered = np.zeros(count, np.int32)
+    renumbered[good] = np.arange(1, np.count_nonzero(good) + 1)
+    kept: NDArray[np.int32] = renumbered[labels]
+    return kept
+
+
+def _described(
+    values: NDArray[np.float32],
+    grey: NDArray[np.float32],
+    hat: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    maps: NDArray[np.float32],
+    labels: NDArray[np.int32],
+    window: int,
+) -> NDArray[np.float32]:
+    count = int(labels.max())
+    where = np.nonzero(labels)
+    numbers = labels[where] - 1
+    area = np.bincount(numbers, minlength=count)
+
+    def mean(samples: NDArray) -> NDArray:
+        return np.bincount(numbers, samples, count) / area
+
+    peak = np.zeros(count)
+    np.maximum.at(peak, numbers, hat[where])
+    middle = [mean(axis) for axis in where]
+    yy, xx, xy = (mean((where[i] - middle[i][numbers]) * (where[j] - middle[j][numbers])) for i, j in ((0, 0), (1, 1), (0, 1)))
+    root = np.sqrt(((yy - xx) / 2) ** 2 + xy**2)
+    long, short = (yy + xx) / 2 + root + 0.08, np.maximum((yy + xx) / 2 - root, 0) + 0.08
+    ring = _ring(values, grey, labels, count)
+    inner = np.stack([mean(values[..., c][where]) for c in range(values.shape[-1])], axis=-1)
+    contrast = inner - ring.means
+    opacity = contrast / (1.05 - ring.means)
+    texture = maps[middle[0].astype(int), middle[1].astype(int)]
+    crowd = _crowd(labels.shape, middle, peak)
+    lifted = np.maximum(contrast.mean(axis=-1), _TINY)
+    columns = [
+        np.log(area),
+        np.log(area) - 2 * np.log(window),
+        peak,
+        np.log(peak),
+        mean(hat[where]) / peak,
+        *(np.log(peak[:, None] / (texture + _TINY)).T),
+        0.5 * np.log(long / short),
+        area / (12.566 * np.sqrt(long * short)),
+        mean(slopes[where]) / peak,
+        np.log(lifted / peak),
+        np.log((ring.spread + _TINY) / peak),
+        (ring.high - ring.means.mean(axis=-1)) / peak,
+        (ring.means.mean(axis=-1) - ring.low) / peak,
+        contrast.min(axis=-1) / lifted,
+        contrast.max(axis=-1) / lifted,
+        np.ptp(opacity, axis=-1) / (np.abs(opacity).mean(axis=-1) + 0.02),
+        opacity.mean(axis=-1),
+        inner.min(axis=-1),
+        np.ptp(inner, axis=-1),
+        np.ptp(ring.means, axis=-1),
+        ring.means.mean(axis=-1),
+        *crowd,
+        np.full(count, np.log(window)),
+    ]
+    return np.clip(np.stack(columns, axis=-1), -20, 20).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ring:
+    means: NDArray  # (islands, channels)
+    spread: NDArray  # (islands,): deviation of the grey values
+    high: NDArray
+    low: NDArray
+
+
+def _ring(values: NDArray[np.float32], grey: NDArray[np.float32], labels: NDArray[np.int32], count: int) -> _Ring:
+    """What lies two to four pixels around every island."""
+    inner, outer = (ndimage.maximum_filter(labels, side) for side in (5, 9))
+    where = np.nonzero((outer > 0) & (inner == 0))
+    numbers = outer[where] - 1
+    area = np.bincount(numbers, minlength=count)
+    empty = area == 0
+    area = np.maximum(area, 1)
+    means = np.stack([np.bincount(numbers, values[..., c][where], count) / area for c in range(values.shape[-1])], -1)
+    samples = grey[where]
+    middle = np.bincount(numbers, samples, count) / area
+    square = np.bincount(numbers, samples.astype(np.float64) ** 2, count) / area
+    high, low = np.zeros(count), np.ones(count)
+    np.maximum.at(high, numbers, samples)
+    np.minimum.at(low, numbers, samples)
+    low[empty] = 0
+    return _Ring(means, np.sqrt(np.maximum(square - middle**2, 0)), high, low)
+
+
+def _crowd(shape: tuple[int, ...], middle: list[NDArray], peak: NDArray) -> list[NDArray]:
+    """How many others of the same height lie nearby, and farther around, on a logarithmic scale."""
+    cell = 8
+    points = np.zeros([n // cell + 1 for n in shape], np.float32)
+    at = tuple((axis / cell).astype(int) for axis in middle)
+    np.add.at(points, at, peak.astype(np.float32))
+    return [np.log1p(ndimage.uniform_filter(points, side, mode="constant")[at] * side**2 / peak) for side in (5, 13)]

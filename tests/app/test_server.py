@@ -1,0 +1,201 @@
+"""The server without a browser: who may ask, what is answered, and what becomes of a photograph."""
+
+import io
+import socket
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pointillist.app import server
+from pointillist.app.server import TOKEN_HEADER
+
+PORT, TOKEN = 8123, "a-token"  # as in conftest.py
+LINE = {"kind": "paint", "radius": 2, "points": [10, 10, 40, 25]}
+
+
+def _upload(client, path, name=None):
+    return client.put("/picture", params={"name": name or path.name}, content=path.read_bytes())
+
+
+def _wait(client, seconds=240):
+    end = time.monotonic() + seconds
+    while client.get("/state").json()["job"]["state"] in ("running", "stopping"):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return client.get("/state").json()
+
+
+def test_the_page_and_its_files_are_served_with_a_strict_policy(client):
+    for path, kind in [("/", "text/html"), ("/assets/app.js", "text/javascript"), ("/assets/app.css", "text/css")]:
+        answer = client.get(path)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith(kind)
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        assert answer.headers["cache-control"] == "no-store"
+    assert client.get("/assets/server.py").status_code == 404
+    assert client.get("/assets/..%2fserver.py").status_code == 404
+
+
+def test_the_first_address_gives_the_cookie_that_the_others_need(client):
+    del client.headers[TOKEN_HEADER]
+    assert client.get("/state").status_code == 403
+    assert client.get("/", params={"token": "other"}).status_code == 403
+    assert "set-cookie" not in client.get("/", params={"token": "other"}).headers
+    first = client.get("/", params={"token": TOKEN})
+    assert first.status_code == 200
+    assert "HttpOnly; SameSite=Strict" in first.headers["set-cookie"]
+    assert client.get("/state").status_code == 200
+
+
+def test_a_browser_is_started_with_a_ticket_for_one_visit(session):
+    from starlette.testclient import TestClient
+
+    app = server.make_app(session, TOKEN, PORT, "a-ticket")
+    first, second = (TestClient(app, base_url=f"http://127.0.0.1:{PORT}") for _ in range(2))
+    assert first.get("/state", params={"token": "a-ticket"}).status_code == 403
+    assert first.get("/", params={"token": "a-ticket"}).status_code == 200
+    assert first.get("/state").status_code == 200
+    assert second.get("/", params={"token": "a-ticket"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "127.0.0.1:80"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {TOKEN_HEADER: "é"},
+    ],
+)
+def test_other_hosts_and_other_pages_are_refused(client, headers):
+    encoded = {name: value.encode() for name, value in headers.items()}
+    assert client.get("/state", headers=encoded).status_code == 403
+    assert client.post("/find", headers=encoded).status_code == 403
+
+
+def test_a_line_is_mended_and_the_rest_untouched(client, photograph):
+    assert _upload(client, photograph, "../../my photo.png").json()["picture"]["name"] == "my photo.png"
+    assert client.post("/mend", json={"task": "inpaint", "steps": [LINE]}).status_code == 200
+    state = _wait(client)
+    assert state["job"]["state"] == "done", state["job"]["error"]
+    assert state["result"]["name"] == "my photo-inpainted.png"
+    assert state["result"]["task"] == "inpaint"
+    answer = client.get("/download")
+    assert "my%20photo-inpainted.png" in answer.headers["content-disposition"]
+    image = Image.open(io.BytesIO(answer.content))
+    assert image.info["dpi"] == pytest.approx((300, 300), rel=1e-3)
+    before, after = np.asarray(Image.open(photograph)), np.asarray(image)
+    changed = (before != after).any(axis=-1)
+    assert changed.sum() <= 4 * np.hypot(30, 15) + 4 * np.pi + 20
+    assert np.max(np.abs(before.astype(int) - after)) <= 3
+    view = client.get("/view", params={"of": "after", "x": 0, "y": 0, "w": 60, "h": 40, "scale": 1})
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content))), after)
+
+    adopted = client.post("/adopt").json()
+    assert adopted["result"] is None
+    assert adopted["picture"]["name"] == "my photo-inpainted.png"
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ([], "Nothing is painted yet"),
+        ([LINE, {"kind": "clear"}], "Nothing is painted yet"),
+        ([{"kind": "paint", "radius": 500, "points": [0, 0]}], "Everything is painted over"),
+        ("everything", "reload the page"),
+        ([7], "reload the page"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_said(client, photograph, steps, sentence):
+    _upload(client, photograph)
+    answer = client.post("/mend", json={"task": "inpaint", "steps": steps})
+    assert answer.status_code == 400
+    assert sentence in answer.json()["error"]
+
+
+def test_a_painting_for_another_photograph_is_refused(client, photograph):
+    first = _upload(client, photograph).json()["picture"]["version"]
+    _upload(client, photograph)
+    answer = client.post("/mend", json={"task": "inpaint", "steps": [LINE], "version": first})
+    assert answer.status_code == 400
+    assert "Another photograph was opened meanwhile" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"), [(b"", "is empty"), (b"nonsense", "could not be opened"), (None, "could not be opened")]
+)
+def test_files_that_cannot_be_opened_are_named(client, session, photograph, content, sentence):
+    whole = photograph.read_bytes()
+    content = whole[: len(whole) // 2] if content is None else content
+    answer = client.put("/picture", params={"name": "old.png"}, content=content)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("old.png")
+    assert sentence in answer.json()["error"]
+    assert str(session.folder) not in answer.json()["error"]
+    assert client.get("/state").json()["picture"] is None
+
+
+def test_there_is_nothing_without_a_photograph(client):
+    assert client.post("/mend", json={"task": "denoise"}).status_code == 400
+    assert client.post("/mend", content=b"[").status_code == 400
+    assert client.post("/find").status_code == 400
+    assert client.get("/download").status_code == 404
+    assert client.post("/adopt").status_code == 404
+    view = {"x": 0, "y": 0, "w": 5, "h": 5, "scale": 1}
+    assert client.get("/view", params={**view, "of": "before"}).status_code == 400
+    assert client.get("/view", params={**view, "of": "9"}).status_code == 404
+
+
+def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
+    from pointillist.app import tasks
+
+    def slow(wish, photograph, mask, progress):
+        for _ in range(100_000):
+            progress(0.01)
+            time.sleep(0.001)
+
+    monkeypatch.setattr(tasks, "mend", slow)
+    _upload(client, photograph)
+    assert client.post("/mend", json={"task": "denoise"}).json()["job"]["state"] == "running"
+    again = client.post("/mend", json={"task": "denoise"})
+    assert again.status_code == 409
+    assert "at work already" in again.json()["error"]
+    assert _upload(client, photograph).status_code == 409
+    client.post("/cancel")
+    assert _wait(client)["job"]["state"] == "cancelled"
+    assert client.get("/state").json()["result"] is None
+
+
+def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
+    from pointillist.app import tasks
+
+    mask = np.zeros((40, 60), bool)
+    mask[10:12, 20:30] = True
+    monkeypatch.setattr(tasks, "find", lambda pixels, sensitivity, progress: mask)
+    monkeypatch.setattr(tasks, "mend", lambda wish, photograph, mask, progress: used.append(mask) or photograph)
+    used = []
+    _upload(client, photograph)
+    client.post("/find")
+    [(number, count)] = _wait(client)["found"].items()
+    assert count == 20
+    assert client.post("/find", params={"sensitivity": "2"}).status_code == 400
+    assert client.post("/find", params={"sensitivity": "high"}).status_code == 400
+    view = client.get("/view", params={"of": number, "x": 0, "y": 0, "w": 60, "h": 40, "scale": 1})
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content)).getchannel("A")) > 0, mask)
+    client.post("/mend", json={"task": "inpaint", "steps": [{"kind": "found", "id": int(number)}]})
+    assert _wait(client)["job"]["state"] == "done"
+    assert np.array_equal(used[0], mask)
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.socket() as other:
+        other.bind((server.ADDRESS, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} .* leave --port out"):
+            server.serve(port=port, ready=print)

@@ -1,0 +1,41 @@
+"""What a session remembers, and how it names and keeps files."""
+
+import pytest
+
+from pointillist.app import session as module
+from pointillist.cli.jobs import WORDS
+
+
+def test_results_are_named_as_on_the_command_line():
+    assert {task: WORDS[task] for task in module._NAMES} == module._NAMES
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\photos\\me.jpg", "me.jpg"),
+        ("a\x00b\n.png", "ab.png"),
+        ("...", "photograph"),
+        ("", "photograph"),
+        ("x" * 300 + ".jpeg", "x" * 100 + ".jpeg"),
+        ("été.tif", "été.tif"),
+    ],
+)
+def test_names_from_elsewhere_stay_inside_the_private_folder(session, given, kept):
+    path = session.private_path(given)
+    assert path.name == kept
+    assert session.folder in path.parents
+
+
+def test_the_folder_is_private(session):
+    assert session.folder.stat().st_mode & 0o077 == 0
+
+
+def test_masks_that_were_found_long_ago_are_forgotten(session, photograph, monkeypatch):
+    monkeypatch.setattr(module.tasks, "find", lambda pixels, sensitivity, progress: pixels[..., 0] > 100)
+    session.open(photograph)
+    for _ in range(10):
+        session.find()
+        assert session._job.wait(10)
+    assert len(session.describe()["found"]) == module._KEPT
