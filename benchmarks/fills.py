@@ -108,7 +108,7 @@ def psnr(truth: NDArray, answer: NDArray, mask: NDArray) -> float:
 def ssim(truth: NDArray, answer: NDArray, mask: NDArray) -> float:
     """Structural similarity, averaged over the missing pixels; computed where something is missing."""
     total = 0.0
-    for inner, outer in tiles(mask.shape, 128, 3):
+    for inner, outer in tiles(mask.shape, 128, 7):
         if mask[inner].any():
             _, local = structural_similarity(truth[outer], answer[outer], channel_axis=-1, full=True)
             total += float(local.mean(axis=-1)[mask[outer] & _within(inner, outer)].sum())
