@@ -145,8 +145,9 @@ class Details:
         scale: how well holes are solved for.
     deviation : (height, width) or picture-shaped float64 array or None
         In inpainting by neighbours, by how much each filled pixel is expected to be wrong (one standard deviation, in the
-        picture's own units, for the mean of its channels); zero elsewhere, and inside holes of more than 20 pixels. Half of
-        scattered pixels are off by more than that says, since their surroundings are known less well.
+        picture's own units, for the mean of its channels); zero where nothing was missing. Too small where surroundings are
+        known less well: among scattered pixels, and inside holes of more than 20 pixels, where it is that of the picture at
+        half the size or less. None where the codes alone were used, which expect nothing.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
     missing : (height, width) or picture-shaped bool array
