@@ -34,8 +34,8 @@ def test_dense_reference(monkeypatch, size):
     target = np.concatenate([np.sqrt(weights.ravel()) * signal.ravel(), np.zeros(len(rows) - signal.size)])
     expected = np.linalg.lstsq(rows, target)[0]
     part = smooth_part(np.where(weights > 0, signal, np.nan), weights, blur, mu)
-    np.testing.assert_allclose(part.seen.ravel(), seen @ expected, atol=1e-6)
-    np.testing.assert_allclose(part.sharp, blur.crop(expected.reshape(1, *extended), space), atol=1e-6)
+    np.testing.assert_allclose(part.seen.ravel(), seen @ expected, atol=1e-5)  # the solver works in float32
+    np.testing.assert_allclose(part.sharp, blur.crop(expected.reshape(1, *extended), space), atol=1e-5)
 
 
 def test_ramps_are_smooth_whatever_is_seen():
