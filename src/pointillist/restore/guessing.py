@@ -16,7 +16,7 @@ from pointillist.restore.engine import Damaged, Mended, Settings, mend
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
 from pointillist.restore.pictures import Canvas
-from pointillist.restore.tiling import Box, cells_with
+from pointillist.restore.tiling import Box, cells_with, moved_in
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
@@ -65,7 +65,8 @@ class Coder:
         if height * width > _SMALL:
             missing = self.canvas.missing
             tiles = cells_with(beside(missing[0]), TILE) or cells_with(np.any(missing, axis=0), TILE)
-            boxes = [tiles[i] for i in np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))]
+            chosen = np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))
+            boxes = [moved_in(tiles[i], TILE, self.canvas.shape) for i in chosen]
         damaged = [self._damaged(box) for box in boxes]
         return Damaged([one.signals[0] for one in damaged], [one.weights[0] for one in damaged])
 
