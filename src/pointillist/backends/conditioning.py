@@ -66,25 +66,25 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
     n, channels, lag = len(sources), len(planes), len(table) // 2
     kernel = np.empty((n, n), table.dtype)
     for i in range(n):
-        row, column = sources[i, 0] + lag, sources[i, 1] + lag
         for j in range(i + 1):
-            kernel[i, j] = table[row - sources[j, 0], column - sources[j, 1]]
+            kernel[i, j] = table[lag + sources[i, 0] - sources[j, 0], lag + sources[i, 1] - sources[j, 1]]
             kernel[j, i] = kernel[i, j]
         kernel[i, i] += nugget * table[lag, lag]
     lower = np.linalg.cholesky(kernel)
-    top, left = targets[0, 0], targets[0, 1]
+    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
     sides = np.empty((n, _TREND + channels), table.dtype)
     for i in range(n):
         sides[i, 0] = 1
-        sides[i, 1] = (sources[i, 0] - top) / scale
-        sides[i, 2] = (sources[i, 1] - left) / scale
+        sides[i, 1] = (sources[i, 0] - row) / scale
+        sides[i, 2] = (sources[i, 1] - column) / scale
         for c in range(channels):
             sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]]
     _forward(lower, sides)
     trend, weights = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
     gram = trend.T @ trend
-    for i in range(_TREND):  # pixels on one line leave a slope open: then none is taken
-        gram[i, i] += 1e-9 * gram[i, i] + 1e-9 * gram[0, 0]
+    # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
+    for i in range(1, _TREND):
+        gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
     plane = np.linalg.solve(gram, trend.T @ weights)
     weights -= trend @ plane
     _backward(lower, weights)
@@ -94,8 +94,13 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
             across[s, k] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
     for k in range(len(targets)):
         i, j = targets[k, 0], targets[k, 1]
+<<<<<<< HEAD
+=======
+        for s in range(n):
+            across[s, 0] = table[lag + i - sources[s, 0], lag + j - sources[s, 1]]
+>>>>>>> coretests
         for c in range(channels):
-            value = plane[0, c] + (i - top) / scale * plane[1, c] + (j - left) / scale * plane[2, c]
+            value = plane[0, c] + (i - row) / scale * plane[1, c] + (j - column) / scale * plane[2, c]
             for s in range(n):
                 value += across[s, k] * weights[s, c]
             out[c, i, j] = value

@@ -8,7 +8,7 @@ holes comes from the picture at half the size, filled in the same way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ TILE, LARGE_TILE = 128, 512
 
 _SCATTERED = 0.5
 _COARSE_SHARE = 0.1
+_BAND = 256  # rows that are halved at a time; even
 
 Guess = Callable[[NDArray, NDArray, Box, int], NDArray]
 """From planes (channels, height, width), their seen pixels, where they lie and a number of threads to one full plane."""
@@ -68,34 +69,55 @@ class Filling:
     progress: Progress | None = field(default=None)
 
 
+@dataclass(frozen=True, eq=False)
+class _Coarse:
+    """What the picture at half the size says of the pixels that lie deep in holes.
+
+    deep: (height, width) bool, of the picture itself; planes: (channels, half the height, half the width) float32, without
+    holes; deviation: (half the height, half the width) float32, or None.
+    """
+
+    deep: NDArray
+    planes: NDArray
+    deviation: NDArray | None
+
+
 def fill(holed: Holed, filling: Filling, sink: Sink) -> None:
     """Give every missing pixel to the sink, tile by tile and from several threads."""
     deep = _deep(holed.missing)
-    coarse = None if deep is None else _coarse(holed, filling)
+    coarse = None if deep is None else _coarse(holed, deep, filling)
     side = LARGE_TILE if filling.coded is not None and scattered(holed.missing) else TILE
     tiles = cells_with(holed.missing, side)
     alone = len(tiles) == 1
 
     def work(tile: Box) -> None:
-        _fill_tile(tile, holed, deep, coarse, filling, filling.n_jobs if alone else 1, sink)
+        _fill_tile(tile, holed, coarse, filling, filling.n_jobs if alone else 1, sink)
 
+<<<<<<< HEAD
     share = 0.0 if deep is None else _COARSE_SHARE
     progress = filling.progress
     run_all(
         work, tiles, filling.n_jobs, None if progress is None else lambda part: progress(share + (1 - share) * part)
     )
+=======
+    begin = 0.0 if coarse is None else _COARSE_SHARE
+    in_turn(work, tiles, filling.n_jobs, _between(filling.progress, begin, 1.0))
+>>>>>>> coretests
 
 
-def _fill_tile(
-    tile: Box, holed: Holed, deep: NDArray | None, coarse: NDArray | None, filling: Filling, n_jobs: int, sink: Sink
-) -> None:
+def _between(progress: Progress | None, begin: float, end: float) -> Progress | None:
+    """The progress of a part of the work, which goes from `begin` to `end` of the whole."""
+    return None if progress is None else lambda share: progress(begin + (end - begin) * share)
+
+
+def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling, n_jobs: int, sink: Sink) -> None:
     outer = widened(tile, SURROUNDINGS, holed.missing.shape)
     core = inside(tile, outer)
     planes, missing = holed.part(outer), holed.missing[outer]
-    known = ~missing
-    if deep is not None and coarse is not None and np.any(deep[outer]):
-        known = known | deep[outer]
-        planes[:, deep[outer]] = doubled(coarse, outer)[:, deep[outer]]
+    deep = np.zeros_like(missing) if coarse is None else coarse.deep[outer]
+    if coarse is not None and np.any(deep):
+        planes[:, deep] = doubled(coarse.planes, outer)[:, deep]
+    known = ~missing | deep
     wanted = np.zeros_like(missing)
     wanted[core] = ~known[core]
     light = np.mean(planes, axis=0)
@@ -105,6 +127,8 @@ def _fill_tile(
         guess = without_holes(light[None], known[None])[0]
     guess = np.where(known, light, guess)
     values, deviation = predicted(planes, wanted, known, guess, n_jobs=n_jobs, deviations=filling.deviations)
+    if coarse is not None and coarse.deviation is not None and deviation is not None and np.any(deep):
+        deviation[deep] = doubled(coarse.deviation[None], outer)[0, deep]
     rows, columns = np.nonzero(missing[core])
     inner = (rows + core[0].start, columns + core[1].start)
     spread = None if deviation is None else deviation[inner]
@@ -113,9 +137,12 @@ def _fill_tile(
 
 def scattered(missing: NDArray) -> bool:
     """Whether most of the seen pixels have a missing neighbour, as when pixels are lost one by one."""
-    seen = ~missing
-    beside = maximum_filter(missing.view(np.uint8), 3, mode="constant").view(bool) & seen
-    return bool(np.count_nonzero(beside) > _SCATTERED * np.count_nonzero(seen))
+    return bool(np.count_nonzero(beside(missing)) > _SCATTERED * np.count_nonzero(~missing))
+
+
+def beside(missing: NDArray) -> NDArray:
+    """Seen pixels (height, width) with a missing one among their eight neighbours."""
+    return maximum_filter(missing.view(np.uint8), 3, mode="constant").view(bool) & ~missing
 
 
 def _deep(missing: NDArray) -> NDArray | None:
@@ -126,13 +153,24 @@ def _deep(missing: NDArray) -> NDArray | None:
     return deep.view(bool) if np.any(deep) else None
 
 
-def _coarse(holed: Holed, filling: Filling) -> NDArray:
-    """The planes at half the size in units of full scale, without holes."""
-    planes, known = halved(holed.planes.astype(np.float32), ~holed.missing[None])
-    planes /= np.float32(holed.scale)
+def _coarse(holed: Holed, deep: NDArray, filling: Filling) -> _Coarse:
+    """The picture at half the size, filled in as well."""
+    planes, known = _halved(holed)
+    deviation = np.zeros(known.shape, np.float32) if filling.deviations else None
 
-    def keep(rows: NDArray, columns: NDArray, values: NDArray, deviation: NDArray | None) -> None:
+    def keep(rows: NDArray, columns: NDArray, values: NDArray, spread: NDArray | None) -> None:
         planes[:, rows, columns] = values
+        if deviation is not None and spread is not None:
+            deviation[rows, columns] = spread
 
-    fill(Holed(planes, ~known[0]), Filling(n_jobs=filling.n_jobs), keep)
-    return planes
+    progress = _between(filling.progress, 0.0, _COARSE_SHARE)
+    fill(Holed(planes, ~known), replace(filling, coded=None, everywhere=False, progress=progress), keep)
+    return _Coarse(deep, planes, deviation)
+
+
+def _halved(holed: Holed) -> tuple[NDArray, NDArray]:
+    """Planes at half the size, float32 in units of full scale, and which pixels are known there; made band by band."""
+    height, width = holed.missing.shape
+    bands = [(slice(top, min(top + _BAND, height)), slice(0, width)) for top in range(0, height, _BAND)]
+    parts = [halved(holed.part(band).astype(np.float32), ~holed.missing[None, band[0]]) for band in bands]
+    return np.concatenate([planes for planes, _ in parts], axis=1), np.concatenate([known[0] for _, known in parts])

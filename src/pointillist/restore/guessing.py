@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.restore.engine import Damaged, Mended, Settings, mend
-from pointillist.restore.filling import TILE, Filling, Holed, Sink, fill
+from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
 from pointillist.restore.pictures import Canvas
-from pointillist.restore.tiling import Box, cells_with
+from pointillist.restore.tiling import Box, cells_with, moved_in
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
@@ -59,13 +59,14 @@ class Coder:
         return predicted_penalty(sample, self.filters, self.settings) if value is None else value
 
     def _sample(self) -> Damaged:
-        """The first signals of some damaged tiles, or of the whole picture if that is small."""
-        missing = np.any(self.canvas.missing, axis=0)
-        if missing.size <= _SMALL:
-            boxes: list[Box] = [(slice(0, missing.shape[0]), slice(0, missing.shape[1]))]
-        else:
-            tiles = cells_with(missing, TILE)
-            boxes = [tiles[i] for i in np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))]
+        """The first signals of some tiles with seen pixels beside missing ones, or of the whole picture if that is small."""
+        height, width = self.canvas.shape
+        boxes: list[Box] = [(slice(0, height), slice(0, width))]
+        if height * width > _SMALL:
+            missing = self.canvas.missing
+            tiles = cells_with(beside(missing[0]), TILE) or cells_with(np.any(missing, axis=0), TILE)
+            chosen = np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))
+            boxes = [moved_in(tiles[i], TILE, self.canvas.shape) for i in chosen]
         damaged = [self._damaged(box) for box in boxes]
         return Damaged([one.signals[0] for one in damaged], [one.weights[0] for one in damaged])
 
@@ -117,10 +118,12 @@ def fill_canvas(
     Returns
     -------
     list of Coder
-        What was coded, one for each mask.
+        What was coded, one for each mask that has a missing pixel.
     """
     coders = []
-    for c, missing in enumerate(canvas.missing):
+    damaged = [c for c, missing in enumerate(canvas.missing) if np.any(missing)]
+    for number, c in enumerate(damaged):
+        missing = canvas.missing[c]
         chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
         one = replace(canvas, planes=canvas.planes[chosen], missing=missing[None])
         if coder is not None:
@@ -130,7 +133,7 @@ def fill_canvas(
             everywhere=everywhere,
             n_jobs=effective_jobs(settings.n_jobs),
             deviations=deviation is not None,
-            progress=_part(settings.progress, c, len(canvas.missing)),
+            progress=_part(settings.progress, number, len(damaged)),
         )
         spread = None if deviation is None else deviation[c]
         fill(Holed(one.planes, missing, canvas.scale), filling, _writer(canvas, target[chosen], spread))

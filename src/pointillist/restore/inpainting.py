@@ -131,7 +131,7 @@ def inpaint(
     coder = (
         None
         if method == "neighbours"
-        else _coder(canvas, filters, penalty, settings, needed=given or method == "codes")
+        else _coder(canvas, filters, penalty, settings, needed=given or method == "codes" or not keep_seen)
     )
     answer = np.array(image)
     target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
@@ -143,6 +143,7 @@ def inpaint(
         coders = []
     elif coder is not None and (method == "codes" or not keep_seen or mixed):
         _by_codes(canvas, coder, target, keep_seen=keep_seen)
+        deviation = None
     else:
         coders = fill_canvas(canvas, coder, target, settings, everywhere=given, deviation=deviation)
     if not settings.return_details:

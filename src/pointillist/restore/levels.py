@@ -51,10 +51,12 @@ def _stretched(x: NDArray, axis: int) -> NDArray:
 def without_holes(planes: NDArray, known: NDArray) -> NDArray:
     """Planes (channels, height, width) with unknown pixels taken from the finest coarser picture that knows them.
 
-    `known` is (1 or channels, height, width); at least one pixel of every plane must be known.
+    `known` is (1 or channels, height, width). A plane of which nothing is known becomes zero.
     """
     if np.all(known):
         return planes
+    if planes.shape[1:] == (1, 1):
+        return np.where(known, planes, 0).astype(planes.dtype)
     coarse, there = halved(planes, known)
     full = without_holes(coarse, there)
     box = (slice(0, planes.shape[1]), slice(0, planes.shape[2]))

@@ -59,14 +59,16 @@ def predicted(
     deviation : (height, width) float64 array or None
         By how much a wanted pixel of a plane like `guess` will be wrong, as the Gaussian field sees it; zero elsewhere.
     """
+    values, deviation = planes.copy(), np.zeros(wanted.shape if deviations else (0, 0))
+    if not np.any(wanted):
+        return values, deviation if deviations else None
     blocks, squares = _blocks(wanted, distance_transform_cdt(~known, "chessboard"))
     pairs = parallel(lambda square: _covariances(guess, square), squares, n_jobs)
     tables, totals = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
-    values = planes.copy()
-    deviation = np.zeros(wanted.shape if deviations else (0, 0))
-    # A picture without any contrast is a plane: any covariance says so.
-    tables[tables[:, _LAG, _LAG] <= _QUIET] = _FLAT
-    planes = np.ascontiguousarray(planes)
+    # A picture without any contrast is a plane, whatever the covariances; so small ones expect no error either.
+    tables[tables[:, _LAG, _LAG] <= _QUIET] = _QUIET * _FLAT
+    # In any other order of memory the kernel would be compiled again.
+    planes, known, wanted = (np.ascontiguousarray(array) for array in (planes, known, wanted))
 
     def work(some: NDArray) -> None:
         fill_blocks(planes, known, wanted, some, tables, _NUGGET, values, deviation)

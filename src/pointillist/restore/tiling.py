@@ -44,6 +44,13 @@ def widened(box: Box, margin: int, shape: tuple[int, ...]) -> Box:
     return rows, columns
 
 
+def moved_in(box: Box, side: int, shape: tuple[int, ...]) -> Box:
+    """The square of that side that begins where a box does; at the far borders it ends with the picture instead."""
+    firsts = [max(min(ends.start, n - side), 0) for ends, n in zip(box, shape, strict=True)]
+    rows, columns = (slice(first, min(first + side, n)) for first, n in zip(firsts, shape, strict=True))
+    return rows, columns
+
+
 def inside(box: Box, outer: Box) -> Box:
     """A box in the coordinates of one that holds it."""
     rows, columns = (slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True))
