@@ -41,10 +41,6 @@ def test_salt_and_pepper(picture, filters, error):
     kept = ~details.missing
     np.testing.assert_array_equal(cleaner[kept], noisy[kept])
     assert np.mean(kept[(chance >= 0.1) & (chance <= 0.9)]) > 0.95
-    np.testing.assert_array_equal(details.deviation > 0, details.missing)
-    # In grey levels, and of the order of the errors.
-    wrong = np.sqrt(np.mean((cleaner / 1.0 - 255 * picture)[details.missing] ** 2))
-    assert 0.3 < np.sqrt(np.mean(details.deviation[details.missing] ** 2)) / wrong < 2
 
 
 CALM = 0.3 + 0.4 * np.add.outer(np.arange(40), np.arange(44)) / 82
@@ -54,7 +50,6 @@ def test_a_clean_picture_is_left_alone(filters):
     cleaner, details = denoise(CALM, filters=filters, noise="outliers", return_details=True)
     np.testing.assert_allclose(cleaner, CALM, rtol=1e-15)
     assert not np.any(details.missing)
-    assert not np.any(details.deviation)
     assert np.isnan(details.penalty)
 
 
@@ -74,7 +69,6 @@ def test_outliers_of_any_value_in_colour(colour_picture, filters, error):
     cleaner, details = denoise(noisy, filters=filters, noise="outliers", return_details=True)
     assert error(cleaner, colour_picture) < 0.5 * error(noisy, colour_picture)
     assert details.missing.shape == colour_picture.shape
-    np.testing.assert_array_equal(details.deviation > 0, details.missing)
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.float64])

@@ -165,7 +165,7 @@ def test_a_mask_for_each_channel():
     picture = np.moveaxis(waves(150, 160), 0, -1)
     missing = np.zeros(picture.shape, bool)
     missing[40:44, :, 0], missing[:, 60:64, 1] = True, True
-    answer, details = inpaint(picture, missing, method="neighbours", return_details=True)
+    answer, details = inpaint(picture, missing, method="neighbours", return_details=True, deviations=True)
     np.testing.assert_array_equal(answer[~missing], picture[~missing])
     assert np.max(np.abs(answer - picture)) < 0.01
     assert details.deviation.shape == picture.shape

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.restore.tiling import cells, cells_with, in_turn, inside, moved_in, widened
+from pointillist.restore.tiling import cells, cells_with, in_turn, inside, moved_in, run_all, widened
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 17))
@@ -51,10 +51,10 @@ def test_answers_come_in_order_and_progress_from_the_calling_thread(n_jobs):
         told.append(share)
         threads.add(threading.get_ident())
 
-    assert in_turn(lambda i: i * i, range(20), n_jobs, progress) == [i * i for i in range(20)]
+    assert list(in_turn(lambda i: i * i, range(20), n_jobs, progress)) == [i * i for i in range(20)]
     np.testing.assert_allclose(told, np.arange(1, 21) / 20)
     assert threads == {threading.get_ident()}
-    assert in_turn(lambda i: i, [], n_jobs, progress) == []
+    assert list(in_turn(lambda i: i, [], n_jobs, progress)) == []
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
@@ -70,7 +70,7 @@ def test_what_progress_raises_ends_the_work(n_jobs, kind):
         raise kind("enough")
 
     with pytest.raises(kind, match="enough"):
-        in_turn(work, range(5000), n_jobs, progress)
+        run_all(work, range(5000), n_jobs, progress)
     assert 1 <= len(done) < 5000
     count = len(done)
     time.sleep(0.02)
@@ -84,4 +84,4 @@ def test_what_the_work_raises_reaches_the_caller(n_jobs):
             raise ZeroDivisionError("item 3")
 
     with pytest.raises(ZeroDivisionError, match="item 3"):
-        in_turn(work, range(8), n_jobs)
+        run_all(work, range(8), n_jobs)

@@ -94,11 +94,6 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
             across[s, k] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
     for k in range(len(targets)):
         i, j = targets[k, 0], targets[k, 1]
-<<<<<<< HEAD
-=======
-        for s in range(n):
-            across[s, 0] = table[lag + i - sources[s, 0], lag + j - sources[s, 1]]
->>>>>>> coretests
         for c in range(channels):
             value = plane[0, c] + (i - row) / scale * plane[1, c] + (j - column) / scale * plane[2, c]
             for s in range(n):

@@ -144,15 +144,10 @@ class Details:
         By how much the last step of the smooth part's solver moved a sample that was not seen, at most, in units of full
         scale: how well holes are solved for.
     deviation : (height, width) or picture-shaped float64 array or None
-<<<<<<< HEAD
-        With ``inpaint(deviations=True)``, by how much each filled pixel is expected to be wrong: one standard deviation, in
-        the picture's own units, for the mean of its channels; zero elsewhere, and inside holes of more than 20 pixels.
-=======
-        In inpainting by neighbours, by how much each filled pixel is expected to be wrong (one standard deviation, in the
-        picture's own units, for the mean of its channels); zero where nothing was missing. Too small where surroundings are
+        With ``inpaint(deviations=True)``, by how much each filled pixel is expected to be wrong (one standard deviation, in
+        the picture's own units, for the mean of its channels); zero where nothing was missing. Too small where surroundings are
         known less well: among scattered pixels, and inside holes of more than 20 pixels, where it is that of the picture at
-        half the size or less. None where the codes alone were used, which expect nothing.
->>>>>>> coretests
+        half the size or less.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
     missing : (height, width) or picture-shaped bool array or None

@@ -93,16 +93,8 @@ def fill(holed: Holed, filling: Filling, sink: Sink) -> None:
     def work(tile: Box) -> None:
         _fill_tile(tile, holed, coarse, filling, filling.n_jobs if alone else 1, sink)
 
-<<<<<<< HEAD
-    share = 0.0 if deep is None else _COARSE_SHARE
-    progress = filling.progress
-    run_all(
-        work, tiles, filling.n_jobs, None if progress is None else lambda part: progress(share + (1 - share) * part)
-    )
-=======
     begin = 0.0 if coarse is None else _COARSE_SHARE
-    in_turn(work, tiles, filling.n_jobs, _between(filling.progress, begin, 1.0))
->>>>>>> coretests
+    run_all(work, tiles, filling.n_jobs, _between(filling.progress, begin, 1.0))
 
 
 def _between(progress: Progress | None, begin: float, end: float) -> Progress | None:

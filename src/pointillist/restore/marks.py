@@ -154,7 +154,9 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def mark_damage(picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0) -> NDArray[Any]:
+def mark_damage(
+    picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0
+) -> NDArray[Any]:
     """A picture with a mask painted over it, to look at.
 
     Parameters
