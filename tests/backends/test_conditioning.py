@@ -6,6 +6,7 @@ import pytest
 from pointillist.backends.conditioning import fill_blocks
 
 LAG = 24
+NOWHERE = np.zeros((0, 2), np.int64)
 NUGGET = 1e-4
 
 
@@ -41,7 +42,9 @@ def by_hand(planes, sources, targets, table):
 def filled(planes, known, wanted, block, tables, *, deviations=True):
     out = np.full(planes.shape, np.nan)
     deviation = np.full(known.shape if deviations else (0, 0), np.nan)
-    fill_blocks(planes, known, wanted, np.array([block], np.int64).reshape(-1, 7), tables, NUGGET, out, deviation)
+    fill_blocks(
+        planes, known, wanted, np.array([block], np.int64).reshape(-1, 7), tables, NUGGET, NOWHERE, 0.0, out, deviation
+    )
     return out, deviation
 
 

@@ -118,3 +118,30 @@ def test_the_deepest_pixel_is_still_filled():
     missing = hole(30, 30, side, side)
     values, _, _ = filled(0.01 * X, missing)
     np.testing.assert_allclose(values[0][missing], 0.01 * X[missing], atol=2e-5)
+
+
+def test_texture_gives_means_the_contrast_of_their_surroundings():
+    rng = np.random.default_rng(3)
+    texture = 0.5 + 0.1 * rng.standard_normal(Y.shape)
+    missing = hole(40, 30, 8, 40)
+    calm, half, full = (filled(texture, missing, texture=part)[0][0] for part in (0.0, 0.5, 1.0))
+    spreads = [np.std(plane[missing]) / np.std(texture) for plane in (calm, half, full)]
+    assert spreads[0] < 0.4 < spreads[1] < 0.8 < spreads[2] < 1.25
+    np.testing.assert_array_equal(full[~missing], texture[~missing])
+    assert np.mean(full[missing]) == pytest.approx(0.5, abs=0.03)
+
+
+def test_texture_is_taken_from_known_pixels_only():
+    """Where nothing around is known but a narrow frame there is nothing to take it from: the mean stays."""
+    texture = 0.5 + 0.1 * np.random.default_rng(4).standard_normal((24, 24))
+    missing = np.zeros((24, 24), bool)
+    missing[3:21, 3:21] = True
+    planes = np.where(missing, 1e6, texture)[None]
+    guess = without_holes(planes, ~missing[None])[0]
+    calm, full = (predicted(planes, missing, ~missing, guess, texture=part)[0] for part in (0.0, 1.0))
+    np.testing.assert_array_equal(full, calm)
+
+
+def test_texture_leaves_planes_alone():
+    plane, missing = 0.2 + 0.004 * X - 0.002 * Y, hole(40, 41, 10, 10)
+    np.testing.assert_allclose(filled(plane, missing, texture=1.0)[0][0], plane, atol=2e-5)

@@ -11,13 +11,16 @@ _TREND = 3  # 1, row, column
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_blocks(planes, known, wanted, blocks, tables, nugget, out, deviation):
+def fill_blocks(planes, known, wanted, blocks, tables, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
+
+    A mean is calmer than a picture. A part `texture` of what it lacks is what the same prediction misses where it is known,
+    at one of the shifts: that where the picture looks most like the known pixels around the block.
 
     planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
     left, right, reach (how far known pixels are looked for), most (how many are used, the nearest), and table; tables:
-    (m, 2 lag + 1, 2 lag + 1) float64; out: like planes; deviation: (height, width) float64, its square being in the
-    tables' units, or of size 0 to leave it out.
+    (m, 2 lag + 1, 2 lag + 1) float64; shifts: (s, 2) int; out: like planes; deviation: (height, width) float64, its
+    square being in the tables' units, or of size 0 to leave it out.
     """
     height, width = known.shape
     for b in range(len(blocks)):
@@ -26,7 +29,12 @@ def fill_blocks(planes, known, wanted, blocks, tables, nugget, out, deviation):
         ends = (max(top - reach, 0), min(bottom + reach, height), max(left - reach, 0), min(right + reach, width))
         sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most)
         if len(targets) > 0 and len(sources) > 0:
-            _condition(tables[which], planes, sources, targets, nugget, float(reach + bottom - top), out, deviation)
+            shift, part = np.zeros(2, np.int64), texture
+            if texture > 0:
+                best = _most_alike(planes, known, sources, targets, shifts)
+                shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
+            scale = float(reach + bottom - top)
+            _condition(tables[which], planes, sources, targets, nugget, scale, shift, part, out, deviation)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -62,7 +70,41 @@ def _nearest(sources, targets, most):
 
 
 @nb.njit(cache=True, nogil=True)
-def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
+def _most_alike(planes, known, sources, targets, shifts):
+    """Number of the shift to where all is known and the sources look most alike, but for brightness; −1 for none."""
+    best, least = -1, np.inf
+    for b in range(len(shifts)):
+        down, right = shifts[b]
+        if not (_all_known(known, sources, down, right) and _all_known(known, targets, down, right)):
+            continue
+        apart = 0.0
+        for c in range(len(planes)):
+            total, squares = 0.0, 0.0
+            for s in range(len(sources)):
+                i, j = sources[s]
+                difference = planes[c, i, j] - planes[c, i + down, j + right]
+                total += difference
+                squares += difference * difference
+            apart += squares - total * total / len(sources)
+        if apart < least:
+            best, least = b, apart
+    return best
+
+
+@nb.njit(cache=True, nogil=True)
+def _all_known(known, places, down, right):
+    height, width = known.shape
+    for s in range(len(places)):
+        i, j = places[s, 0] + down, places[s, 1] + right
+        if i < 0 or i >= height or j < 0 or j >= width or not known[i, j]:
+            return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _condition(table, planes, sources, targets, nugget, scale, shift, texture, out, deviation):
+    """The prediction is linear: that of p − texture · q at the targets, plus texture · q there, q being p at the shift."""
+    down, right = shift
     n, channels, lag = len(sources), len(planes), len(table) // 2
     kernel = np.empty((n, n), table.dtype)
     for i in range(n):
@@ -78,7 +120,8 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
         sides[i, 1] = (sources[i, 0] - row) / scale
         sides[i, 2] = (sources[i, 1] - column) / scale
         for c in range(channels):
-            sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]]
+            other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
+            sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
     _forward(lower, sides)
     trend, weights = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
     gram = trend.T @ trend
@@ -98,7 +141,7 @@ def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
             value = plane[0, c] + (i - row) / scale * plane[1, c] + (j - column) / scale * plane[2, c]
             for s in range(n):
                 value += across[s, k] * weights[s, c]
-            out[c, i, j] = value
+            out[c, i, j] = value + (texture * planes[c, i + down, j + right] if texture > 0 else 0.0)
     if deviation.size:
         _forward(lower, across)
         for k in range(len(targets)):

@@ -56,6 +56,8 @@ class Filling:
         Makes the first guess of tiles whose missing pixels are scattered; None interpolates everywhere.
     everywhere : bool
         Whether `coded` serves all tiles.
+    texture : float
+        How much of the texture that means lack is taken from nearby.
     n_jobs : int
     deviations : bool
         Whether the sink gets deviations.
@@ -64,6 +66,7 @@ class Filling:
 
     coded: Guess | None = None
     everywhere: bool = False
+    texture: float = 0.0
     n_jobs: int = 1
     deviations: bool = False
     progress: Progress | None = field(default=None)
@@ -118,7 +121,9 @@ def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling
     else:
         guess = without_holes(light[None], known[None])[0]
     guess = np.where(known, light, guess)
-    values, deviation = predicted(planes, wanted, known, guess, n_jobs=n_jobs, deviations=filling.deviations)
+    values, deviation = predicted(
+        planes, wanted, known, guess, texture=filling.texture, n_jobs=n_jobs, deviations=filling.deviations
+    )
     if coarse is not None and coarse.deviation is not None and deviation is not None and np.any(deep):
         deviation[deep] = doubled(coarse.deviation[None], outer)[0, deep]
     rows, columns = np.nonzero(missing[core])

@@ -99,6 +99,7 @@ def fill_canvas(
     settings: Settings,
     *,
     everywhere: bool = False,
+    texture: float = 0.0,
     deviation: NDArray | None = None,
 ) -> list[Coder]:
     """Write the missing samples of a canvas to the target, all channels together or each with its own mask.
@@ -112,6 +113,8 @@ def fill_canvas(
     settings : Settings
     everywhere : bool
         Whether first guesses are coded in all damaged tiles.
+    texture : float
+        How much of the texture that conditional means lack is taken from nearby, from 0 to 1.
     deviation : (1 or channels, height, width) float64 array, optional
         Gets the deviations that are to be expected, in the canvas's own units.
 
@@ -131,6 +134,7 @@ def fill_canvas(
         filling = Filling(
             coded=coders[-1].guess if coders else None,
             everywhere=everywhere,
+            texture=texture,
             n_jobs=effective_jobs(settings.n_jobs),
             deviations=deviation is not None,
             progress=_part(settings.progress, number, len(damaged)),

@@ -31,6 +31,7 @@ def inpaint(
     penalty: Penalty = ...,
     *,
     method: Method = ...,
+    texture: float = ...,
     keep_seen: bool = ...,
     deviations: bool = ...,
     **options: Unpack[Plain],
@@ -43,6 +44,7 @@ def inpaint(
     penalty: Penalty = ...,
     *,
     method: Method = ...,
+    texture: float = ...,
     keep_seen: bool = ...,
     deviations: bool = ...,
     **options: Unpack[Detailed],
@@ -54,6 +56,7 @@ def inpaint(
     penalty: Penalty = "auto",
     *,
     method: Method = "auto",
+    texture: float = 0.0,
     keep_seen: bool = True,
     deviations: bool = False,
     **options: Unpack[Options],
@@ -79,6 +82,9 @@ def inpaint(
         same, but where missing pixels are scattered (most seen pixels have a missing neighbour) the guess is sparse codes of
         the filters, which predict such pixels better; everywhere if filters or a penalty are given. "codes": smooth part
         and sparse codes alone, with their certificate.
+    texture : float
+        From 0 to 1: how much of the texture that conditional means lack is added, taken from nearby. Zero comes nearest to
+        the truth; one looks most like it, in gravel, grass or grain, where the mean is calmer than its surroundings.
     keep_seen : bool
         Whether seen pixels stay as they are, instead of being replaced by their fit too; that takes ``method="codes"``.
     deviations : bool
@@ -124,6 +130,8 @@ def inpaint(
     canvas = open_canvas(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
     given = parse_penalty(penalty) is not None or filters is not None
     _check_method(method, given, keep_seen)
+    if not 0 <= texture <= 1:
+        raise ValueError(f"texture must lie between 0 and 1, got {texture}")
     if deviations and (not settings.return_details or method == "codes" or not keep_seen):
         raise ValueError(
             'deviations=True is told in Details and by neighbours: give return_details=True, not method="codes"'
@@ -145,7 +153,7 @@ def inpaint(
         _by_codes(canvas, coder, target, keep_seen=keep_seen)
         deviation = None
     else:
-        coders = fill_canvas(canvas, coder, target, settings, everywhere=given, deviation=deviation)
+        coders = fill_canvas(canvas, coder, target, settings, everywhere=given, texture=texture, deviation=deviation)
     if not settings.return_details:
         return answer
     return answer, details_of(canvas, coders, begin, deviation)

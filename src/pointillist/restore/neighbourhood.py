@@ -35,7 +35,14 @@ _QUIET = 1e-12  # energy that counts as none
 
 
 def predicted(
-    planes: NDArray, wanted: NDArray, known: NDArray, guess: NDArray, *, n_jobs: int = 1, deviations: bool = False
+    planes: NDArray,
+    wanted: NDArray,
+    known: NDArray,
+    guess: NDArray,
+    *,
+    texture: float = 0.0,
+    n_jobs: int = 1,
+    deviations: bool = False,
 ) -> tuple[NDArray, NDArray | None]:
     """The wanted pixels of a tile, from its known ones.
 
@@ -47,6 +54,8 @@ def predicted(
         Wanted pixels lie at most `DEEPEST` from a known one, as a chess king walks.
     guess : (height, width) float64 array
         A picture of one channel without holes, whose covariances are used.
+    texture : float from 0 to 1
+        How much of the texture that the mean lacks is taken from nearby.
     n_jobs : int
         Threads.
     deviations : bool
@@ -71,7 +80,7 @@ def predicted(
     planes, known, wanted = (np.ascontiguousarray(array) for array in (planes, known, wanted))
 
     def work(some: NDArray) -> None:
-        fill_blocks(planes, known, wanted, some, tables, _NUGGET, values, deviation)
+        fill_blocks(planes, known, wanted, some, tables, _NUGGET, _SHIFTS, float(texture), values, deviation)
 
     parallel(work, np.array_split(blocks, max(1, min(4 * n_jobs, len(blocks)))), n_jobs)
     if not deviations:
@@ -150,5 +159,12 @@ def _plane(part: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     return mean + slopes[0] * down[:, None] + slopes[1] * right
 
 
+_SHIFTS = np.array(
+    [
+        (round(length * np.sin(angle)), round(length * np.cos(angle)))
+        for length in (12, 18, 26, 36)
+        for angle in np.arange(12) * np.pi / 6
+    ]
+)
 _DISTANCES = np.hypot(*np.mgrid[-_LAG : _LAG + 1, -_LAG : _LAG + 1])
 _FLAT = np.exp(-_DISTANCES / _SQUARE)
