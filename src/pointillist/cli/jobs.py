@@ -68,6 +68,7 @@ class Job:
     mask: Path | None
     compare: Path | None
     crop: Crop | None
+    save_mask: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,14 @@ def plan(request: Request) -> Plan:
     several = len(sources) > 1 or any(path.is_dir() for path in request.paths)
     crop = None if request.crop is None else parse_crop(request.crop)
     targets = _targets(request, sources, several)
-    compares = _compares(request, sources, several)
+    compares = _drawn(request.compare, "--compare", ".png", sources, several)
+    masks = _drawn(request.options.get("save_mask"), "--save-mask", "-mask.png", sources, several)
     jobs, skipped = [], 0
-    for source, target, compare in zip(sources, targets, compares, strict=True):
+    for source, target, compare, save in zip(sources, targets, compares, masks, strict=True):
         try:
             reference = _partner(request.reference, source, "--reference")
             mask = _partner(request.options.get("mask"), source, "--mask")
-            job = Job(source, target, reference, mask, compare, crop)
+            job = Job(source, target, reference, mask, compare, crop, save)
             _check_sizes(request, job)
         except (ValueError, OSError) as error:
             if request.on_error == "raise":
@@ -147,18 +149,17 @@ def _beside(request: Request, source: Path) -> Path:
     return source.with_name(f"{source.stem}{part}-{WORDS[request.task]}{answer_suffix(source)}")
 
 
-def _compares(request: Request, sources: list[Path], several: bool) -> list[Path | None]:
-    """The file that each comparison is drawn to."""
-    compare = request.compare
-    if compare is None:
+def _drawn(given: Path | None, option: str, end: str, sources: list[Path], several: bool) -> list[Path | None]:
+    """The file that a picture beside each answer goes to: the one given, or one in the folder given."""
+    if given is None:
         return [None] * len(sources)
     if not several:
-        check_writable(compare)
-        return [compare]
-    if compare.suffix:
-        raise ValueError(f"--compare {compare} is one file: give a folder for {count(len(sources), 'file')}")
-    compare.mkdir(parents=True, exist_ok=True)
-    return [compare / f"{source.stem}.png" for source in sources]
+        check_format(given)
+        return [given]
+    if given.suffix:
+        raise ValueError(f"{option} {given} is one file: give a folder for {count(len(sources), 'file')}")
+    given.mkdir(parents=True, exist_ok=True)
+    return [given / f"{source.stem}{end}" for source in sources]
 
 
 def _partner(given: Path | None, source: Path, option: str) -> Path | None:
@@ -194,12 +195,13 @@ def _check_sizes(request: Request, job: Job) -> None:
 
 def _check_names(request: Request, jobs: Sequence[Job]) -> None:
     """Raise if an answer cannot be written, or would take the place of an input, another answer or an older file."""
-    written = [job.target for job in jobs] + [job.compare for job in jobs if job.compare is not None]
+    pairs = [(path, job) for job in jobs for path in (job.target, job.compare, job.save_mask) if path is not None]
+    written = [path for path, _ in pairs]
     name, times = Counter(path.resolve() for path in written).most_common(1)[0] if written else (Path(), 0)
     if times > 1:
-        rivals = " and ".join(str(job.source) for job in jobs if name in (job.target.resolve(), _resolved(job.compare)))
+        rivals = " and ".join(dict.fromkeys(str(job.source) for path, job in pairs if path.resolve() == name))
         raise ValueError(
-            f"{rivals} would both be written to {name.name}: mend them one by one, each with its own --output"
+            f"{rivals} would be written to {name.name} more than once: mend them one by one, each with its own --output"
         )
     read = {path.resolve() for job in jobs for path in (job.source, job.mask, job.reference) if path is not None}
     for path in written:
@@ -208,10 +210,6 @@ def _check_names(request: Request, jobs: Sequence[Job]) -> None:
         check_writable(path)
         if path.exists() and not request.overwrite and not (request.preview and _is_preview(path)):
             raise FileExistsError(f"{path} exists already: give --overwrite to replace it, or another name by --output")
-
-
-def _resolved(path: Path | None) -> Path | None:
-    return None if path is None else path.resolve()
 
 
 def _is_preview(path: Path) -> bool:

@@ -18,6 +18,17 @@ class Noise(StrEnum):
     poisson = "poisson"
 
 
+class Damage(StrEnum):
+    dust = "dust"
+    scratches = "scratches"
+
+
+class Method(StrEnum):
+    auto = "auto"
+    neighbours = "neighbours"
+    codes = "codes"
+
+
 class Pattern(StrEnum):
     RGGB = "RGGB"
     BGGR = "BGGR"
@@ -28,12 +39,6 @@ class Pattern(StrEnum):
 def _positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive")
-    return value
-
-
-def _part(value: float) -> float:
-    if not 0 <= value <= 100:  # not a number is neither
-        raise typer.BadParameter(f"{value} does not lie between 0 and 100")
     return value
 
 
@@ -160,26 +165,81 @@ def inpaint(
         ),
     ] = None,
     key: Annotated[
-        str | None, typer.Option("--key", help='Pixels of this colour are missing: "#ff00ff".', metavar="COLOUR")
+        str | None,
+        typer.Option("--key", help='Pixels of this colour are missing: magenta, "#f0f", white, ...', metavar="COLOUR"),
     ] = None,
-    fuzz: Annotated[
+    find: Annotated[
+        list[Damage] | None,
+        typer.Option(
+            "--find",
+            metavar="dust|scratches",
+            help="Look for such damage instead of marks; may be repeated. See --save-mask.",
+        ),
+    ] = None,
+    sensitivity: Annotated[
+        float, typer.Option(min=0, max=1, metavar="PART", help="--find: 0 takes what is beyond doubt, 1 much else too.")
+    ] = 0.5,
+    tolerance: Annotated[
+        str,
+        typer.Option(help="How far from the colour a mark may be; auto allows for JPEG.", metavar="%|auto"),
+    ] = "auto",
+    fringe: Annotated[
+        bool, typer.Option("--fringe/--no-fringe", help="Whether soft edges of marks are taken as missing too.")
+    ] = True,
+    grow: Annotated[int, typer.Option("--grow", min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,
+    save_mask: Annotated[
+        Path | None,
+        typer.Option(
+            "--save-mask", help="Also write what is missing, in white (a folder for several).", metavar="FILE"
+        ),
+    ] = None,
+    texture: Annotated[
         float,
         typer.Option(
-            "--fuzz", callback=_part, help="How near to the colour: 50 for soft brushes and text.", metavar="%"
+            min=0,
+            max=1,
+            metavar="PART",
+            help="How much texture from nearby: 0 is nearest to the truth, 1 looks like it.",
         ),
     ] = 0.0,
-    grow: Annotated[int, typer.Option("--grow", min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="auto|neighbours|codes",
+            help="By the neighbourhood, by sparse codes alone, or by both where that is best.",
+        ),
+    ] = Method.auto,
 ) -> dict[str, Any]:
-    """Fill in missing pixels.
+    """Fill in missing pixels; all others stay as they are, bit for bit.
 
-    Without --mask or --key these are: pixels that are fully transparent; else NaN (float TIFF or .npy); else those
-    of the one pure colour (magenta #ff00ff, green, red, cyan, blue or yellow) that more than 0.1 % of the pixels have.
+    Without --mask, --key or --find these are: pixels that are fully transparent; else NaN (float TIFF or .npy); else those
+    of the one saturated colour (magenta #ff00ff, green, red, cyan, blue or yellow) that marks anything, in JPEGs too.
     """
-    if mask is not None and key is not None:
-        raise typer.BadParameter("give either --mask or --key, not both")
-    if mask is not None and fuzz:
-        raise typer.BadParameter("--fuzz is about a colour, which --mask is not")
-    return {"mask": mask, "key": key, "fuzz": fuzz / 100, "grow": grow}
+    if sum(one is not None and one != [] for one in (mask, key, find)) > 1:
+        raise typer.BadParameter("give one of --mask, --key and --find, not several")
+    return {
+        "mask": mask,
+        "key": key,
+        "find": tuple(dict.fromkeys(kind.value for kind in find or [])),
+        "sensitivity": sensitivity,
+        "tolerance": _share(tolerance),
+        "fringe": fringe,
+        "grow": grow,
+        "save_mask": save_mask,
+        "texture": texture,
+        "method": method.value,
+    }
+
+
+def _share(text: str) -> float | str:
+    """A percentage as a part of full scale, or "auto"."""
+    try:
+        value = 0.0 if text == "auto" else float(text.removesuffix("%")) / 100
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise typer.BadParameter(f"--tolerance {text!r} is neither auto nor a percentage from 0 to 100")
+    return text if text == "auto" else value
 
 
 @_command

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,11 @@ from pointillist.cli import kernels
 from pointillist.cli.console import number
 from pointillist.cli.inputs import sizes
 from pointillist.cli.jobs import Job, Request
-from pointillist.cli.pictures import coloured, find_marked, fringes, grown, parse_key, plain_beside, read_mask
-from pointillist.data.photofiles import Photograph
+from pointillist.cli.pictures import marked_by_itself, read_mask
+from pointillist.data.photofiles import Photograph, write_photograph
+from pointillist.restore.marks import grey_beside, grown
 
 log = logging.getLogger(__name__)
-
-_FORGOTTEN, _FEW = 0.002, 20
-"""Fringes, as part of the marked pixels and in number, from which on people are told."""
 
 Progress = Callable[[float], None]
 
@@ -63,34 +60,28 @@ def make_task(request: Request, settings: dict[str, Any]) -> Task:
 
 
 def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
-    key = request.options.get("key")
-    colour = None if key is None else parse_key(key)
+    options = request.options
+    own = {**settings, "method": options["method"], "texture": options["texture"]}
+    if own["penalty"] == "auto":
+        del own["penalty"]  # which method="neighbours" would refuse
 
     def find(photograph: Photograph, job: Job) -> Marks:
-        used = colour
-        if job.mask is not None:
-            missing, how = read_mask(job.mask, photograph, job.source), "masked"
-            if not missing.any():
-                log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
-        elif colour is not None:
-            missing, how = coloured(photograph, colour, request.options["fuzz"]), str(key)
-            if not missing.any():
-                raise ValueError(f"{job.source} has no pixels of --key {key}")
-        else:
-            missing, how = find_marked(photograph, job.source)
-            used = parse_key(how) if how.startswith("#") else None
-        return Marks(_with_fringes(photograph, missing, used, how, request.options, job.source), how)
+        marks = _found(photograph, job, options)
+        missing = grown(marks.missing, options["grow"])
+        if missing.all():
+            raise ValueError(f"{job.source}: every pixel is marked as missing, no pixel is left to fill in from")
+        if job.save_mask is not None:
+            write_photograph(Photograph(missing.astype(np.uint8) * np.uint8(255)), job.save_mask)
+        return Marks(missing, marks.how)
 
     def mend(photograph: Photograph, marks: Marks | None, progress: Progress | None) -> Answer:
         if marks is None:
             raise ValueError("nothing is marked as missing")
         missing = marks.missing
-        photograph = plain_beside(photograph, missing)
-        before = np.array(photograph.pixels)
+        pixels = grey_beside(photograph.pixels, missing)
+        before = pixels.copy()
         before[missing] = 0
-        mended, details = restore.inpaint(
-            photograph.pixels, missing, return_details=True, progress=progress, **settings
-        )
+        mended, details = restore.inpaint(pixels, missing, return_details=True, progress=progress, **own)
         alpha = photograph.alpha
         if alpha is not None and marks.how == "transparent":
             alpha = np.where(missing, alpha.dtype.type(photograph.peak), alpha)
@@ -99,34 +90,25 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend, find)
 
 
-def _with_fringes(
-    photograph: Photograph,
-    missing: NDArray[np.bool_],
-    colour: tuple[int, int, int] | None,
-    how: str,
-    options: dict[str, Any],
-    name: Path,
-) -> NDArray[np.bool_]:
-    """The missing pixels with those like them and around them that were asked for; says where some look forgotten."""
-    fuzz, grow = options["fuzz"], options["grow"]
-    if fuzz > 0 and colour is None:
-        raise ValueError(
-            f"{name} does not mark missing pixels by a colour ({how}): leave --fuzz out, --grow serves here too"
-        )
-    marked = missing
-    if fuzz > 0 and colour is not None:
-        missing = missing | coloured(photograph, colour, fuzz)
-    missing = grown(missing, grow)
-    if missing.all():
-        advice = "" if marked.all() else ": give less --fuzz or --grow"
-        raise ValueError(f"{name}: every pixel is marked as missing, no pixel is left to fill in from{advice}")
-    left = 0 if colour is None or fuzz > 0 or grow > 0 else fringes(photograph, missing, colour)
-    if left > max(_FORGOTTEN * np.sum(marked), _FEW):
-        log.warning(
-            "%s: %d more pixels have some of the colour %s, as a soft brush or text leaves it; --fuzz 50 --grow 1 takes "
-            "such pixels as missing too", name, left, how,
-        )  # fmt: skip
-    return missing
+def _found(photograph: Photograph, job: Job, options: dict[str, Any]) -> Marks:
+    """The missing pixels by mask, by colour, as damage that is looked for, or as the picture marks them itself."""
+    by_colour = {"tolerance": options["tolerance"], "fringe": options["fringe"]}
+    if job.mask is not None:
+        missing = read_mask(job.mask, photograph, job.source)
+        if not missing.any():
+            log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
+        return Marks(missing, "masked")
+    if options["find"]:
+        missing = restore.find_damage(photograph.pixels, options["find"], sensitivity=options["sensitivity"])
+        if not missing.any():
+            log.warning("%s: no %s found, the picture stays as it is", job.source, " or ".join(options["find"]))
+        return Marks(missing, " and ".join(options["find"]))
+    if options["key"] is not None:
+        missing = restore.find_marks(photograph.pixels, options["key"], **by_colour)
+        if not missing.any():
+            raise ValueError(f"{job.source} has no pixels of --key {options['key']}")
+        return Marks(missing, str(options["key"]))
+    return Marks(*marked_by_itself(photograph, job.source, **by_colour))
 
 
 def _denoise(request: Request, settings: dict[str, Any]) -> Task:
