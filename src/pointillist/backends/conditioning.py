@@ -15,9 +15,10 @@ def fill_blocks(planes, known, wanted, blocks, tables, nugget, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 
     planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
-    left, right, reach (how far known pixels are looked for), most (how many are used, the nearest), and table; tables:
-    (m, 2 lag + 1, 2 lag + 1) float64; out: like planes; deviation: (height, width) float64, its square being in the
-    tables' units, or of size 0 to leave it out.
+    left, right, reach (how far around the block known pixels are looked for), most (how many of them are used at most, the
+    nearest first) and the number of the block's table. tables: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag, where
+    lag is at least the block's side plus twice the reach, less one. out: like planes. deviation: (height, width) float64,
+    the root of the conditional variance if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
     for b in range(len(blocks)):
@@ -63,6 +64,7 @@ def _nearest(sources, targets, most):
 
 @nb.njit(cache=True, nogil=True)
 def _condition(table, planes, sources, targets, nugget, scale, out, deviation):
+    """Fill in the targets (n, 2) from the sources (m, 2) of one block; `scale` is the unit of length of the plane."""
     n, channels, lag = len(sources), len(planes), len(table) // 2
     kernel = np.empty((n, n), table.dtype)
     for i in range(n):
