@@ -69,6 +69,16 @@ def test_no_seams_between_tiles():
     assert np.max(there) < 0.01
 
 
+def test_narrow_tiles_at_the_far_border_see_as_much_as_others(error):
+    """The last tile has 6 × 6 pixels: without surroundings it could not know the stripes."""
+    y, x = np.mgrid[: TILE + 6, : TILE + 6]
+    stripes = (0.5 + 0.3 * np.sin(0.86 * (0.8 * x + 0.6 * y)))[None]
+    missing = np.zeros(stripes.shape[1:], bool)
+    missing[TILE - 5 : TILE + 5, TILE - 5 : TILE + 5] = True
+    values, _, _ = filled(stripes, missing)
+    assert error(values[:, missing], stripes[:, missing]) < 0.02
+
+
 def test_what_lies_farther_than_the_surroundings_does_not_matter():
     planes = waves(3 * TILE, 3 * TILE)
     missing = np.zeros(planes.shape[1:], bool)

@@ -1,5 +1,7 @@
 """First guesses are coded at one penalty, chosen once and near the damage, where missing pixels are scattered."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,7 @@ def test_the_penalty_is_chosen_once_for_all_tiles_and_threads(monkeypatch, filte
 
     def predicted(*arguments):
         calls.append(arguments)
+        time.sleep(0.02)  # so that other threads ask meanwhile
         return 0.25
 
     monkeypatch.setattr(guessing, "predicted_penalty", predicted)

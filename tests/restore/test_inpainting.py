@@ -271,11 +271,18 @@ def test_a_single_seen_pixel_is_everywhere(shape):
     np.testing.assert_array_equal(inpaint(picture, mask), np.full(shape, 77))
 
 
-def test_a_hole_larger_than_tiles(error):
-    y, x = np.mgrid[:420, :400]
-    picture = np.rint(60 + 100 * x / 400 + 60 * y / 420).astype(np.uint8)
+def test_codes_alone_reach_into_holes_larger_than_their_tiles(filters):
+    picture = np.full((1120, 600), 0.6)
     mask = np.zeros(picture.shape, bool)
-    mask[50:370, 40:360] = True
+    mask[470:1070] = True
+    np.testing.assert_allclose(inpaint(picture, mask, filters, 0.1, method="codes"), 0.6, atol=1e-3)
+
+
+def test_a_hole_larger_than_tiles():
+    y, x = np.mgrid[:320, :320]
+    picture = np.rint(60 + 100 * x / 320 + 60 * y / 320).astype(np.uint8)
+    mask = np.zeros(picture.shape, bool)
+    mask[100:290, 100:290] = True  # a whole tile lies deep in it
     mended, details = inpaint(picture, mask, return_details=True, deviations=True)
     assert np.max(np.abs(mended.astype(int) - picture)) <= 4
     assert np.all(np.isfinite(details.deviation))

@@ -18,9 +18,10 @@ def fill_blocks(planes, known, wanted, blocks, tables, nugget, shifts, texture, 
     at one of the shifts: that where the picture looks most like the known pixels around the block.
 
     planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
-    left, right, reach (how far known pixels are looked for), most (how many are used, the nearest), and table; tables:
-    (m, 2 lag + 1, 2 lag + 1) float64; shifts: (s, 2) int; out: like planes; deviation: (height, width) float64, its
-    square being in the tables' units, or of size 0 to leave it out.
+    left, right, reach (how far around the block known pixels are looked for), most (how many of them are used at most, the
+    nearest first) and the number of the block's table. tables: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag, where
+    lag is at least the block's side plus twice the reach, less one. shifts: (s, 2) int. out: like planes. deviation:
+    (height, width) float64, the root of the conditional variance if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
     for b in range(len(blocks)):
@@ -103,7 +104,10 @@ def _all_known(known, places, down, right):
 
 @nb.njit(cache=True, nogil=True)
 def _condition(table, planes, sources, targets, nugget, scale, shift, texture, out, deviation):
-    """The prediction is linear: that of p − texture · q at the targets, plus texture · q there, q being p at the shift."""
+    """Fill in the targets (n, 2) from the sources (m, 2) of one block; `scale` is the unit of length of the plane.
+
+    The prediction is linear: that of p − texture · q at the targets, plus texture · q there, q being p at the shift.
+    """
     down, right = shift
     n, channels, lag = len(sources), len(planes), len(table) // 2
     kernel = np.empty((n, n), table.dtype)

@@ -173,7 +173,7 @@ def inpaint(
         typer.Option(
             "--find",
             metavar="dust|scratches",
-            help="Look for such damage instead of marks; may be repeated. See --save-mask.",
+            help="Look for such damage; may be repeated.",
         ),
     ] = None,
     sensitivity: Annotated[

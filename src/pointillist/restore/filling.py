@@ -20,17 +20,18 @@ from pointillist.restore.tiling import Box, cells_with, inside, run_all, widened
 from pointillist.solvers.tiles import Progress
 
 TILE, LARGE_TILE = 128, 512
-"""Side of a tile: where missing pixels lie together, and where they are scattered, since coding wants longer runs."""
+"""Side of a tile where missing pixels lie together, and where they are scattered: coding is faster on large tiles."""
 
-_SCATTERED = 0.5
-_COARSE_SHARE = 0.1
+_SCATTERED = 0.5  # share of the seen pixels that have a missing neighbour, from which on missing ones are scattered
+_COARSE_SHARE = 0.1  # of the work, as progress counts it
 _BAND = 256  # rows that are halved at a time; even
 
 Guess = Callable[[NDArray, NDArray, Box, int], NDArray]
-"""From planes (channels, height, width), their seen pixels, where they lie and a number of threads to one full plane."""
+"""Takes planes (channels, height, width), which of their pixels are seen (height, width), the box of the picture that they
+are and a number of threads; returns the mean of the channels without holes, (height, width)."""
 
 Sink = Callable[[NDArray, NDArray, NDArray, NDArray | None], None]
-"""Takes rows, columns, values (channels, n) in units of full scale and, perhaps, their deviations (n,)."""
+"""Takes rows (n,), columns (n,), values (channels, n) in units of full scale, and their deviations (n,) or None."""
 
 
 @dataclass(frozen=True, eq=False)

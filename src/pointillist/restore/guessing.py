@@ -20,7 +20,7 @@ from pointillist.restore.tiling import Box, cells_with, moved_in
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
-_SAMPLED_TILES = 8
+_SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
 
 
@@ -48,7 +48,7 @@ class Coder:
 
     @property
     def penalty(self) -> float:
-        """λ as given, or the one that predicts hidden pixels near the damage best; chosen when first asked for."""
+        """λ as given, or the one that best predicts hidden pixels near the damage; chosen when it is first asked for."""
         with self._choosing:
             return self._penalty
 

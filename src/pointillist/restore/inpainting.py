@@ -86,9 +86,10 @@ def inpaint(
         From 0 to 1: how much of the texture that conditional means lack is added, taken from nearby. Zero comes nearest to
         the truth; one looks most like it, in gravel, grass or grain, where the mean is calmer than its surroundings.
     keep_seen : bool
-        Whether seen pixels stay as they are, instead of being replaced by their fit too; that takes ``method="codes"``.
+        Whether seen pixels stay as they are. False replaces them by their fit too, and codes alone make the picture, as
+        with ``method="codes"``.
     deviations : bool
-        Whether `Details` shall say by how much each filled pixel is expected to be wrong, which takes twice as long.
+        Whether `Details` shall say by how much each filled pixel is expected to be wrong, which takes somewhat longer.
     debias : bool
         Refit the non-zeros by least squares on their support.
     boundary : {"same", "full"}
@@ -100,7 +101,7 @@ def inpaint(
     device : str
         "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
     return_details : bool
-        Whether to return `Details` (codes, gap, penalty used, expected errors, time) as well.
+        Whether to return `Details` as well: codes, gap, penalty used, expected errors, time.
     channel_axis : int, optional
         Where the channels lie; by default the last of three axes.
     data_range : float, optional
@@ -186,7 +187,7 @@ def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool)
     jobs = effective_jobs(coder.settings.n_jobs)
 
     def work(tile: Box) -> None:
-        outer = widened(tile, _CONTEXT, canvas.shape)
+        outer = _with_seen(tile, canvas)
         planes = coder.coded(outer, jobs if len(tiles) == 1 else 1)
         made = canvas.in_own_type(planes[(slice(None), *inside(tile, outer))])
         here = (slice(0, len(made)), *tile)
@@ -194,3 +195,13 @@ def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool)
         target[here] = np.where(gone, made, target[here]) if keep_seen else made
 
     run_all(work, tiles, jobs, coder.settings.progress)
+
+
+def _with_seen(tile: Box, canvas: Canvas) -> Box:
+    """A tile with its context, which grows inside large holes until something of every channel is seen."""
+    margin = _CONTEXT
+    while True:
+        outer = widened(tile, margin, canvas.shape)
+        if not np.any(np.all(canvas.missing[(slice(None), *outer)], axis=(1, 2))):
+            return outer
+        margin *= 2

@@ -12,7 +12,10 @@ from pointillist.restore.tiling import Box
 
 
 def halved(planes: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
-    """Planes (channels, height, width) at half the size, and which pixels (1 or channels, height, width) are known there."""
+    """Planes at half the size, rounded up, and which of their pixels are known.
+
+    planes: (channels, height, width), read where known; known: (1 or channels, height, width) bool.
+    """
     ends = [(0, n % 2) for n in planes.shape[1:]]
     weights = np.pad(known, [(0, 0), *ends]).astype(planes.dtype)
     sums = np.pad(np.where(known, planes, 0), [(0, 0), *ends])
@@ -26,7 +29,7 @@ def _fours(x: NDArray) -> NDArray:
 
 
 def doubled(planes: NDArray, box: Box) -> NDArray:
-    """A box, in fine pixels, of coarse planes (channels, height, width) at twice their size."""
+    """Coarse planes (channels, height, width) at twice their size, cut to a box that is given in fine pixels."""
     first = [max(ends.start // 2 - 2, 0) for ends in box]
     last = [-(-ends.stop // 2) + 2 for ends in box]
     fine = planes[:, first[0] : last[0], first[1] : last[1]]

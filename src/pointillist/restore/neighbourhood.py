@@ -28,10 +28,10 @@ _SQUARE = 32  # pixels that share one covariance
 _BLOCK, _SMALL = 16, 8  # pixels that are solved for together, in holes and in scratches
 _RING, _MOST = 5, 250  # how far beyond the nearest known pixel others are used, and how many at most
 _SMALL_RING, _SMALL_MOST = 2, 80
-_SHALLOW = 3
-_NUGGET = 1e-5
-_LAG = _BLOCK + 2 * (_RING + DEEPEST)
-_QUIET = 1e-12  # energy that counts as none
+_SHALLOW = 3  # pixels at most so far from a known one are in scratches, deeper ones in holes
+_NUGGET = 1e-5  # of the variance, added to that of each known pixel: noise, which keeps the systems regular
+_LAG = _BLOCK + 2 * (_RING + DEEPEST)  # farther apart no two pixels of one system lie
+_QUIET = 1e-12  # a sum of squares, in units of full scale, that counts as no contrast
 
 
 def predicted(
@@ -51,7 +51,7 @@ def predicted(
     planes : (channels, height, width) float64 array
         Read where known.
     wanted, known : (height, width) bool arrays
-        Wanted pixels lie at most `DEEPEST` from a known one, as a chess king walks.
+        Every wanted pixel must have a known one within `DEEPEST` rows and columns.
     guess : (height, width) float64 array
         A picture of one channel without holes, whose covariances are used.
     texture : float from 0 to 1
@@ -66,7 +66,7 @@ def predicted(
     values : (channels, height, width) float64 array
         `planes` with the wanted pixels filled in.
     deviation : (height, width) float64 array or None
-        By how much a wanted pixel of a plane like `guess` will be wrong, as the Gaussian field sees it; zero elsewhere.
+        The expected error of a wanted pixel of a plane like `guess`, one standard deviation; zero elsewhere.
     """
     values, deviation = planes.copy(), np.zeros(wanted.shape if deviations else (0, 0))
     if not np.any(wanted):

@@ -88,7 +88,8 @@ class Canvas:
     Attributes
     ----------
     planes : (channels, height, width) array
-        A view of the samples, in their own type and scale and without alpha; one channel or three. Missing ones are any.
+        A view of the samples, in their own type and scale and without alpha; one channel or three. Missing samples may have
+        any value, NaN too.
     missing : (1 or channels, height, width) bool array
         One plane where all channels miss the same pixels.
     scale : float

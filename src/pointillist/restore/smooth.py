@@ -4,8 +4,9 @@
 
 A penalty on curvature instead of slope makes the smooth part continue gradients into holes: with the same filters that was
 worth 0.4 dB at half of the pixels missing. Solved by conjugate gradients, preconditioned by the cosine transform, in
-float32, whose rounding lies far below the tolerance. They begin with holes filled from coarser pictures, and end when the
-whole fits and nothing moves any more where nothing was seen: the residual alone would hardly notice a hole.
+float32, whose rounding lies far below the tolerance. The first iterate has its holes filled from coarser pictures. The
+iterations end when the residual is small and, for a few steps, no sample that was not seen has moved: holes hardly weigh
+in the residual.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def smooth_part(
     return Smooth(sharp, seen, unsettled)
 
 
-_BARELY = 1e-3  # of a kernel: samples that no seen one depends on more
+_BARELY = 1e-3  # samples whose seen ones depend on them with less than this weight, in all, count as not seen
 
 
 def _start(known: NDArray, seen: NDArray, blur: Blur) -> NDArray:
