@@ -14,8 +14,7 @@ from scipy import ndimage
 from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
-from pointillist.restore.marks import grown
-from pointillist.restore.pictures import open_picture
+from pointillist.restore.marks import checked, full_scale, grown
 
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
@@ -44,7 +43,7 @@ def find_damage(
     Parameters
     ----------
     picture : (height, width) or (height, width, 3) array
-        uint8, uint16 or floating point, as in `inpaint`. NaN counts as black.
+        uint8, uint16, or floating point from 0 to `data_range`. NaN counts as black; a fourth channel is ignored.
     kind : {"dust", "scratches"} or several of them
         "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
     polarity : {"both", "bright", "dark"}
@@ -54,7 +53,7 @@ def find_damage(
     grow : int
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
-        Full scale of floating-point samples, as in `inpaint`.
+        Full scale: by default that of the integer type, and 1 for floating point.
 
     Returns
     -------
@@ -74,12 +73,26 @@ def find_damage(
     """
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
-    opened_picture = open_picture(picture, data_range=data_range, name="picture")
-    planes = opened_picture.planes
-    found = np.zeros(opened_picture.shape, bool)
+    pixels = checked(picture)
+    if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
+        raise ValueError(f"data_range must be positive, got {data_range}")
+    return damage_in(pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow)
+
+
+def damage_in(
+    pixels: NDArray,
+    scale: float = 1.0,
+    kinds: tuple[str, ...] = KINDS,
+    polarity: str = "both",
+    sensitivity: float = 0.5,
+    grow: int = 1,
+) -> NDArray[np.bool_]:
+    """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
+    found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
-    for outer, core, inner in _tiles(found.shape):
-        values = np.clip(np.moveaxis(planes[:, outer[0], outer[1]], 0, -1), 0, 1).astype(np.float32)
+    for outer, core, inner in _tiles(pixels.shape[:2]):
+        samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)[..., :3]
+        values = np.clip(np.nan_to_num(samples) / np.float32(scale), 0, 1)
         if "dust" in kinds:
             found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
