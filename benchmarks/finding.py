@@ -93,7 +93,12 @@ class Score:
         self.pixels += mask.size
 
     def row(self) -> list[str]:
-        pairs = (self.right, self.found), (self.seen, self.damaged), (self.right_finds, self.finds), (self.seen_scars, self.scars)
+        pairs = (
+            (self.right, self.found),
+            (self.seen, self.damaged),
+            (self.right_finds, self.finds),
+            (self.seen_scars, self.scars),
+        )
         return [
             *(f"{a / max(b, 1):.3f}" for a, b in pairs),
             f"{self.false_finds / max(self.pixels, 1) * 1e6:.1f}",
@@ -107,13 +112,15 @@ def measured(file: Path, megapixels: float, kind: str, number: int, score: Score
     clean = sized(file, megapixels)
     scarred = PAINTERS[kind](clean, _SEED + number)
     score.add(pt.find_damage(scarred.picture, kind, sensitivity=sensitivity), scarred)
-    begin = time.perf_counter()
+    begin = time.process_time()
     mask = pt.find_damage(clean, kind, sensitivity=sensitivity)
-    score.seconds += time.perf_counter() - begin
+    score.seconds += time.process_time() - begin
     score.add_clean(mask)
 
 
-def report(folder: Path, development: bool, megapixels: list[float], output: Path, limit: int | None) -> None:
+def report(
+    folder: Path, development: bool, megapixels: list[float], output: Path, kinds: list[str], limit: int | None
+) -> None:
     half = "development" if development else "test"
     files = photographs(folder, development)[:limit]
     table = Table(
@@ -122,7 +129,7 @@ def report(folder: Path, development: bool, megapixels: list[float], output: Pat
     )
     singles: dict[str, Any] = {}
     for size in megapixels:
-        for kind in PAINTERS:
+        for kind in kinds:
             total = Score()
             for number, file in enumerate(files):
                 score = Score()
@@ -134,7 +141,9 @@ def report(folder: Path, development: bool, megapixels: list[float], output: Pat
     tables.show(table, Console(width=None if Console().is_terminal else 160))
     output.mkdir(parents=True, exist_ok=True)
     record = {"facts": measure.facts(), "table": vars(table), "photographs": singles}
-    (output / f"finding-{half}.json").write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
+    (output / f"finding-{half}-{'-'.join(kinds)}.json").write_text(
+        json.dumps(measure.plain(record), indent=1, ensure_ascii=False)
+    )
 
 
 def compressed(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
@@ -145,7 +154,14 @@ def compressed(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
 
 def examples(kind: str, folder: Path) -> Iterator[tuple[NDArray, NDArray]]:
     """Descriptions of candidates in development photographs, and the part of each that is damage."""
-    plans = [(0.3, 1, "colour", 1), (0.3, 2, "jpeg", 2), (0.3, 3, "grey", 2), (0.8, 4, "colour", 1), (0.8, 5, "jpeg", 2), (2.0, 6, "colour", 1)]
+    plans = [
+        (0.3, 1, "colour", 1),
+        (0.3, 2, "jpeg", 2),
+        (0.3, 3, "grey", 2),
+        (0.8, 4, "colour", 1),
+        (0.8, 5, "jpeg", 2),
+        (2.0, 6, "colour", 1),
+    ]
     for size, seed, look, density in plans:
         for number, file in enumerate(photographs(folder, development=True)):
             scarred = PAINTERS[kind](sized(file, size), 1000 * seed + number, density=density)
@@ -191,7 +207,15 @@ def _arrays(trees: HistGradientBoostingClassifier) -> dict[str, NDArray]:
         own = np.arange(len(nodes)) + start
         leaf = nodes["is_leaf"].astype(bool)
         left, right = (np.where(leaf, own, nodes[side].astype(np.int64) + start) for side in ("left", "right"))
-        parts.append((np.where(leaf, 0, nodes["feature_idx"]), np.where(leaf, 0, nodes["num_threshold"]), left, right, nodes["value"]))
+        parts.append(
+            (
+                np.where(leaf, 0, nodes["feature_idx"]),
+                np.where(leaf, 0, nodes["num_threshold"]),
+                left,
+                right,
+                nodes["value"],
+            )
+        )
         roots.append(start)
         start += len(nodes)
     feature, threshold, left, right, value = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -213,14 +237,21 @@ def main() -> None:
     parser.add_argument("--megapixels", type=float, nargs="+", default=[0.3, 2.0])
     parser.add_argument("--development", action="store_true", help="measure on the development photographs")
     parser.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees instead, and write them there")
-    parser.add_argument("--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="what to fit")
+    parser.add_argument("--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="both by default")
     parser.add_argument("--limit", type=int, help="so many photographs only")
     arguments = parser.parse_args()
     if arguments.fit:
         for kind in arguments.kind:
             fit(kind, arguments.photos, arguments.fit)
     else:
-        report(arguments.photos, arguments.development, arguments.megapixels, arguments.output, arguments.limit)
+        report(
+            arguments.photos,
+            arguments.development,
+            arguments.megapixels,
+            arguments.output,
+            arguments.kind,
+            arguments.limit,
+        )
 
 
 if __name__ == "__main__":

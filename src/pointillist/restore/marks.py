@@ -54,8 +54,8 @@ def find_marks(
     picture : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to 1. A fourth channel is ignored.
     colour : str or triple, optional
-        A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the one
-        saturated colour (see `find_key`) that marks anything. White and black mean every pixel that is white or black,
+        A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the
+        one saturated colour (see `find_key`) that marks anything. White and black mean every pixel that is white or black,
         blown-out sky and deep shadow included: mark in a colour that the photograph does not have.
     tolerance : float or "auto"
         Largest difference from the colour in any channel, as a part of full scale, for a pixel to be marked for sure.
@@ -156,7 +156,9 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def mark_damage(picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0) -> NDArray[Any]:
+def mark_damage(
+    picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0
+) -> NDArray[Any]:
     """A picture with a mask painted over it, to look at.
 
     Parameters
@@ -299,7 +301,7 @@ def _with_fringe(
         cell = part[0] // _CELL, part[1] // _CELL
         values = _samples(pixels[part], tint).reshape(len(rows), means.shape[-1])
         share, doubt = _shares(values, target, means[cell], spreads[cell])
-        halfway += np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[part] & ~sure[part])
+        halfway += int(np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[part] & ~sure[part]))
         mixed = share > np.where(beside[part], _bounded(doubt, _MIXED_BESIDE), _bounded(doubt, _MIXED))
         if lossy:
             apart = np.abs(values - means[cell]) > np.maximum(_DISTURBED[0] * spreads[cell], _DISTURBED[1])
@@ -328,7 +330,9 @@ def _connected(sure: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[n
 def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:
     """Levels as numbers; their differences from grey where it is the tint that counts, so that light and shade do not."""
     levels = _levels(pixels).astype(np.float32)
-    return levels - (levels[..., :1] + levels[..., 1:2] + levels[..., 2:]) / 3 if tint else levels
+    if tint:
+        levels -= (levels[..., :1] + levels[..., 1:2] + levels[..., 2:]) / np.float32(3)
+    return levels
 
 
 def _surroundings(

@@ -6,6 +6,7 @@ Candidates come from `specks` and `lines`, and `forest` judges them. Large pictu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,7 @@ from pointillist.restore.marks import checked, full_scale, grown
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
 
-NEEDED = {"dust": 0.5, "scratches": 1.0}
+NEEDED = {"dust": 0.9, "scratches": 1.2}
 """Log-odds from which on a candidate is taken at the default sensitivity."""
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
@@ -156,7 +157,7 @@ def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
         pieces = max(1, round(length / _SIDE))
         ends = [length * i // pieces for i in range(pieces + 1)]
         axes.append(
-            [(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            [(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in pairwise(ends)]
         )
     for top, first, last, bottom in axes[0]:
         for left, begin, end, right in axes[1]:

@@ -61,7 +61,10 @@ class Ridges:
 
 def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
     """Bright and dark ridges of a picture; the filters are the same for both."""
-    best = [Ridges(np.zeros(grey.shape, np.float32), np.zeros(grey.shape, np.int8), np.zeros(grey.shape, np.int8)) for _ in range(2)]
+    best = [
+        Ridges(np.zeros(grey.shape, np.float32), np.zeros(grey.shape, np.int8), np.zeros(grey.shape, np.int8))
+        for _ in range(2)
+    ]
     for number, scale in enumerate(SCALES):
         half = scale > 1.2
         image, sigma = (_halved(grey), scale / 2) if half else (grey, scale)
@@ -90,7 +93,7 @@ def _doubled(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.f
     for axis in (0, 1):
         rows = np.moveaxis(image, axis, 0)
         before, after = np.concatenate([rows[:1], rows[:-1]]), np.concatenate([rows[1:], rows[-1:]])
-        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1)
+        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1, dtype=np.float32)
         image = np.moveaxis(fine.reshape(-1, rows.shape[1]), 0, axis)
     return image[: shape[0], : shape[1]]
 
@@ -133,7 +136,9 @@ def _crest(ridges: Ridges) -> NDArray[np.bool_]:
     return result
 
 
-def _joined(rows: NDArray[np.intp], columns: NDArray[np.intp], ridges: Ridges, shape: tuple[int, ...]) -> NDArray[np.intp]:
+def _joined(
+    rows: NDArray[np.intp], columns: NDArray[np.intp], ridges: Ridges, shape: tuple[int, ...]
+) -> NDArray[np.intp]:
     """Number of the line of every crest pixel: neighbours up to two pixels away that go on in the same direction."""
     index = np.full((shape[0] + 4, shape[1] + 4), -1, np.int32)
     index[rows + 2, columns + 2] = np.arange(len(rows))

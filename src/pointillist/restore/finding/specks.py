@@ -25,7 +25,7 @@ _TINY = 0.004
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) describes them."""
+    """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) tells of each."""
 
     labels: NDArray[np.int32]
     features: NDArray[np.float32]
@@ -41,7 +41,10 @@ def speck_candidates(values: NDArray[np.float32]) -> list[Candidates]:
     slopes = ndimage.gaussian_gradient_magnitude(grey, 0.8)
     rough = ndimage.uniform_filter(slopes, _NEAR)
     maps = np.stack([*near, wide, pits, rough], axis=-1)
-    return [_islands(values, grey, hat, mean, slopes, maps, window) for window, hat, mean in zip(WINDOWS, hats, near, strict=True)]
+    return [
+        _islands(values, grey, hat, mean, slopes, maps, window)
+        for window, hat, mean in zip(WINDOWS, hats, near, strict=True)
+    ]
 
 
 def opened(grey: NDArray[np.float32], side: int) -> NDArray[np.float32]:
@@ -68,7 +71,9 @@ def _islands(
     return Candidates(labels, _described(values, grey, hat, slopes, maps, labels, window))
 
 
-def _kept(labels: NDArray[np.int32], hat: NDArray[np.float32], mean: NDArray[np.float32], window: int) -> NDArray[np.int32]:
+def _kept(
+    labels: NDArray[np.int32], hat: NDArray[np.float32], mean: NDArray[np.float32], window: int
+) -> NDArray[np.int32]:
     """Labels, counted anew, of the islands that are small and high enough."""
     where = np.nonzero(labels)
     numbers = labels[where]
@@ -109,7 +114,9 @@ def _described(
     peak = np.zeros(count)
     np.maximum.at(peak, numbers, hat[where])
     middle = [mean(axis) for axis in where]
-    yy, xx, xy = (mean((where[i] - middle[i][numbers]) * (where[j] - middle[j][numbers])) for i, j in ((0, 0), (1, 1), (0, 1)))
+    yy, xx, xy = (
+        mean((where[i] - middle[i][numbers]) * (where[j] - middle[j][numbers])) for i, j in ((0, 0), (1, 1), (0, 1))
+    )
     root = np.sqrt(((yy - xx) / 2) ** 2 + xy**2)
     long, short = (yy + xx) / 2 + root + 0.08, np.maximum((yy + xx) / 2 - root, 0) + 0.08
     ring = _ring(values, grey, labels, count)
