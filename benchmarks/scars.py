@@ -110,7 +110,7 @@ def _line(
 
 
 def _softened(fine: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    soft = ndimage.gaussian_filter(fine, rng.uniform(0.3, 0.8) * _FINE)
+    soft = ndimage.gaussian_filter(fine, rng.uniform(0.15, 0.8) * _FINE)
     rows, columns = soft.shape[0] // _FINE, soft.shape[1] // _FINE
     return soft.reshape(rows, _FINE, columns, _FINE).mean(axis=(1, 3))
 

@@ -25,9 +25,9 @@ NEEDED = {"dust": 0.9, "scratches": 1.2}
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
-_FOOT = 0.35  # a scratch is what reaches this part of the height of its middle
+_FOOT = 0.5  # a scratch is what reaches this part of the height of its middle
+_PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
 _HALF_WIDTH = 7
-_CONTINUED, _GAP = 3.0, 6  # log-odds less for lines that go on from others, not more than so many pixels away
 
 
 def find_damage(
@@ -122,9 +122,7 @@ def scratches_in(
     for side, ridges, name in ((values, bright, "bright"), (1 - values, dark, "dark")):
         if polarity in ("both", name):
             lines = line_candidates(side, ridges)
-            odds = forest.log_odds(lines.features)
-            taken = _continued(lines, odds > needed, odds > needed - _CONTINUED, found.shape)
-            found |= _widened(side, lines, taken)
+            found |= _widened(side, lines, forest.log_odds(lines.features) > needed)
     return found
 
 
@@ -156,9 +154,7 @@ def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
     for length in shape:
         pieces = max(1, round(length / _SIDE))
         ends = [length * i // pieces for i in range(pieces + 1)]
-        axes.append(
-            [(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in pairwise(ends)]
-        )
+        axes.append([(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in pairwise(ends)])
     for top, first, last, bottom in axes[0]:
         for left, begin, end, right in axes[1]:
             yield (
@@ -168,29 +164,15 @@ def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
             )
 
 
-def _continued(
-    lines: Lines, sure: NDArray[np.bool_], likely: NDArray[np.bool_], shape: tuple[int, ...]
-) -> NDArray[np.bool_]:
-    """Sure lines, and the likely ones that have a point beside a sure one."""
-    if not sure.any():
-        return sure
-    near = np.zeros(shape, bool)
-    of_sure = sure[lines.owner]
-    near[lines.rows[of_sure], lines.columns[of_sure]] = True
-    touching = grown(near, _GAP)[lines.rows, lines.columns]
-    joined = np.bincount(lines.owner, touching, len(sure)) > 0
-    return sure | (likely & joined)
-
-
 def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels around the centre lines that rise above the surroundings nearly as high as the lines do."""
     found = np.zeros(values.shape[:2], bool)
     if not taken.any():
         return found
-    of_taken = taken[lines.owner]
+    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
+    of_taken = taken[lines.owner] & (lines.contrast > _PRESENT * typical[lines.owner])
     rows, columns = lines.rows[of_taken], lines.columns[of_taken]
     height = np.zeros(found.shape, np.float32)
-    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
     height[rows, columns] = np.maximum(typical[lines.owner[of_taken]], 0.02)
     found[rows, columns] = True
     grey = values.mean(axis=-1)
@@ -204,6 +186,6 @@ def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]
 def _reach(shape: tuple[int, ...], lines: Lines, of_taken: NDArray[np.bool_]) -> NDArray[np.float32]:
     """How far from its centre line a scratch may go, for every pixel near one."""
     width = np.zeros(shape, np.float32)
-    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.5 * lines.halfwidth[of_taken] + 1
+    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.2 * lines.scale[of_taken] + 0.8
     reach: NDArray[np.float32] = ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)
     return reach

@@ -37,8 +37,8 @@ class Lines:
         Number of the line that a point belongs to, from zero.
     contrast : (points,) float array
         Height over both sides.
-    halfwidth : (points,) float array
-        Roughly, in pixels.
+    scale : (points,) float array
+        Of `SCALES`, the one that answers most.
     features : (lines, FEATURES) float32 array
     """
 
@@ -46,7 +46,7 @@ class Lines:
     columns: NDArray[np.intp]
     owner: NDArray[np.intp]
     contrast: NDArray[np.float32]
-    halfwidth: NDArray[np.float32]
+    scale: NDArray[np.float32]
     features: NDArray[np.float32]
 
 
