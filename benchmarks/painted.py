@@ -43,9 +43,7 @@ class Scarred:
         return self.labels > 0
 
 
-def dusty(
-    picture: NDArray[np.uint8], seed: int, sizes: tuple[float, float] = (2, 7), density: float = 1.0
-) -> Scarred:
+def dusty(picture: NDArray[np.uint8], seed: int, sizes: tuple[float, float] = (2, 7), density: float = 1.0) -> Scarred:
     """Specks of irregular shape, so many pixels across, 100 in a megapixel and at least 20."""
     rng = np.random.default_rng(seed)
     count = max(20, round(density * DUST_PER_MEGAPIXEL * picture.shape[0] * picture.shape[1] / 1e6))
@@ -112,7 +110,7 @@ def _line(
 
 
 def _softened(fine: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    soft = ndimage.gaussian_filter(fine, rng.uniform(0.3, 0.8) * _FINE)
+    soft = ndimage.gaussian_filter(fine, rng.uniform(0.15, 0.8) * _FINE)
     rows, columns = soft.shape[0] // _FINE, soft.shape[1] // _FINE
     return soft.reshape(rows, _FINE, columns, _FINE).mean(axis=(1, 3))
 

@@ -99,3 +99,14 @@ def test_bad_input_is_named(filters, change, message):
     arguments = {"image": RNG(0).random((20, 20)), "filters": filters, **change}
     with pytest.raises(ValueError, match=message):
         denoise(**arguments)
+
+
+def test_outliers_include_specks_of_dust(filters, error):
+    sky = np.stack([0.4 + 0.002 * np.mgrid[:64, :72][axis] for axis in (0, 1, 1)], axis=-1)
+    sky += 0.005 * RNG(0).standard_normal(sky.shape)
+    dusty = sky.copy()
+    for row, column, size in ((20, 20, 3), (40, 50, 5), (15, 55, 7)):
+        dusty[row : row + size, column : column + size] = 0.95
+    cleaner, details = denoise(dusty, filters=filters, noise="outliers", return_details=True, data_range=1.0)
+    assert details.missing[15:22, 55:62].all()
+    assert error(cleaner, sky) < 0.1 * error(dusty, sky)

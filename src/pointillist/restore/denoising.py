@@ -24,6 +24,7 @@ from pointillist.restore.engine import (
     separate,
     synthesise,
 )
+from pointillist.restore.finding import damage_in
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
 from pointillist.restore.penalties import Penalty, given_penalty
@@ -96,8 +97,8 @@ def denoise(
     noise : {"gaussian", "salt_pepper", "outliers", "poisson"}
         "salt_pepper": samples at either end of the picture's range that their neighbours do not predict are filled in, the
         others kept. "outliers" does the same for wrong samples of any value, found by a 1×1 filter with a penalty of its
-        own, which is a Huber loss. For "poisson" the noise is made Gaussian by Anscombe's transform, and the answer
-        brought back by the exact unbiased inverse.
+        own, which is a Huber loss, and for specks of dust, found as in `find_damage`. For "poisson" the noise is made
+        Gaussian by Anscombe's transform, and the answer brought back by the exact unbiased inverse.
     gain : float
         Counts in one unit of the image, for Poisson noise: a uint8 image is read as counts by default.
     debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
@@ -244,7 +245,8 @@ def _outliers(picture: Picture, filters: NDArray, settings: Settings) -> NDArray
     """Samples that a filter of one pixel explains at a smaller price than the filters of the dictionary.
 
     That filter makes a Huber loss of the squared one. What was found is left out of the next pass, which shows outliers
-    that others had hidden and brings back what was only detail.
+    that others had hidden and brings back what was only detail. Specks of dust are too large for it and are found by
+    their shape.
     """
     odd = np.zeros(picture.planes.shape, bool)
     for _ in range(_PASSES):
@@ -253,7 +255,7 @@ def _outliers(picture: Picture, filters: NDArray, settings: Settings) -> NDArray
             break
         fit = _fit(picture, good, filters, _OUTLIER, settings)
         odd = (picture.weights > 0) & (np.abs(picture.planes - fit) > _OUTLIER)
-    return odd
+    return odd | ((picture.weights > 0) & damage_in(np.moveaxis(picture.planes, 0, -1), kinds=("dust",)))
 
 
 def _fit(picture: Picture, weights: NDArray, filters: NDArray, spike: float | None, settings: Settings) -> NDArray:

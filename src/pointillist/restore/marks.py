@@ -28,8 +28,10 @@ _BLURRED, _JOINED = 48, 100  # the same after JPEG, and for what hangs together 
 _JOINED_PLAIN = 24  # the same for white, black and greys, which photographs are full of
 _NEAR, _PLAIN_NEAR = 0.35, 0.5  # pixels near the colour for each that has it: with more, the picture was compressed
 _REACH = 10  # pixels: chroma at half resolution in blocks of 8 samples rarely carries a visible tint farther
+_REACH_PLAIN = 3  # the same for white, black and greys without JPEG: photographs have their mixtures everywhere
 _MIXED = (2.5, 0.035, 0.3)  # share of the colour in a mixture: in deviations of the surroundings, at least, at most
-_MIXED_BESIDE = (1.0, 0.02, 0.12)  # the same for neighbours of sure pixels, where mixtures are expected
+_MIXED_BESIDE = (0.5, 0.02, 0.05)  # the same for neighbours of sure pixels, where mixtures are expected
+_HALFWAY, _SOFT = (0.15, 0.85), 0.3  # shares of soft edges; the part of all neighbours from which on all are taken
 _RINGING = 3  # pixels beside a mark that JPEG disturbs even where they have no tint
 _DISTURBED = (2.5, 6.0)  # what else JPEG left there: in deviations of the surroundings, and levels at least
 _STRIDE = 2  # of every second row and column the surroundings are made,
@@ -52,8 +54,8 @@ def find_marks(
     picture : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to 1. A fourth channel is ignored.
     colour : str or triple, optional
-        A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the one
-        saturated colour (see `find_key`) that marks anything. White and black mean every pixel that is white or black,
+        A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the
+        one saturated colour (see `find_key`) that marks anything. White and black mean every pixel that is white or black,
         blown-out sky and deep shadow included: mark in a colour that the photograph does not have.
     tolerance : float or "auto"
         Largest difference from the colour in any channel, as a part of full scale, for a pixel to be marked for sure.
@@ -78,7 +80,7 @@ def find_marks(
     >>> int(find_marks(picture, "magenta").sum()), int(find_marks(picture, "magenta", fringe=False).sum())
     (120, 96)
     """
-    pixels = _checked(picture)
+    pixels = checked(picture)
     if grow < 0:
         raise ValueError(f"grow must not be negative, got {grow}")
     if colour is None:
@@ -118,7 +120,7 @@ def find_key(picture: ArrayLike) -> str | None:
     >>> find_key(picture)
     '#00ff00'
     """
-    pixels = _checked(picture)
+    pixels = checked(picture)
     if pixels.ndim == 2:
         return None
     size = pixels.shape[0] * pixels.shape[1]
@@ -180,14 +182,14 @@ def mark_damage(
     >>> mark_damage(grey, [[True, False], [False, False]])[0].tolist()
     [[255, 0, 255], [100, 100, 100]]
     """
-    pixels = _checked(picture)
+    pixels = checked(picture)
     missing = np.asarray(mask, bool)
     if missing.shape != pixels.shape[:2]:
         raise ValueError(f"mask has shape {missing.shape} but picture {pixels.shape[:2]}; they must agree")
     if not 0 <= opacity <= 1:
         raise ValueError(f"opacity must lie between 0 and 1, got {opacity}")
-    marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels[..., :3])
-    paint = np.array(parse_colour(colour)) / 255 * _peak(pixels)
+    marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels)
+    paint = np.array(parse_colour(colour)) / 255 * full_scale(pixels)
     mixed = (1 - opacity) * marked[missing] + opacity * paint
     marked[missing] = mixed if pixels.dtype.kind == "f" else np.rint(mixed).astype(pixels.dtype)
     return marked
@@ -218,7 +220,8 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
     return wide
 
 
-def _checked(picture: ArrayLike) -> NDArray[Any]:
+def checked(picture: ArrayLike) -> NDArray[Any]:
+    """A picture as (height, width) or (height, width, 3) samples of a known type; raises for anything else."""
     pixels = np.asarray(picture)
     if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
         raise ValueError(f"picture must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
@@ -226,10 +229,11 @@ def _checked(picture: ArrayLike) -> NDArray[Any]:
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
         raise ValueError(f"picture must be (height, width) or (height, width, 3), got shape {pixels.shape}")
-    return pixels
+    return pixels[..., :3] if pixels.ndim == 3 else pixels
 
 
-def _peak(pixels: NDArray[Any]) -> float:
+def full_scale(pixels: NDArray[Any]) -> float:
+    """The largest value of the type; floating point is taken to end at 1."""
     return float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
 
 
@@ -243,11 +247,10 @@ def _bands(pixels: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
 def _levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     """Samples as 8-bit levels (..., 3) or (...); what is not finite counts as black."""
     if pixels.dtype == np.uint8:
-        return pixels[..., :3] if pixels.ndim == 3 else pixels
-    part = pixels[..., :3] if pixels.ndim == 3 else pixels
+        return pixels
     if pixels.dtype == np.uint16:
-        return ((part.astype(np.uint32) + 128) // 257).astype(np.uint8)
-    return np.rint(np.clip(np.nan_to_num(part.astype(np.float32), posinf=1.0), 0, 1) * 255).astype(np.uint8)
+        return ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    return np.rint(np.clip(np.nan_to_num(pixels.astype(np.float32), posinf=1.0), 0, 1) * 255).astype(np.uint8)
 
 
 def _distance(pixels: NDArray[Any], key: tuple[int, int, int]) -> NDArray[np.uint8]:
@@ -286,23 +289,27 @@ def _with_fringe(
     pixels: NDArray[Any], key: tuple[int, int, int], sure: NDArray[np.bool_], lossy: bool
 ) -> NDArray[np.bool_]:
     """Marks with the pixels beside them that look like mixtures of their colour with the surroundings."""
-    zone, beside = grown(sure, _REACH), grown(sure, 1)
     tint = len(set(key)) > 1
+    zone, beside = grown(sure, _REACH if tint or lossy else _REACH_PLAIN), grown(sure, 1)
     means, spreads = _surroundings(pixels, zone, tint)
     target = _samples(np.array(key, np.uint8)[: means.shape[-1]], tint)
     allowed = sure.copy()
+    halfway = 0
     for start in range(0, len(zone), _ROWS):
         rows, columns = np.nonzero(zone[start : start + _ROWS])
         part = rows + start, columns
         cell = part[0] // _CELL, part[1] // _CELL
         values = _samples(pixels[part], tint).reshape(len(rows), means.shape[-1])
         share, doubt = _shares(values, target, means[cell], spreads[cell])
+        halfway += int(np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[part] & ~sure[part]))
         mixed = share > np.where(beside[part], _bounded(doubt, _MIXED_BESIDE), _bounded(doubt, _MIXED))
         if lossy:
             apart = np.abs(values - means[cell]) > np.maximum(_DISTURBED[0] * spreads[cell], _DISTURBED[1])
             mixed |= apart.any(axis=-1)
         allowed[part] |= mixed
     taken = _connected(sure, allowed)
+    if halfway > _SOFT * np.count_nonzero(beside & ~sure):
+        taken |= beside
     return taken | grown(sure, _RINGING) if lossy else taken
 
 
@@ -323,7 +330,9 @@ def _connected(sure: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[n
 def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:
     """Levels as numbers; their differences from grey where it is the tint that counts, so that light and shade do not."""
     levels = _levels(pixels).astype(np.float32)
-    return levels - (levels[..., :1] + levels[..., 1:2] + levels[..., 2:]) / 3 if tint else levels
+    if tint:
+        levels -= (levels[..., :1] + levels[..., 1:2] + levels[..., 2:]) / np.float32(3)
+    return levels
 
 
 def _surroundings(

@@ -6,6 +6,7 @@ Candidates come from `specks` and `lines`, and `forest` judges them. Large pictu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,20 +15,19 @@ from scipy import ndimage
 from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
-from pointillist.restore.marks import grown
-from pointillist.restore.pictures import open_picture
+from pointillist.restore.marks import checked, full_scale, grown
 
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
 
-NEEDED = {"dust": 0.5, "scratches": 1.0}
+NEEDED = {"dust": 0.9, "scratches": 1.0}
 """Log-odds from which on a candidate is taken at the default sensitivity."""
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
-_FOOT = 0.35  # a scratch is what reaches this part of the height of its middle
+_FOOT = 0.5  # a scratch is what reaches this part of the height of its middle
+_PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
 _HALF_WIDTH = 7
-_CONTINUED, _GAP = 3.0, 6  # log-odds less for lines that go on from others, not more than so many pixels away
 
 
 def find_damage(
@@ -44,7 +44,7 @@ def find_damage(
     Parameters
     ----------
     picture : (height, width) or (height, width, 3) array
-        uint8, uint16 or floating point, as in `inpaint`. NaN counts as black.
+        uint8, uint16, or floating point from 0 to `data_range`. NaN counts as black; a fourth channel is ignored.
     kind : {"dust", "scratches"} or several of them
         "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
     polarity : {"both", "bright", "dark"}
@@ -54,7 +54,7 @@ def find_damage(
     grow : int
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
-        Full scale of floating-point samples, as in `inpaint`.
+        Full scale: by default that of the integer type, and 1 for floating point.
 
     Returns
     -------
@@ -74,12 +74,26 @@ def find_damage(
     """
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
-    opened_picture = open_picture(picture, data_range=data_range, name="picture")
-    planes = opened_picture.planes
-    found = np.zeros(opened_picture.shape, bool)
+    pixels = checked(picture)
+    if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
+        raise ValueError(f"data_range must be positive, got {data_range}")
+    return damage_in(pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow)
+
+
+def damage_in(
+    pixels: NDArray,
+    scale: float = 1.0,
+    kinds: tuple[str, ...] = KINDS,
+    polarity: str = "both",
+    sensitivity: float = 0.5,
+    grow: int = 1,
+) -> NDArray[np.bool_]:
+    """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
+    found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
-    for outer, core, inner in _tiles(found.shape):
-        values = np.clip(np.moveaxis(planes[:, outer[0], outer[1]], 0, -1), 0, 1).astype(np.float32)
+    for outer, core, inner in _tiles(pixels.shape[:2]):
+        samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)[..., :3]
+        values = np.clip(np.nan_to_num(samples) / np.float32(scale), 0, 1)
         if "dust" in kinds:
             found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
@@ -108,9 +122,7 @@ def scratches_in(
     for side, ridges, name in ((values, bright, "bright"), (1 - values, dark, "dark")):
         if polarity in ("both", name):
             lines = line_candidates(side, ridges)
-            odds = forest.log_odds(lines.features)
-            taken = _continued(lines, odds > needed, odds > needed - _CONTINUED, found.shape)
-            found |= _widened(side, lines, taken)
+            found |= _widened(side, lines, forest.log_odds(lines.features) > needed)
     return found
 
 
@@ -142,9 +154,7 @@ def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
     for length in shape:
         pieces = max(1, round(length / _SIDE))
         ends = [length * i // pieces for i in range(pieces + 1)]
-        axes.append(
-            [(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        )
+        axes.append([(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in pairwise(ends)])
     for top, first, last, bottom in axes[0]:
         for left, begin, end, right in axes[1]:
             yield (
@@ -154,29 +164,15 @@ def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
             )
 
 
-def _continued(
-    lines: Lines, sure: NDArray[np.bool_], likely: NDArray[np.bool_], shape: tuple[int, ...]
-) -> NDArray[np.bool_]:
-    """Sure lines, and the likely ones that have a point beside a sure one."""
-    if not sure.any():
-        return sure
-    near = np.zeros(shape, bool)
-    of_sure = sure[lines.owner]
-    near[lines.rows[of_sure], lines.columns[of_sure]] = True
-    touching = grown(near, _GAP)[lines.rows, lines.columns]
-    joined = np.bincount(lines.owner, touching, len(sure)) > 0
-    return sure | (likely & joined)
-
-
 def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Pixels around the centre lines that rise above the surroundings nearly as high as the lines do."""
     found = np.zeros(values.shape[:2], bool)
     if not taken.any():
         return found
-    of_taken = taken[lines.owner]
+    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
+    of_taken = taken[lines.owner] & (lines.contrast > _PRESENT * typical[lines.owner])
     rows, columns = lines.rows[of_taken], lines.columns[of_taken]
     height = np.zeros(found.shape, np.float32)
-    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
     height[rows, columns] = np.maximum(typical[lines.owner[of_taken]], 0.02)
     found[rows, columns] = True
     grey = values.mean(axis=-1)
@@ -190,6 +186,6 @@ def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]
 def _reach(shape: tuple[int, ...], lines: Lines, of_taken: NDArray[np.bool_]) -> NDArray[np.float32]:
     """How far from its centre line a scratch may go, for every pixel near one."""
     width = np.zeros(shape, np.float32)
-    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.5 * lines.halfwidth[of_taken] + 1
+    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.2 * lines.scale[of_taken] + 0.8
     reach: NDArray[np.float32] = ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)
     return reach

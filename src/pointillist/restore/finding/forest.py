@@ -13,6 +13,9 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
+_TREES = 20  # after so many trees
+_HOPELESS = -7.0  # what has less is given up
+
 
 @dataclass(frozen=True, eq=False)
 class Forest:
@@ -37,10 +40,21 @@ class Forest:
     base: float
 
     def log_odds(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Log-odds of every row (rows, features) to be damage."""
+        """Log-odds of every row (rows, features) to be damage.
+
+        Rows that are hopeless after some of the trees keep what they have then, which saves most of the time.
+        """
         total = np.full(len(rows), self.base, np.float32)
+        for start in range(0, len(self.roots), _TREES):
+            open_ = np.nonzero(total > _HOPELESS)[0] if start else np.arange(len(rows))
+            total[open_] += self._leaves(rows[open_], self.roots[start : start + _TREES])
+        return total
+
+    def _leaves(self, rows: NDArray[np.float32], roots: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Sum of the leaves in which every row ends."""
+        total = np.zeros(len(rows), np.float32)
         everyone = np.arange(len(rows))
-        for root in self.roots:
+        for root in roots:
             node = np.full(len(rows), root, np.int32)
             while True:
                 below = rows[everyone, self.feature[node]] <= self.threshold[node]

@@ -37,8 +37,8 @@ class Lines:
         Number of the line that a point belongs to, from zero.
     contrast : (points,) float array
         Height over both sides.
-    halfwidth : (points,) float array
-        Roughly, in pixels.
+    scale : (points,) float array
+        Of `SCALES`, the one that answers most.
     features : (lines, FEATURES) float32 array
     """
 
@@ -46,7 +46,7 @@ class Lines:
     columns: NDArray[np.intp]
     owner: NDArray[np.intp]
     contrast: NDArray[np.float32]
-    halfwidth: NDArray[np.float32]
+    scale: NDArray[np.float32]
     features: NDArray[np.float32]
 
 
@@ -93,7 +93,7 @@ def _doubled(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.f
     for axis in (0, 1):
         rows = np.moveaxis(image, axis, 0)
         before, after = np.concatenate([rows[:1], rows[:-1]]), np.concatenate([rows[1:], rows[-1:]])
-        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1)
+        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1, dtype=np.float32)
         image = np.moveaxis(fine.reshape(-1, rows.shape[1]), 0, axis)
     return image[: shape[0], : shape[1]]
 

@@ -25,7 +25,7 @@ _TINY = 0.004
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) describes them."""
+    """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) tells of each."""
 
     labels: NDArray[np.int32]
     features: NDArray[np.float32]
