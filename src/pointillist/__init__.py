@@ -35,7 +35,20 @@ if TYPE_CHECKING:
     from pointillist.learners.persistence import load, load_codes, save, save_codes
     from pointillist.model.codes import SparseCodes
     from pointillist.model.metrics import psnr
-    from pointillist.restore import deblur, demosaic, denoise, estimate_sigma, inpaint, penalty_path, super_resolve
+    from pointillist.restore import (
+        BlurEstimate,
+        BlurMisfitWarning,
+        deblur,
+        demosaic,
+        denoise,
+        estimate_blur,
+        estimate_sigma,
+        gaussian_kernel,
+        inpaint,
+        motion_kernel,
+        penalty_path,
+        super_resolve,
+    )
     from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
     from pointillist.solvers.base import Result, Status
     from pointillist.solvers.encoding import decode, encode, max_penalty
@@ -79,6 +92,11 @@ __all__ = [
     "super_resolve",
     "demosaic",
     "estimate_sigma",
+    "estimate_blur",
+    "BlurEstimate",
+    "BlurMisfitWarning",
+    "gaussian_kernel",
+    "motion_kernel",
     "penalty_path",
     "prefetch",
     "save",
@@ -108,7 +126,20 @@ _HOMES = {
     "learners.persistence": ("load", "load_codes", "save", "save_codes"),
     "model.codes": ("SparseCodes",),
     "model.metrics": ("psnr",),
-    "restore": ("deblur", "demosaic", "denoise", "estimate_sigma", "inpaint", "penalty_path", "super_resolve"),
+    "restore": (
+        "BlurEstimate",
+        "BlurMisfitWarning",
+        "deblur",
+        "demosaic",
+        "denoise",
+        "estimate_blur",
+        "estimate_sigma",
+        "gaussian_kernel",
+        "inpaint",
+        "motion_kernel",
+        "penalty_path",
+        "super_resolve",
+    ),
     "solvers": ("CoordinateDescent", "FrequencyADMM", "SampledADMM"),
     "solvers.base": ("Result", "Status"),
     "solvers.encoding": ("decode", "encode", "max_penalty"),

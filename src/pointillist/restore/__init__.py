@@ -4,7 +4,10 @@ from pointillist.restore.deblurring import deblur, super_resolve
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise
 from pointillist.restore.engine import Details
+from pointillist.restore.estimating import BlurEstimate, estimate_blur
 from pointillist.restore.inpainting import inpaint
+from pointillist.restore.kernels import gaussian_kernel, motion_kernel
+from pointillist.restore.misfit import BlurMisfitWarning
 from pointillist.restore.noise import estimate_sigma
 from pointillist.restore.penalties import PathPoint, penalty_path
 
@@ -16,6 +19,11 @@ __all__ = [
     "demosaic",
     "penalty_path",
     "estimate_sigma",
+    "estimate_blur",
+    "BlurEstimate",
+    "BlurMisfitWarning",
+    "gaussian_kernel",
+    "motion_kernel",
     "Details",
     "PathPoint",
 ]
