@@ -1,7 +1,7 @@
 """Codes of blurred filters, found through the plain ones: ⟨h∗d, r⟩ = ⟨d, hᵀ∗r⟩ holds at every position.
 
 A scan of all positions is most of the work of coding a blurred picture, and blurred filters have several times the samples
-of plain ones. The residual is therefore correlated with the blur once, by Fourier transforms, and then scanned with the plain
+of plain ones. So the residual is correlated with the blur once, by Fourier transforms, and then scanned with the plain
 filters. Descent and certificate stay those of the blurred problem.
 """
 

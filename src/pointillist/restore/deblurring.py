@@ -145,7 +145,7 @@ def deblur(
     if blur.kernel.size == 1 or not (picture.unmixed or len(damaged.signals) == 1):
         mended = mend(damaged, bank, value, settings)
     else:
-        mended = sharpen(damaged, bank, value, max(1.0, value / usual) ** 2, settings, level)
+        mended = sharpen(damaged, bank, value, level, settings)
     planes = picture.gather(mended.signals)
     return _with_misfit(finish(picture, planes, mended, value, begin, settings, level * picture.scale), None)
 
@@ -160,7 +160,7 @@ def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, sett
         seen = Damaged([plane[None]], [np.ones((1, *plane.shape))], blur)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return sharpen(seen, bank, penalty, 1.0, rough, penalty / _PER_SIGMA).signals[0][0]
+            return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
 
     plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
     reason = misfit(plane, blur, trial)

@@ -125,7 +125,7 @@ def _lattice(places: str) -> Lattice:
 
 
 def _mended(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: float, settings: Settings) -> Mended:
-    """Restore one mosaic: its detail is coded as a picture of half the size, seen everywhere, with filters for each phase."""
+    """Restore one mosaic: its detail is coded as a picture of half the size, with filters for each phase of the pattern."""
     smooth = separate(damaged, settings)
     signal, weights, shape = damaged.signals[0], damaged.weights[0], damaged.signals[0].shape
     detail = lattice.gathered(np.where(weights > 0, signal - smooth[0].seen, 0.0).astype(np.float32))
@@ -155,7 +155,11 @@ def _mended(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: float
 
 def _coder(tol: float) -> CoordinateDescent:
     """Rough tolerances are reached soonest by few rounds that take many codes."""
-    return CoordinateDescent(tol=tol) if tol <= _ROUGH else CoordinateDescent(tol=tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
+    return (
+        CoordinateDescent(tol=tol)
+        if tol <= _ROUGH
+        else CoordinateDescent(tol=tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
+    )
 
 
 def _pattern(shape: tuple[int, int], places: str) -> NDArray:

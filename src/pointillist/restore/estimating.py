@@ -1,4 +1,4 @@
-"""Which blur a picture has, from the picture alone: the length and angle of a straight motion, or the width of a Gaussian."""
+"""Which blur a picture has, from the picture alone: length and angle of a straight motion, or the width of a Gaussian."""
 
 from __future__ import annotations
 
@@ -83,8 +83,9 @@ def estimate_blur(
     >>> import numpy as np
     >>> import pointillist as pt
     >>> from scipy.ndimage import convolve
-    >>> sharp = pt.photographs("test")["camera"]
-    >>> found = pt.estimate_blur(convolve(sharp, pt.gaussian_kernel(2.0)), "gaussian")
+    >>> seen = convolve(pt.photographs("test")["coffee"], pt.gaussian_kernel(2.0))
+    >>> seen += 0.01 * np.random.default_rng(0).standard_normal(seen.shape)
+    >>> found = pt.estimate_blur(seen, "gaussian", data_range=1.0)
     >>> round(found.sigma), found.confidence > 0.9
     (2, True)
     """
@@ -100,7 +101,11 @@ def estimate_blur(
     pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
     if not len(pieces):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
-    level = estimate_sigma(np.concatenate(pieces)) if sigma is None else sigma / picture.scale / np.sqrt(len(picture.planes))
+    level = (
+        estimate_sigma(np.concatenate(pieces))
+        if sigma is None
+        else sigma / picture.scale / np.sqrt(len(picture.planes))
+    )
     spectrum = Spectrum(pieces, level)
     return _motion(spectrum) if kind == "motion" else _gaussian(spectrum)
 
@@ -147,21 +152,26 @@ def _motion(spectrum: Spectrum) -> BlurEstimate:
     best = min(found, key=lambda line: line.fit.loss)
     # Every second zero of a motion twice as long lies where one of this motion does.
     for ratio in _HARMONICS:
-        if _SHORTEST <= ratio * best.length <= spectrum.side / 4:
+        if _SHORTEST <= ratio * best.length <= _longest(spectrum):
             found.append(_climb(spectrum, _tried(spectrum, ratio * best.length, best.angle, best.fit)))
     best = min(found, key=lambda line: line.fit.loss)
     gain = sharp.loss - best.fit.loss
-    if gain <= 0 or best.length < _LEAST_LENGTH:
+    # Regular patterns have zeros of their own, and longer motions would explain them ever better.
+    if gain <= 0 or not _LEAST_LENGTH <= best.length < _longest(spectrum):
         return BlurEstimate("motion", 1.0, 0.0, None, np.ones((1, 1)), 0.0, max(gain, 0.0))
     kernel = motion_kernel(best.length, best.angle)
     return BlurEstimate("motion", best.length, best.angle % 180, None, kernel, _confidence(gain, True), gain)
 
 
+def _longest(spectrum: Spectrum) -> float:
+    return min(_LONGEST, spectrum.side / 4)
+
+
 def _seeds(spectrum: Spectrum, sharp: Fit) -> list[_Line]:
     """The best candidates of a coarse grid, no two of them neighbours."""
     lines: list[_Line] = []
-    length, longest = _SHORTEST, min(_LONGEST, spectrum.side / 4)
-    while length <= longest:
+    length = _SHORTEST
+    while length <= _longest(spectrum):
         fit, lowest = sharp, np.inf
         for angle in np.linspace(0, 180, int(np.ceil(180 / min(20.0, 75 / length))), endpoint=False):
             line = _tried(spectrum, length, float(angle), fit, 4)
@@ -195,7 +205,7 @@ def _climb(spectrum: Spectrum, line: _Line) -> _Line:
     while longer > 0.1:
         moves = ((longer, 0.0), (-longer, 0.0), (0.0, turned), (0.0, -turned))
         for more, turn in moves:
-            if not 1.5 <= line.length + more <= spectrum.side / 3:
+            if not 1.5 <= line.length + more <= _longest(spectrum) + 1:
                 continue
             other = _tried(spectrum, line.length + more, line.angle + turn, line.fit)
             if other.fit.loss < line.fit.loss - 1e-7:

@@ -52,7 +52,9 @@ class Lattice:
                 out[phase, :, place] = wide[:, channel, top::period, left::period]
         return out.reshape(period**2 * n, *out.shape[2:])
 
-    def fine(self, codes: SparseCodes, offset: tuple[int, ...], size: tuple[int, ...], shape: tuple[int, ...]) -> SparseCodes:
+    def fine(
+        self, codes: SparseCodes, offset: tuple[int, ...], size: tuple[int, ...], shape: tuple[int, ...]
+    ) -> SparseCodes:
         """Codes of the phases' filters as codes of the filters of `size`, on the "full" grid of a picture of `shape`.
 
         `offset` is that of the coarse geometry: how many blocks before the picture the first position lies.

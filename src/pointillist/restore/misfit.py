@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.restore.blur import Blur
 from pointillist.restore.estimating import bell_response
+from pointillist.restore.kernels import motion_kernel
 from pointillist.restore.noise import estimate_sigma
 from pointillist.restore.spectra import SIDES, Spectrum, windows
 
@@ -26,10 +27,10 @@ _TURNS = (0.0, 45.0, 90.0, 135.0)
 _WIDTHS = np.geomspace(0.4, 5.0, 14)
 _ROUND = 0.05  # spread of |ĥ|² with direction below which a blur has none
 _DIRECTED = (0.012, 0.2)  # what a better explanation must gain: in likelihood, and as part of all that a blur explains
-_UNDIRECTED = (0.04, 0.6)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
-_RANGE = 1.75  # of a deblurred crop, over that of the crop
-_OUTSIDE, _BEYOND = 0.03, 0.02  # share of samples that leave the crop's range, and by how much, of full scale
-_CROP, _CROPS = 96, 2
+_UNDIRECTED = (0.05, 0.7)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
+_RANGE = 2.2  # of a deblurred crop, over that of the crop
+_OUTSIDE, _BEYOND = 0.06, 0.02  # share of samples that leave the crop's range, and by how much, of full scale
+_CROP, _CROPS = 128, 2
 _MARGIN = 8
 
 
@@ -60,7 +61,12 @@ def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
     directed = bool(np.std(_version(spectrum, kernel, turn=90) - own) > _ROUND * np.std(own))
     for scale in _SCALES:
         for turn in _TURNS if directed else _TURNS[:1]:
-            loss = spectrum.fit(_version(spectrum, kernel, scale, turn), start, 12).loss
+            if (scale, turn) == (1, 0):
+                continue
+            versions = [_version(spectrum, kernel, scale, turn)]
+            if directed:
+                versions.append(_line(spectrum, kernel, scale, turn))
+            loss = min(spectrum.fit(version, start, 12).loss for version in versions)
             if loss < best:
                 best, name = loss, _described(scale, turn)
     fit = sharp
@@ -87,9 +93,26 @@ def _version(spectrum: Spectrum, kernel: NDArray, scale: float = 1.0, turn: floa
     down, right = np.meshgrid(*[scipy.fft.fftfreq(spectrum.side)] * 2, indexing="ij")
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     down, right = scale * (c * down + s * right), scale * (c * right - s * down)
-    read = scipy.ndimage.map_coordinates(power, [fine * down + fine // 2, fine * right + fine // 2], order=1, mode="nearest")
+    read = scipy.ndimage.map_coordinates(
+        power, [fine * down + fine // 2, fine * right + fine // 2], order=1, mode="nearest"
+    )
     beyond = np.maximum(np.abs(down), np.abs(right)) > 0.5
     return spectrum.leaked(np.where(beyond, np.minimum(read, 1e-2), read))
+
+
+def _line(spectrum: Spectrum, kernel: NDArray, scale: float, turn: float) -> NDArray:
+    """|ĥ|² of the straight motion that is as long and lies as a kernel does, enlarged and turned."""
+    rows, columns = np.indices(kernel.shape)
+    rows, columns = rows - np.sum(rows * kernel), columns - np.sum(columns * kernel)
+    spread, axes = np.linalg.eigh(
+        [
+            [np.sum(kernel * rows**2), np.sum(kernel * rows * columns)],
+            [np.sum(kernel * rows * columns), np.sum(kernel * columns**2)],
+        ]
+    )
+    angle = np.degrees(np.arctan2(-axes[0, 1], axes[1, 1]))
+    length = np.clip(scale * np.sqrt(max(12 * spread[1] - 1, 1.0)), 1.0, spectrum.side / 3)
+    return spectrum.response(motion_kernel(float(length), float(angle) + turn))
 
 
 def _by_trial(plane: NDArray, blur: Blur, trial: Trial) -> str | None:

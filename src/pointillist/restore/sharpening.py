@@ -1,8 +1,8 @@
-"""The planes of a blurred colour picture: luminance coded, colour differences led by it, and the rest of both by Wiener's filter.
+"""The planes of a blurred picture: luminance is coded, colour differences follow it, and Wiener's filter does the rest.
 
-Colours have their edges where luminance has, and eyes and errors care little about the others. So only luminance is coded. A
-colour difference is its smooth part plus the detail of luminance times a slope that varies slowly over the picture, fitted as
-both were seen. What codes and slopes leave unexplained goes through a Wiener filter, without a model of edges.
+Colours have their edges where luminance has. So only luminance is coded. A colour difference is its smooth part plus the
+detail of luminance times a slope that varies slowly over the picture, fitted to both as they were seen. What codes and
+slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
-_RESIDUE = 0.05  # noise over what coding leaves of luminance, in power
-_COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # spectrum of what slopes leave of colour, and how much more there is than was seen
+_MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss, and the least that noise has beside it
+_COLOUR_FALL, _COLOUR_SHARE = (
+    -2.4,
+    6.0,
+)  # spectrum of what slopes leave of colour, and how much more there is than was seen
 _LOWEST = 0.05
 _FILLS = 3
 _ROUGH = 0.05
@@ -73,11 +76,13 @@ def code_blurred(
     )
 
 
-def sharpen(damaged: Damaged, filters: NDArray, penalty: float, residue: float, settings: Settings, level: float) -> Mended:
+def sharpen(
+    damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
+) -> Mended:
     """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
 
-    Only the first signal is coded. `residue` scales the power that Wiener's filter takes noise to have beside what the codes
-    leave, and `level` is the deviation of the noise.
+    Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
+    is left.
     """
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
@@ -87,7 +92,9 @@ def sharpen(damaged: Damaged, filters: NDArray, penalty: float, residue: float, 
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = _detail(codes, filters, first, settings)
     left = _left(first.signals[0], first.weights[0], smooth[0].seen + detail.seen)
-    signals = [smooth[0].sharp + detail.sharp + wiener.undo(left, first.weights[0], _RESIDUE * residue)]
+    signals = [smooth[0].sharp + detail.sharp]
+    if polish:
+        signals[0] += _rest(wiener, left, first.weights[0], detail.sharp, max(level, penalty))
     for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
         part = wiener.smooth(signal, weights, settings.mu)
         slope = _slope(signal - part.seen, detail.seen, weights, level)
@@ -96,6 +103,14 @@ def sharpen(damaged: Damaged, filters: NDArray, penalty: float, residue: float, 
         signals.append(part.sharp + slope * detail.sharp + rest)
         smooth.append(part)
     return Mended(signals, [part.sharp for part in smooth], codes, result)
+
+
+def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
+    """What Wiener's filter makes of what the codes leave, where there is detail for them to have missed."""
+    around = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
+    missed = _MISSED * float(np.mean(around))
+    noise = max(_LEAST_NOISE, level**2 / max(missed, 1e-12))
+    return wiener.undo(left, weights, noise) * around / (around + level**2 / _MISSED)
 
 
 def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> Detail:
@@ -120,11 +135,14 @@ def _slope(colour: NDArray, luminance: NDArray, weights: NDArray, level: float) 
 
 
 class Wiener:
-    """Wiener's filter for one blur and size of planes; what lies outside the picture, or is missing, is filled in as it goes."""
+    """Wiener's filter for one blur and size of planes; what was not seen is filled in as it goes."""
 
     def __init__(self, blur: Blur, shape: tuple[int, ...]) -> None:
         self._shape = tuple(scipy.fft.next_fast_len(n + 8, real=True) for n in blur.extended(shape))
-        self._box = (slice(None), *(slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True)))
+        self._box = (
+            slice(None),
+            *(slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True)),
+        )
         kernel = np.zeros(self._shape)
         kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
         kernel = np.roll(kernel, [-c for c in blur.centre], (0, 1))
@@ -155,7 +173,9 @@ class Wiener:
         """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
         inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
         around = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
-        seen = np.pad(np.where(weights > 0, signal, 0.0).astype(np.float32), around, "symmetric" if mirror else "constant")
+        seen = np.pad(
+            np.where(weights > 0, signal, 0.0).astype(np.float32), around, "symmetric" if mirror else "constant"
+        )
         spectrum = scipy.fft.rfft2(seen) * inverse
         for _ in range(_FILLS - 1):
             seen = scipy.fft.irfft2(spectrum * self._response, self._shape)

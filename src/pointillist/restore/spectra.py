@@ -21,6 +21,7 @@ SIDES = (128, 96, 64)
 
 _MOST_WINDOWS = 120
 _LOWEST, _HIGHEST = 0.02, 0.48  # frequencies used, in cycles per pixel
+_FINE, _LIVELY, _FEWEST = 0.1, 0.3, 4  # windows are chosen by their power above this frequency
 _FLOOR = 1e-3  # of |ĥ|²: no kernel is known better than that, and windows leak
 _LEAK = np.array([1 / 6, 2 / 3, 1 / 6])  # Hann's window, on power
 _SLOPE, _SLOPE_WEIGHT = -2.4, 0.05  # what photographs fall by, and how far it is trusted
@@ -52,8 +53,8 @@ class Fit:
 class Spectrum:
     """Mean power of windows (count, side, side) of a picture in [0, 1], to be explained by blurs.
 
-    Windows of strong edges would drown the others, and empty ones hold noise only: a window whose power is g above a noise of
-    σ² counts with g / (g + σ²)².
+    Only the liveliest third of the windows counts: backgrounds out of focus have blurs of their own. Among these, strong
+    edges would drown the others: a window whose power is g above a noise of σ² counts with g / (g + σ²)².
     """
 
     def __init__(self, pieces: NDArray, sigma: float) -> None:
@@ -68,7 +69,9 @@ class Spectrum:
         radius = np.hypot(down, right)
         # The axes hold what windows leave of brightness and of borders.
         self._used = (radius > _LOWEST) & (radius < _HIGHEST) & (np.abs(down) > 1.5 / side) & (right > 1.5 / side)
-        power = power[:, self._used]
+        fine = np.mean(power[:, (radius > _FINE) & (radius < _HIGHEST)], axis=1)
+        liveliest = np.argsort(-fine, kind="stable")[: max(_FEWEST, int(np.ceil(_LIVELY * len(fine))))]
+        power = power[np.sort(liveliest)][:, self._used]
         above = np.maximum(np.mean(power, axis=1) - noise, 1e-4 * noise)
         weights = above / (above + noise) ** 2
         self._power = weights @ power / np.sum(weights)
