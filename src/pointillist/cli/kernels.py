@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pointillist.cli.pictures import read_picture
 from pointillist.restore.kernels import gaussian_kernel as gaussian
-from pointillist.restore.kernels import motion_kernel
+from pointillist.restore.kernels import motion_kernel as motion
 
-__all__ = ["gaussian", "parse_motion", "read"]
+__all__ = ["gaussian", "motion", "parse_motion", "read"]
 
 
 def parse_motion(text: str) -> NDArray[np.float64]:
@@ -22,7 +22,7 @@ def parse_motion(text: str) -> NDArray[np.float64]:
         length, angle = float("nan"), 0.0
     if not (1 <= length <= 1000 and np.isfinite(angle)):
         raise ValueError(f"--motion {text!r} is not LENGTH,ANGLE: write 9,30 for nine pixels at 30 degrees")
-    return motion_kernel(length, angle)
+    return motion(length, angle)
 
 
 def read(path: Path) -> NDArray[np.float64]:
