@@ -97,7 +97,7 @@ def deblur(
     force : bool
         Undo the blur without asking whether it fits.
     debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`, but `tol` is 0.35 and `boundary` "full": codes sit wherever their blurred filter touches the image.
+        As in `inpaint`, but `tol` is 0.3 and `boundary` "full": codes sit wherever their blurred filter touches the image.
 
     Returns
     -------
@@ -123,7 +123,7 @@ def deblur(
     begin = time.perf_counter()
     if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
-    settings = Settings.given(options, boundary="full", tol=0.35)
+    settings = Settings.given(options, boundary="full", tol=0.3)
     picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     blur = Blur(as_kernel(psf, picture.shape))
     bank = choose_filters(filters, "natural-100", picture.shape)

@@ -35,7 +35,7 @@ from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 
-_PENALTY = 0.008
+_PENALTY = 0.005
 _ROUGH = 0.05
 
 
@@ -79,7 +79,7 @@ def demosaic(
     filters : (n_filters, 3, h, w) array, optional
         Colour filters; by default the colour dictionary that ships with the package.
     penalty : float, "auto" or a string such as "5%"
-        λ for the picture divided by its full scale. "auto" is 0.008 of its contrast.
+        λ for the picture divided by its full scale. "auto" is 0.005 of its contrast.
     keep_seen, debias, boundary, tol, n_jobs, device, return_details, data_range
         As in `inpaint`, but `tol` is 0.5.
 

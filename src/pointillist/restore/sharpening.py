@@ -49,7 +49,7 @@ def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
     """How to code through a blur: sparse working sets and few sweeps for rough tolerances, and scans by plain filters."""
     settings = CoordinateDescent(tol=tol)
     if tol > _ROUGH:
-        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=4)
+        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8)
     return blurred_coder(filters, blur.kernel, settings)
 
 
