@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from math import ceil, cos, radians, sin
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.photofiles import read_photograph
+from pointillist.restore.kernels import gaussian_kernel as gaussian
+from pointillist.restore.kernels import motion_kernel as motion
 
-_STEPS = 32  # points drawn per pixel of a motion blur
-
-
-def gaussian(sigma: float) -> NDArray[np.float64]:
-    """A Gaussian of that deviation in pixels, cut off at three deviations."""
-    radius = max(1, ceil(3 * sigma))
-    line = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
-    kernel = np.outer(line, line)
-    return kernel / kernel.sum()
-
-
-def motion(length: float, angle: float) -> NDArray[np.float64]:
-    """A straight line of `length` pixels, `angle` degrees anticlockwise from the horizontal, shared out between pixels."""
-    radius = ceil(length / 2)
-    kernel = np.zeros((2 * radius + 1, 2 * radius + 1))
-    along = (np.arange(ceil(_STEPS * length)) + 0.5) / _STEPS
-    along = along[along < length] - length / 2
-    rows, columns = radius - along * sin(radians(angle)), radius + along * cos(radians(angle))
-    top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
-    down, right = rows - top, columns - left
-    for row, column, share in (
-        (top, left, (1 - down) * (1 - right)),
-        (top, left + 1, (1 - down) * right),
-        (top + 1, left, down * (1 - right)),
-        (top + 1, left + 1, down * right),
-    ):
-        inside = (row >= 0) & (row < len(kernel)) & (column >= 0) & (column < len(kernel))
-        np.add.at(kernel, (row[inside], column[inside]), share[inside])
-    return kernel / kernel.sum()
+__all__ = ["gaussian", "motion", "parse_motion", "read"]
 
 
 def parse_motion(text: str) -> NDArray[np.float64]:

@@ -4,9 +4,12 @@ from pointillist.restore.deblurring import deblur, super_resolve
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise
 from pointillist.restore.engine import Details
+from pointillist.restore.estimating import BlurEstimate, estimate_blur
 from pointillist.restore.finding import find_damage
 from pointillist.restore.inpainting import inpaint
+from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.marks import find_key, find_marks, grey_beside, grown, mark_damage, parse_colour
+from pointillist.restore.misfit import BlurMisfitWarning
 from pointillist.restore.noise import estimate_sigma
 from pointillist.restore.penalties import PathPoint, penalty_path
 
@@ -25,6 +28,11 @@ __all__ = [
     "parse_colour",
     "grown",
     "grey_beside",
+    "estimate_blur",
+    "BlurEstimate",
+    "BlurMisfitWarning",
+    "gaussian_kernel",
+    "motion_kernel",
     "Details",
     "PathPoint",
 ]

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
 from typing import Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.restore.blur import Blur, as_kernel, decimation_kernel, first_sample
 from pointillist.restore.denoising import noise_level
 from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
+from pointillist.restore.misfit import BlurMisfitWarning, misfit
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import Picture, check_size, open_picture
-from pointillist.restore.reporting import finish
+from pointillist.restore.reporting import finish, untouched
+from pointillist.restore.sharpening import sharpen
 
-_PER_SIGMA = 0.25
+_LOG = logging.getLogger(__name__)
+
+_PER_SIGMA = 0.22
 _SMALLEST = 0.001
 _ENLARGING = 0.005
+_TRIAL_TOLERANCE = 0.4
+
+
+@dataclass(frozen=True, eq=False)
+class BlurDetails(Details):
+    """`Details` of a deblurred picture.
+
+    Attributes
+    ----------
+    misfit : str or None
+        Why the blur was found not to fit; the picture was returned as it came, and there are no codes.
+    """
+
+    misfit: str | None = None
 
 
 @overload
@@ -28,6 +49,8 @@ def deblur(
     filters: ArrayLike | None = ...,
     penalty: Penalty = ...,
     sigma: float | None = ...,
+    *,
+    force: bool = ...,
     **options: Unpack[Plain],
 ) -> NDArray: ...
 @overload
@@ -37,17 +60,25 @@ def deblur(
     filters: ArrayLike | None = ...,
     penalty: Penalty = ...,
     sigma: float | None = ...,
+    *,
+    force: bool = ...,
     **options: Unpack[Detailed],
-) -> tuple[NDArray, Details]: ...
+) -> tuple[NDArray, BlurDetails]: ...
 def deblur(
     image: ArrayLike,
     psf: ArrayLike,
     filters: ArrayLike | None = None,
     penalty: Penalty = "auto",
     sigma: float | None = None,
+    *,
+    force: bool = False,
     **options: Unpack[Options],
 ) -> NDArray | tuple[NDArray, Details]:
-    """Undo a known blur.
+    """Undo a known blur; `estimate_blur` finds one that is not known.
+
+    A blur that is not the picture's own makes ringing out of it. So the blur is tried first, against the picture's power
+    spectrum and on a few crops, and where it does not fit, the picture is returned as it came, with a warning. Only the
+    luminance of colour pictures is coded; the colours follow it.
 
     Parameters
     ----------
@@ -59,16 +90,25 @@ def deblur(
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
         Of sharp detail, as in `inpaint`.
     penalty : float, "auto" or a string such as "5%"
-        λ for the picture divided by its full scale. "auto" follows the noise: λ = σ / 4, and at least
+        λ for the picture divided by its full scale. "auto" follows the noise: λ = 0.22 σ, and at least
         0.001 of the picture's contrast.
     sigma : float, optional
         Deviation of the noise in the image's own units; estimated by default.
+    force : bool
+        Undo the blur without asking whether it fits.
     debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`, but `tol` is 0.2 and `boundary` "full": codes sit wherever their blurred filter touches the image.
+        As in `inpaint`, but `tol` is 0.3 and `boundary` "full": codes sit wherever their blurred filter touches the image.
 
     Returns
     -------
-    array of the image's shape, dtype and scale; with `Details` if asked for
+    array of the image's shape, dtype and scale; with `BlurDetails` if asked for
+        Their gap is that of the codes of luminance. The picture is the smooth part, the detail of these codes, and what a
+        Wiener filter makes of the rest.
+
+    Warns
+    -----
+    BlurMisfitWarning
+        Where the blur does not fit.
 
     Examples
     --------
@@ -83,18 +123,57 @@ def deblur(
     begin = time.perf_counter()
     if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
-    settings = Settings.given(options, boundary="full", tol=0.2)
+    settings = Settings.given(options, boundary="full", tol=0.3)
     picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     blur = Blur(as_kernel(psf, picture.shape))
     bank = choose_filters(filters, "natural-100", picture.shape)
     check_size(picture.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
     damaged = Damaged(*picture.signals(bank.shape[1]), blur)
     level = noise_level(picture) if sigma is None else sigma / picture.scale
+    usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
     value = given_penalty(penalty, damaged, bank, settings)
-    value = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged)) if value is None else value
-    mended = mend(damaged, bank, value, settings)
+    value = usual if value is None else value
+    reason = None if force else _misfit(picture, blur, bank, usual, settings)
+    if reason is not None:
+        warnings.warn(
+            f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
+            "force=True deblurs it all the same",
+            BlurMisfitWarning,
+            stacklevel=2,
+        )
+        return _with_misfit(untouched(image, picture, bank, value, begin, settings), reason)
+    if blur.kernel.size == 1 or not (picture.unmixed or len(damaged.signals) == 1):
+        mended = mend(damaged, bank, value, settings)
+    else:
+        mended = sharpen(damaged, bank, value, level, settings)
     planes = picture.gather(mended.signals)
-    return finish(picture, planes, mended, value, begin, settings, level * picture.scale)
+    return _with_misfit(finish(picture, planes, mended, value, begin, settings, level * picture.scale), None)
+
+
+def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, settings: Settings) -> str | None:
+    """Why the blur cannot be the picture's, with a trial on crops of its mean channel."""
+    begin = time.perf_counter()
+    bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
+    rough = replace(settings, tol=max(settings.tol, _TRIAL_TOLERANCE), debias=False, progress=None)
+
+    def trial(plane: NDArray) -> NDArray:
+        seen = Damaged([plane[None]], [np.ones((1, *plane.shape))], blur)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
+
+    plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
+    reason = misfit(plane, blur, trial)
+    _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, time.perf_counter() - begin, reason or "it fits")
+    return reason
+
+
+def _with_misfit(
+    answer: NDArray | tuple[NDArray, Details], reason: str | None
+) -> NDArray | tuple[NDArray, BlurDetails]:
+    if not isinstance(answer, tuple):
+        return answer
+    return answer[0], BlurDetails(**vars(answer[1]), misfit=reason)
 
 
 @overload
@@ -143,7 +222,7 @@ def super_resolve(
         in a sensor or ``skimage.transform.downscale_local_mean``. "bicubic": the antialiased cubic of image editors. An
         array on the fine grid must be as even or odd as the factor, so that nothing shifts by half a pixel.
     debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `deblur`.
+        As in `inpaint`, but `tol` is 0.2 and `boundary` "full".
 
     Returns
     -------

@@ -9,14 +9,34 @@ from typing import Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
+from pointillist.model.geometry import Geometry
+from pointillist.restore.engine import (
+    NO_BLUR,
+    Damaged,
+    Detailed,
+    Details,
+    Mended,
+    Options,
+    Plain,
+    Settings,
+    choose_filters,
+    refit,
+    separate,
+    synthesise,
+)
+from pointillist.restore.lattice import Lattice
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import open_picture
 from pointillist.restore.reporting import finish
+from pointillist.solvers import CoordinateDescent
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.device import on_device
+from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 _PENALTY = 0.005
+_ROUGH = 0.05
 
 
 @overload
@@ -61,7 +81,7 @@ def demosaic(
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale. "auto" is 0.005 of its contrast.
     keep_seen, debias, boundary, tol, n_jobs, device, return_details, data_range
-        As in `inpaint`.
+        As in `inpaint`, but `tol` is 0.5.
 
     Returns
     -------
@@ -81,7 +101,7 @@ def demosaic(
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
     if np.ndim(mosaic) != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
-    settings = Settings.given(options)
+    settings = Settings.given(options, tol=0.5)
     grey = open_picture(mosaic, channel_axis=settings.channel_axis, data_range=settings.data_range, name="mosaic")
     bank = choose_filters(filters, "natural-colour-100", grey.shape)
     if bank.shape[1] != 3:
@@ -93,11 +113,53 @@ def demosaic(
     damaged = Damaged([picture.planes], [picture.weights])
     value = given_penalty(penalty, damaged, bank, settings)
     value = _PENALTY * contrast(damaged) if value is None else value
-    mended = mend(damaged, bank, value, settings)
+    mended = _mended(damaged, _lattice(places), bank, value, settings)
     planes = mended.signals[0]
     if keep_seen:
         planes = np.where(seen > 0, picture.planes, planes)
     return finish(picture, planes, mended, value, begin, settings)
+
+
+def _lattice(places: str) -> Lattice:
+    return Lattice(2, tuple(("RGB".index(letter), i // 2, i % 2) for i, letter in enumerate(places)))
+
+
+def _mended(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: float, settings: Settings) -> Mended:
+    """Restore one mosaic: its detail is coded as a picture of half the size, with filters for each phase of the pattern."""
+    smooth = separate(damaged, settings)
+    signal, weights, shape = damaged.signals[0], damaged.weights[0], damaged.signals[0].shape
+    detail = lattice.gathered(np.where(weights > 0, signal - smooth[0].seen, 0.0).astype(np.float32))
+    seen = lattice.gathered(weights.astype(np.float32))
+    phases = lattice.filters(filters)
+    result = encode_signals(
+        [detail],
+        phases,
+        penalty,
+        weights=None if np.all(seen == 1) else [seen],
+        sampling=1.0,
+        boundary=settings.boundary,
+        solver=on_device(_coder(settings.tol), settings.device),
+        nonnegative=False,
+        n_jobs=effective_jobs(settings.n_jobs),
+        seed=0,
+        progress=settings.progress,
+    )
+    warn_unless_converged(result)
+    coarse = Geometry(detail.shape[1:], phases.shape[2:], len(detail), settings.boundary)
+    codes = lattice.fine(result.codes, coarse.offset, filters.shape[2:], shape[1:])
+    settings = replace(settings, boundary="full")  # of the codes where they are now
+    codes = refit(damaged, smooth, filters, codes, settings) if settings.debias else codes
+    more = synthesise(codes, filters, [shape], NO_BLUR, settings.boundary)[0]
+    return Mended([smooth[0].sharp + more], [smooth[0].sharp], codes, result)
+
+
+def _coder(tol: float) -> CoordinateDescent:
+    """Rough tolerances are reached soonest by few rounds that take many codes."""
+    return (
+        CoordinateDescent(tol=tol)
+        if tol <= _ROUGH
+        else CoordinateDescent(tol=tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
+    )
 
 
 def _pattern(shape: tuple[int, int], places: str) -> NDArray:

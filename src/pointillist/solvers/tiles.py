@@ -264,7 +264,7 @@ class _Tiling:
         coder = self.settings.coder
         if len(codes):
             coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        descent = Descent(coder, DescentState(part.problem), 0, signal, (codes, values), map, excess=_MARGIN * excess)
+        descent = Descent(coder, coder.prepare(part.problem), 0, signal, (codes, values), map, excess=_MARGIN * excess)
         found = descent.run()
         rises = {}
         if found.iterations:

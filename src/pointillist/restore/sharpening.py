@@ -1,0 +1,184 @@
+"""The planes of a blurred picture: luminance is coded, colour differences follow it, and Wiener's filter does the rest.
+
+Colours have their edges where luminance has. So only luminance is coded. A colour difference is its smooth part plus the
+detail of luminance times a slope that varies slowly over the picture, fitted to both as they were seen. What codes and
+slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.fft
+import scipy.ndimage
+from numpy.typing import NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.operators import ConvolutionOperator
+from pointillist.restore.blur import Blur
+from pointillist.restore.blurred import blurred_coder
+from pointillist.restore.engine import Damaged, Mended, Settings, refit, separate, synthesise
+from pointillist.restore.smooth import Smooth
+from pointillist.solvers import CoordinateDescent
+from pointillist.solvers.base import Result, effective_jobs
+from pointillist.solvers.device import on_device
+from pointillist.solvers.encoding import encode_signals, warn_unless_converged
+
+_REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
+_MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss, and the least that noise has beside it
+_COLOUR_FALL, _COLOUR_SHARE = (
+    -2.4,
+    6.0,
+)  # spectrum of what slopes leave of colour, and how much more there is than was seen
+_LOWEST = 0.05
+_FILLS = 3
+_ROUGH = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Detail:
+    """What codes say of a plane, as it is and as it was seen through the blur; both (channels, height, width)."""
+
+    sharp: NDArray
+    seen: NDArray
+
+
+def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
+    """How to code through a blur: sparse working sets and few sweeps for rough tolerances, and scans by plain filters."""
+    settings = CoordinateDescent(tol=tol)
+    if tol > _ROUGH:
+        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8)
+    return blurred_coder(filters, blur.kernel, settings)
+
+
+def code_blurred(
+    damaged: Damaged, smooth: list[Smooth], filters: NDArray, penalty: float | NDArray, settings: Settings
+) -> Result:
+    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them."""
+    detail = [
+        np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
+        for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True)
+    ]
+    return encode_signals(
+        detail,
+        damaged.blur.filters(filters),
+        penalty,
+        weights=[weights.astype(np.float32) for weights in damaged.weights],
+        sampling=1.0,
+        boundary=settings.boundary,
+        solver=on_device(quick_coder(settings.tol, filters, damaged.blur), settings.device),
+        nonnegative=False,
+        n_jobs=effective_jobs(settings.n_jobs),
+        seed=0,
+        progress=settings.progress,
+    )
+
+
+def sharpen(
+    damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
+) -> Mended:
+    """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
+
+    Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
+    is left.
+    """
+    first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
+    wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
+    smooth = separate(first, settings)
+    result = code_blurred(first, smooth, filters, penalty, settings)
+    warn_unless_converged(result)
+    codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
+    detail = _detail(codes, filters, first, settings)
+    left = _left(first.signals[0], first.weights[0], smooth[0].seen + detail.seen)
+    signals = [smooth[0].sharp + detail.sharp]
+    if polish:
+        signals[0] += _rest(wiener, left, first.weights[0], detail.sharp, max(level, penalty))
+    for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
+        part = wiener.smooth(signal, weights, settings.mu)
+        slope = _slope(signal - part.seen, detail.seen, weights, level)
+        left = _left(signal, weights, part.seen + slope * detail.seen)
+        rest = wiener.undo(left, weights, wiener.colour_noise(left, weights, level))
+        signals.append(part.sharp + slope * detail.sharp + rest)
+        smooth.append(part)
+    return Mended(signals, [part.sharp for part in smooth], codes, result)
+
+
+def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
+    """What Wiener's filter makes of what the codes leave, where there is detail for them to have missed."""
+    around = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
+    missed = _MISSED * float(np.mean(around))
+    noise = max(_LEAST_NOISE, level**2 / max(missed, 1e-12))
+    return wiener.undo(left, weights, noise) * around / (around + level**2 / _MISSED)
+
+
+def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> Detail:
+    shape, blurred = damaged.signals[0].shape, damaged.blur.filters(filters)
+    geometry = Geometry(shape[1:], blurred.shape[2:], shape[0], settings.boundary)
+    seen = ConvolutionOperator(blurred, geometry).synthesise(codes.indices[0], codes.values[0])
+    sharp = synthesise(codes, filters, [shape], damaged.blur, settings.boundary)[0]
+    return Detail(sharp, seen.astype(np.float64))
+
+
+def _left(signal: NDArray, weights: NDArray, fit: NDArray) -> NDArray:
+    return np.where(weights > 0, signal - fit, 0.0)
+
+
+def _slope(colour: NDArray, luminance: NDArray, weights: NDArray, level: float) -> NDArray:
+    """Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise."""
+
+    def around(x: NDArray) -> NDArray:
+        return scipy.ndimage.gaussian_filter(np.where(weights > 0, x, 0.0), (0, _REACH, _REACH), mode="constant")
+
+    return around(colour * luminance) / (around(luminance**2) + level**2 + 1e-12)
+
+
+class Wiener:
+    """Wiener's filter for one blur and size of planes; what was not seen is filled in as it goes."""
+
+    def __init__(self, blur: Blur, shape: tuple[int, ...]) -> None:
+        self._shape = tuple(scipy.fft.next_fast_len(n + 8, real=True) for n in blur.extended(shape))
+        self._box = (
+            slice(None),
+            *(slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True)),
+        )
+        kernel = np.zeros(self._shape)
+        kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
+        kernel = np.roll(kernel, [-c for c in blur.centre], (0, 1))
+        self._response = scipy.fft.rfft2(kernel).astype(np.complex64)
+        self._power = np.abs(self._response) ** 2
+        down, right = scipy.fft.fftfreq(self._shape[0])[:, None], scipy.fft.rfftfreq(self._shape[1])[None]
+        self._fall = (np.maximum(np.hypot(down, right), _LOWEST) / 0.1).astype(np.float32) ** _COLOUR_FALL
+        self._bending = ((4 - 2 * np.cos(2 * np.pi * down) - 2 * np.cos(2 * np.pi * right)) ** 2).astype(np.float32)
+
+    def colour_noise(self, left: NDArray, weights: NDArray, level: float) -> NDArray:
+        """Power of the noise over that of the colour that `left` still holds, for every frequency."""
+        above = max(float(np.sum(weights * left**2) / max(np.sum(weights), 1)) - level**2, 0.01 * level**2 + 1e-9)
+        amplitude = _COLOUR_SHARE * above / float(np.mean(self._power * self._fall))
+        return level**2 / (amplitude * self._fall) + 1e-6
+
+    def smooth(self, signal: NDArray, weights: NDArray, mu: float) -> Smooth:
+        """The smooth part of a signal as `smooth_part` has it, from a border that mirrors the picture."""
+        mean = float(np.sum(weights * signal) / max(np.sum(weights), 1))
+        spectrum = self._undone(signal - mean, weights, 2 * mu * self._bending + 1e-6, mirror=True)
+        sharp, seen = (scipy.fft.irfft2(one, self._shape)[self._box] for one in (spectrum, spectrum * self._response))
+        return Smooth(mean + sharp.astype(np.float64), mean + seen.astype(np.float64))
+
+    def undo(self, left: NDArray, weights: NDArray, noise: float | NDArray) -> NDArray:
+        """The sharp picture of what was seen of `left` (channels, height, width)."""
+        return scipy.fft.irfft2(self._undone(left, weights, noise), self._shape)[self._box].astype(np.float64)
+
+    def _undone(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
+        """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
+        inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
+        around = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
+        seen = np.pad(
+            np.where(weights > 0, signal, 0.0).astype(np.float32), around, "symmetric" if mirror else "constant"
+        )
+        spectrum = scipy.fft.rfft2(seen) * inverse
+        for _ in range(_FILLS - 1):
+            seen = scipy.fft.irfft2(spectrum * self._response, self._shape)
+            seen[self._box] = np.where(weights > 0, signal, seen[self._box])
+            spectrum = scipy.fft.rfft2(seen) * inverse
+        return spectrum

@@ -1,0 +1,71 @@
+"""Blurs are found in noisy pictures, and none in sharp ones."""
+
+import numpy as np
+import pytest
+import scipy.signal
+
+import pointillist as pt
+
+
+@pytest.fixture(scope="module")
+def sharp():
+    return np.moveaxis(pt.photographs("test", grey=False)["coffee"], 0, -1).astype(np.float64)
+
+
+def _blurred(image, kernel):
+    seen = scipy.signal.fftconvolve(image, kernel[..., None], mode="valid", axes=(0, 1))
+    return seen + 2 / 255 * np.random.default_rng(0).standard_normal(seen.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "angle"), [(7.5, 100.0), (18.0, 33.0)])
+def test_a_motion_is_found(sharp, length, angle):
+    found = pt.estimate_blur(_blurred(sharp, pt.motion_kernel(length, angle)), data_range=1.0)
+    assert found.length == pytest.approx(length, abs=1)
+    assert abs((found.angle - angle + 90) % 180 - 90) < 3
+    assert found.confidence > 0.5
+    np.testing.assert_array_equal(found.kernel, pt.motion_kernel(found.length, found.angle))
+
+
+@pytest.mark.parametrize("width", [1.0, 2.5])
+def test_a_gaussian_is_found(sharp, width):
+    found = pt.estimate_blur(_blurred(sharp, pt.gaussian_kernel(width)), "gaussian", sigma=2 / 255, data_range=1.0)
+    assert found.sigma == pytest.approx(width, rel=0.15)
+    assert found.confidence > 0.5
+    assert found.length is None
+
+
+def test_a_sharp_picture_has_no_blur(sharp):
+    byte = np.rint(255 * sharp).astype(np.uint8)
+    found = pt.estimate_blur(byte, "gaussian")
+    assert found.confidence == 0
+    assert found.kernel.shape == (1, 1)
+
+
+@pytest.mark.slow
+def test_a_sharp_picture_did_not_move(sharp):
+    found = pt.estimate_blur(sharp, data_range=1.0)
+    assert (found.length, found.confidence) == (1.0, 0.0)
+
+
+def test_windows_with_gaps_are_left_out(sharp):
+    grey = _blurred(sharp, pt.gaussian_kernel(2.0)).mean(axis=-1)
+    gap = grey.copy()
+    gap[:5, :5] = np.nan
+    found = pt.estimate_blur(gap, "gaussian", data_range=1.0)
+    assert found.sigma == pytest.approx(2.0, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "disk"}, "kind must be one of motion, gaussian"),
+        ({"sigma": -1.0}, "sigma must be finite"),
+        ({"image": np.zeros((40, 90))}, "at least 64 × 64"),
+        ({"image": np.where(np.eye(64) > 0, np.nan, 1.0)}, "missing samples everywhere"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    arguments = {"image": np.zeros((80, 80)), "kind": "gaussian", **change}
+    with pytest.raises(ValueError, match=message):
+        pt.estimate_blur(**arguments)
