@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.ndimage
 import tifffile
 from PIL import Image
 
+import pointillist as pt
 from pointillist.cli import kernels
 from pointillist.data import load_filters, photographs
 from pointillist.storage import save_model
@@ -94,7 +96,8 @@ def test_inpaint_by_mask_and_by_key_agree(cli, tmp_path, grey, missing, filters)
     reference = _save(tmp_path / "reference.png", grey)
     options = [*filters, *FAST, "--reference", reference]
     masked = cli("inpaint", dark, "-o", tmp_path / "a.png", "--mask", mask, "--compare", tmp_path / "c.png", *options)
-    keyed = cli("inpaint", dark, "-o", tmp_path / "b.png", "--key", "#000000", *options)
+    exact = ["--key", "black", "--tolerance", "0", "--no-fringe"]
+    keyed = cli("inpaint", dark, "-o", tmp_path / "b.png", *exact, *options)
     assert (masked.code, keyed.code) == (0, 0), masked.err + keyed.err
     np.testing.assert_array_equal(Image.open(tmp_path / "a.png"), Image.open(tmp_path / "b.png"))
     assert "PSNR before" in masked.out
@@ -190,7 +193,7 @@ def test_a_penalty_may_be_a_part_of_the_largest(cli, tmp_path, grey, filters):
 
 
 def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
-    photo = _save(tmp_path / "photo.png", grey)
+    photo = _save(tmp_path / "photo.png", scipy.ndimage.convolve(grey, kernels.gaussian(1.2)))
     np.save(tmp_path / "psf.npy", kernels.gaussian(1.2))
     first = cli("deblur", photo, "-o", tmp_path / "a.png", "--gaussian", "1.2", *filters, *FAST)
     second = cli("deblur", photo, "-o", tmp_path / "b.png", "--psf", tmp_path / "psf.npy", *filters, *FAST)
@@ -240,7 +243,13 @@ def test_bad_options(cli, tmp_path, grey, missing, filters):
     _refused(cli("inpaint", photo, "--mask", tmp_path / "none.png"), "none.png")
     _refused(cli("inpaint", photo, "--key", "pink"), "--key", "pink")
     _refused(cli("inpaint", photo, "--key", "#010203"), "--key", "#010203")
-    _refused(cli("inpaint", photo, "--mask", small, "--key", "#ff00ff"), "either")
+    _refused(cli("inpaint", photo, "--mask", small, "--key", "#ff00ff"), "one of --mask, --key and --find")
+    _refused(cli("inpaint", photo, "--find", "dust", "--key", "#ff00ff"), "one of --mask, --key and --find")
+    _refused(cli("inpaint", photo, "--find", "text"), "--find", "dust")
+    _refused(cli("inpaint", photo, "--tolerance", "much"), "--tolerance", "percentage")
+    _refused(cli("inpaint", photo, "--texture", "2"), "--texture")
+    _refused(cli("inpaint", photo, *filters, "--method", "neighbours"), "neighbours", "filters")
+    _refused(cli("deblur", photo, "--estimate", "disk"), "--estimate", "motion")
     _refused(cli("inpaint", photo, "--penalty", "low"), "--penalty", "low")
     _refused(cli("inpaint", photo, *filters, "--penalty", "-1"), "penalty", "positive")
     _refused(cli("inpaint", photo, "--filters", "natural-7"), "natural-7", "natural-400")
@@ -293,49 +302,79 @@ def _softly_marked(grey, missing):
     return np.round(marked).astype(np.uint8), edge
 
 
-def test_fringes_are_noticed_and_taken(cli, filters, grey, tmp_path):
+def test_fringes_are_taken_unless_they_shall_stay(cli, filters, grey, tmp_path):
     missing = np.zeros(grey.shape, bool)
     missing[10:40, 20:24] = True
     pixels, edge = _softly_marked(grey, missing)
     photo = _save(tmp_path / "photo.png", pixels)
-    said = cli("inpaint", photo, *FAST, *filters)
-    assert said.code == 0
-    assert f"{edge.sum()} more pixels have some of the colour #ff00ff" in " ".join(said.err.split())
-    assert "--fuzz 50 --grow 1" in said.err
-    for options in (["--fuzz", "50"], ["--grow", "1"]):
-        said = cli("inpaint", photo, *FAST, *filters, *options, "--overwrite")
-        assert "more pixels" not in said.err
+    for options, near in (([], True), (["--grow", "1", "--no-fringe"], True), (["--no-fringe"], False)):
+        said = cli("inpaint", photo, *FAST, *filters, *options, "--overwrite", "--save-mask", tmp_path / "m.png")
+        assert said.code == 0, said.err
         mended = np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int)
         mended = mended if mended.ndim == 2 else mended.mean(axis=-1)
-        assert np.abs(mended - grey)[edge].mean() < 25, options
+        assert (np.abs(mended - grey)[edge].mean() < 25) is near, options
+        saved = np.asarray(Image.open(tmp_path / "m.png"))
+        assert saved.dtype == np.uint8
+        assert set(np.unique(saved)) == {0, 255}
+        assert np.all(saved[missing] == 255)
+        assert bool(np.all(saved[edge] == 255)) is near
     said = cli("inpaint", photo, *FAST, *filters, "--grow", "100", "--overwrite")
     assert said.code == 2
     assert "no pixel is left to fill in from" in said.err
-    said = cli("inpaint", photo, *FAST, *filters, "--mask", photo, "--fuzz", "5")
+    said = cli("inpaint", photo, *FAST, *filters, "--overwrite", "--save-mask", photo)
     assert said.code == 2
-    assert "--fuzz is about a colour" in said.err
+    assert "photo.png" in said.err
+
+
+def test_marks_in_a_jpeg_are_found_by_themselves(cli, colour, tmp_path):
+    missing = np.zeros(colour.shape[:2], bool)
+    missing[12:18, 10:60] = True
+    pixels = colour.copy()
+    pixels[missing] = (255, 0, 255)
+    Image.fromarray(pixels).save(tmp_path / "photo.jpg", quality=85)
+    said = cli("inpaint", tmp_path / "photo.jpg", "-o", tmp_path / "out.png")
+    assert said.code == 0, said.err
+    mended = np.asarray(Image.open(tmp_path / "out.png")).astype(int)
+    assert np.mean(np.abs(mended - colour)[missing]) < 20
+    assert np.max(mended[..., 0] - mended[..., 1]) < 120  # nothing magenta is left
+
+
+def test_dust_is_found_and_mended(cli, tmp_path):
+    rows, columns = np.mgrid[:120, :160]
+    sky = np.stack([150 + rows // 4, 180 + columns // 8, 200 + rows // 8], axis=-1).astype(np.uint8)
+    dusty = sky.copy()
+    dusty[40:44, 50:54] = dusty[80:83, 120:124] = 20
+    photo = _save(tmp_path / "photo.png", dusty)
+    said = cli("inpaint", photo, "--find", "dust", "--save-mask", tmp_path / "mask.png")
+    assert said.code == 0, said.err
+    assert "missing (dust)" in said.out
+    assert np.max(np.abs(np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int) - sky)) <= 3
+    clean = _save(tmp_path / "clean.png", sky)
+    said = cli("inpaint", clean, "--find", "dust")
+    assert "no dust found" in said.err
+    np.testing.assert_array_equal(Image.open(tmp_path / "clean-inpainted.png"), sky)
+
+
+def test_a_wrong_blur_is_refused_and_may_be_forced(cli, tmp_path, grey, filters):
+    photo = _save(tmp_path / "photo.png", grey)
+    said = cli("deblur", photo, "--gaussian", "4", *filters, *FAST)
+    assert said.code == 2
+    assert "does not seem to be this picture's own" in said.err
+    assert "--estimate" in said.err
+    assert not (tmp_path / "photo-deblurred.png").exists()
+    assert cli("deblur", photo, "--gaussian", "1.5", "--force", *filters, *FAST).code == 0
+
+
+def test_a_blur_is_estimated(cli, tmp_path):
+    truth = pt.photographs("test")["coffee"]
+    blurred = scipy.ndimage.convolve(truth, pt.gaussian_kernel(2.0))
+    blurred += 0.005 * np.random.default_rng(0).standard_normal(truth.shape)
+    photo = _save(tmp_path / "photo.png", np.clip(np.rint(255 * blurred), 0, 255).astype(np.uint8))
+    said = cli("deblur", photo, "--estimate", "gaussian", "--crop", "100,100,96,96")
+    assert said.code == 0, said.err
+    assert "gaussian blur (--gaussian 2." in said.out or "gaussian blur (--gaussian 1.9" in said.out
 
 
 def test_hard_marks_are_taken_as_they_are(cli, filters, grey, missing, tmp_path):
     photo = _save(tmp_path / "photo.png", _marked(grey, missing))
     assert "more pixels" not in cli("inpaint", photo, *FAST, *filters).err
-
-
-def test_fuzz_needs_a_colour_and_never_takes_grey(cli, filters, grey, missing, tmp_path):
-    pixels = _marked(grey, missing)
-    pixels[missing] = [220, 40, 220]  # nearly magenta, as JPEG makes it
-    photo = _save(tmp_path / "photo.png", pixels)
-    assert cli("inpaint", photo, *FAST, *filters, "--key", "ff00ff").code == 2
-    said = cli("inpaint", photo, *FAST, *filters, "--key", "ff00ff", "--fuzz", "50")
-    assert said.code == 0
-    assert f"{100 * missing.mean():.1f} % missing" in said.out
-    plain = _save(tmp_path / "grey.png", np.full((30, 30), 128, np.uint8))
-    said = cli("inpaint", plain, *FAST, *filters, "--key", "ff00ff", "--fuzz", "60")
-    assert said.code == 2
-    assert "has no pixels of --key" in said.err
-    for wrong in ("nan", "-1", "101"):
-        assert "between 0 and 100" in cli("inpaint", photo, *FAST, *filters, "--fuzz", wrong).err
-    cut = _save(tmp_path / "cut.png", np.dstack([pixels, np.where(missing, 0, 255).astype(np.uint8)]))
-    said = cli("inpaint", cut, *FAST, *filters, "--fuzz", "50")
-    assert said.code == 2
-    assert "does not mark missing pixels by a colour" in said.err

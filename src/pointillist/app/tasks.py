@@ -90,7 +90,7 @@ def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, pro
 
 def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
     mended, details = pt.deblur(pixels, kernel(wish), progress=progress, return_details=True)
-    misfit = getattr(details, "misfit", None)
+    misfit = details.misfit
     if misfit is not None:
         raise ValueError(f"This blur does not seem to be the photograph's own: {misfit}. Estimate it, or change it.")
     return mended
@@ -118,6 +118,5 @@ def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, f
     found = pt.estimate_blur(pixels, kind=blur)
     if not found.confidence > 0:
         raise ValueError("No blur of this kind was found: the photograph seems to be sharp, or blurred in another way.")
-    if blur == "gaussian":
-        return {"width": round(float(found.sigma), 2)}
-    return {"length": round(float(found.length), 1), "angle": round(float(found.angle), 1)}
+    names = {"width": found.sigma, "length": found.length, "angle": found.angle}
+    return {name: round(value, 2 if name == "width" else 1) for name, value in names.items() if value is not None}

@@ -29,6 +29,11 @@ class Method(StrEnum):
     codes = "codes"
 
 
+class Blurs(StrEnum):
+    motion = "motion"
+    gaussian = "gaussian"
+
+
 class Pattern(StrEnum):
     RGGB = "RGGB"
     BGGR = "BGGR"
@@ -271,10 +276,25 @@ def deblur(
     motion: Annotated[
         str | None, typer.Option(help="A straight blur: pixels and degrees, 9,30.", metavar="LENGTH,ANGLE")
     ] = None,
+    estimate: Annotated[
+        Blurs | None, typer.Option("--estimate", help="Find such a blur in the picture.", metavar="motion|gaussian")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Undo the blur even if it does not seem to fit.")] = False,
     sigma: Sigma = None,
 ) -> dict[str, Any]:
-    """Undo a known blur."""
-    return {"psf": psf, "gaussian": gaussian, "motion": motion, "sigma": sigma}
+    """Undo a blur that is given, or found in the picture.
+
+    A blur that is not the picture's own makes ringing out of it; then nothing is written, and the command says why.
+    """
+    estimated = None if estimate is None else estimate.value
+    return {
+        "psf": psf,
+        "gaussian": gaussian,
+        "motion": motion,
+        "estimate": estimated,
+        "force": force,
+        "sigma": sigma,
+    }
 
 
 @_command

@@ -6,6 +6,7 @@ Files, crops, progress and tables are the business of the modules around it.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from pointillist.cli.inputs import sizes
 from pointillist.cli.jobs import Job, Request
 from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, write_photograph
-from pointillist.restore.marks import grey_beside, grown
+from pointillist.restore.marks import grey_beside, grown, parse_colour
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,11 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     own = {**settings, "method": options["method"], "texture": options["texture"]}
     if own["penalty"] == "auto":
         del own["penalty"]  # which method="neighbours" would refuse
+    if options["key"] is not None:
+        try:
+            parse_colour(options["key"])
+        except ValueError as error:
+            raise ValueError(f"--key {options['key']}: {error}") from error
 
     def find(photograph: Photograph, job: Job) -> Marks:
         marks = _found(photograph, job, options)
@@ -126,20 +132,44 @@ def _denoise(request: Request, settings: dict[str, Any]) -> Task:
 
 
 def _deblur(request: Request, settings: dict[str, Any]) -> Task:
-    sigma = request.options["sigma"]
-    options = {name: request.options[name] for name in _KERNELS if request.options[name] is not None}
-    if len(options) != 1:
-        raise ValueError("give the blur by one of --psf FILE, --gaussian SIGMA and --motion LENGTH,ANGLE")
-    name, value = next(iter(options.items()))
-    psf = _KERNELS[name](value)
+    options, sigma = request.options, request.options["sigma"]
+    given = {name: options[name] for name in (*_KERNELS, "estimate") if options[name] is not None}
+    if len(given) != 1:
+        raise ValueError(
+            "give the blur by one of --psf FILE, --gaussian SIGMA and --motion LENGTH,ANGLE, or let it be found by "
+            "--estimate motion or --estimate gaussian"
+        )
+    name, value = next(iter(given.items()))
+    known = None if name == "estimate" else (_KERNELS[name](value), f"{name} blur")
 
     def mend(photograph: Photograph, marks: Marks | None, progress: Progress | None) -> Answer:
-        mended, details = restore.deblur(
-            photograph.pixels, psf, sigma=sigma, return_details=True, progress=progress, **settings
-        )
-        return Answer(mended, details, f"{name} blur of {sizes(psf.shape)}", photograph.pixels)
+        psf, words = known or _estimated(photograph.pixels, value, sigma)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", restore.BlurMisfitWarning
+            )  # the sentence below says it in the command's words
+            mended, details = restore.deblur(
+                photograph.pixels, psf, sigma=sigma, force=options["force"], return_details=True, progress=progress,
+                **settings,
+            )  # fmt: skip
+        if details.misfit is not None:
+            raise ValueError(
+                f"the {words} does not seem to be this picture's own ({details.misfit}); nothing was written. "
+                "--estimate motion or gaussian looks for the blur, --force undoes this one all the same"
+            )
+        return Answer(mended, details, f"{words} of {sizes(psf.shape)}", photograph.pixels)
 
     return Task(mend)
+
+
+def _estimated(pixels: NDArray[Any], kind: str, sigma: float | None) -> tuple[NDArray[np.float64], str]:
+    """The blur of that kind that a picture has, and what to call it."""
+    found = restore.estimate_blur(pixels, kind, sigma=sigma)
+    if not found.confidence > 0:
+        raise ValueError(f"no {kind} blur was found: the picture seems to be sharp, or blurred in another way")
+    if found.sigma is not None:
+        return found.kernel, f"gaussian blur (--gaussian {found.sigma:.2f})"
+    return found.kernel, f"motion blur (--motion {found.length:.1f},{found.angle:.0f})"
 
 
 _KERNELS: dict[str, Callable[[Any], NDArray[np.float64]]] = {

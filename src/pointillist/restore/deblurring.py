@@ -18,6 +18,7 @@ from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plai
 from pointillist.restore.misfit import BlurMisfitWarning, misfit
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import Picture, check_size, open_picture
+from pointillist.restore.pieces import Large, as_large
 from pointillist.restore.reporting import finish, untouched
 from pointillist.restore.sharpening import sharpen
 
@@ -124,6 +125,8 @@ def deblur(
     if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
     settings = Settings.given(options, boundary="full", tol=0.3)
+    if (large := as_large(image, settings)) is not None:
+        return _in_pieces(large, image, psf, filters, penalty, sigma, settings, force=force)
     picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     blur = Blur(as_kernel(psf, picture.shape))
     bank = choose_filters(filters, "natural-100", picture.shape)
@@ -135,19 +138,67 @@ def deblur(
     value = usual if value is None else value
     reason = None if force else _misfit(picture, blur, bank, usual, settings)
     if reason is not None:
-        warnings.warn(
-            f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
-            "force=True deblurs it all the same",
-            BlurMisfitWarning,
-            stacklevel=2,
-        )
+        _warn(reason)
         return _with_misfit(untouched(image, picture, bank, value, begin, settings), reason)
+    return _with_misfit(_deblurred(picture, blur, bank, value, level, settings), None)
+
+
+def _deblurred(
+    picture: Picture, blur: Blur, filters: NDArray, penalty: float, level: float, settings: Settings
+) -> NDArray | tuple[NDArray, Details]:
+    """Undo a blur that fits."""
+    begin = time.perf_counter()
+    damaged = Damaged(*picture.signals(filters.shape[1]), blur)
     if blur.kernel.size == 1 or not (picture.unmixed or len(damaged.signals) == 1):
-        mended = mend(damaged, bank, value, settings)
+        mended = mend(damaged, filters, penalty, settings)
     else:
-        mended = sharpen(damaged, bank, value, level, settings)
-    planes = picture.gather(mended.signals)
-    return _with_misfit(finish(picture, planes, mended, value, begin, settings, level * picture.scale), None)
+        mended = sharpen(damaged, filters, penalty, level, settings)
+    return finish(picture, picture.gather(mended.signals), mended, penalty, begin, settings, level * picture.scale)
+
+
+def _in_pieces(
+    large: Large,
+    image: ArrayLike,
+    psf: ArrayLike,
+    filters: ArrayLike | None,
+    penalty: Penalty,
+    sigma: float | None,
+    settings: Settings,
+    *,
+    force: bool,
+) -> NDArray | tuple[NDArray, Details]:
+    """Deblur a large picture; noise, penalty and whether the blur fits are found on a montage of it."""
+    begin = time.perf_counter()
+    montage = open_picture(large.montage(), data_range=settings.data_range)
+    blur = Blur(as_kernel(psf, montage.shape))
+    bank = choose_filters(filters, "natural-100", montage.shape)
+    level = noise_level(montage) if sigma is None else sigma / montage.scale
+    damaged = Damaged(*montage.signals(bank.shape[1]), blur)
+    usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
+    given = given_penalty(penalty, damaged, bank, settings)
+    value = usual if given is None else given
+    reason = None if force else _misfit(montage, blur, bank, usual, settings)
+    if reason is not None:
+        _warn(reason)
+        return _with_misfit(untouched(image, montage, bank, value, begin, settings), reason)
+
+    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
+        own = replace(settings, n_jobs=n_jobs, return_details=True)
+        answer = _deblurred(open_picture(crop, data_range=montage.scale), blur, bank, value, level, own)
+        assert isinstance(answer, tuple)
+        return answer
+
+    margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
+    return _with_misfit(large.restored(restore, settings, margin=margin), None)
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
+        "force=True deblurs it all the same",
+        BlurMisfitWarning,
+        stacklevel=3,
+    )
 
 
 def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, settings: Settings) -> str | None:

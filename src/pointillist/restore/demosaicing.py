@@ -150,7 +150,7 @@ def _mended(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: float
     settings = replace(settings, boundary="full")  # of the codes where they are now
     codes = refit(damaged, smooth, filters, codes, settings) if settings.debias else codes
     more = synthesise(codes, filters, [shape], NO_BLUR, settings.boundary)[0]
-    return Mended([smooth[0].sharp + more], [smooth[0].sharp], codes, result)
+    return Mended([smooth[0].sharp + more], [smooth[0].sharp], smooth[0].unsettled, codes, result)
 
 
 def _coder(tol: float) -> CoordinateDescent:

@@ -146,8 +146,8 @@ class Details:
     deviation : (height, width) or picture-shaped float64 array or None
         With ``inpaint(deviations=True)``, by how much each filled pixel is expected to be wrong (one standard deviation, in
         the picture's own units, for the mean of its channels); zero where nothing was missing. Too small where surroundings
-        are known less well: among scattered pixels, and inside holes of more than 20 pixels, where it is that of the picture at
-        half the size or less.
+        are known less well: among scattered pixels, and inside holes of more than 20 pixels, where it is that of the
+        picture at half the size or less.
     sigma : float or None
         Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
     missing : (height, width) or picture-shaped bool array or None

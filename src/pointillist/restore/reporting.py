@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.restore.engine import Details, Mended, Settings
@@ -32,6 +32,16 @@ def finish(
     smooth = picture.laid_out(picture.gather(mended.smooth) * picture.scale)
     missing = picture.laid_out(picture.weights == 0)
     return image, _details([mended], penalty, begin, missing, len(mended.codes), smooth=smooth, sigma=sigma)
+
+
+def untouched(
+    image: ArrayLike, picture: Picture, filters: NDArray, penalty: float, begin: float, settings: Settings
+) -> NDArray | tuple[NDArray, Details]:
+    """A copy of the image, with details that say that nothing was done."""
+    copy = np.array(image)
+    if not settings.return_details:
+        return copy
+    return copy, _details([], penalty, begin, picture.laid_out(picture.weights == 0), len(filters))
 
 
 def details_of(canvas: Canvas, coders: Sequence[Coder], begin: float, deviation: NDArray | None = None) -> Details:

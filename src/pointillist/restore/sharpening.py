@@ -31,7 +31,7 @@ _MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss
 _COLOUR_FALL, _COLOUR_SHARE = (
     -2.4,
     6.0,
-)  # spectrum of what slopes leave of colour, and how much more there is than was seen
+)  # spectrum of the colour that slopes leave, and how much more there is than seen
 _LOWEST = 0.05
 _FILLS = 3
 _ROUGH = 0.05
@@ -102,7 +102,7 @@ def sharpen(
         rest = wiener.undo(left, weights, wiener.colour_noise(left, weights, level))
         signals.append(part.sharp + slope * detail.sharp + rest)
         smooth.append(part)
-    return Mended(signals, [part.sharp for part in smooth], codes, result)
+    return Mended(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
 
 def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
@@ -163,7 +163,7 @@ class Wiener:
         mean = float(np.sum(weights * signal) / max(np.sum(weights), 1))
         spectrum = self._undone(signal - mean, weights, 2 * mu * self._bending + 1e-6, mirror=True)
         sharp, seen = (scipy.fft.irfft2(one, self._shape)[self._box] for one in (spectrum, spectrum * self._response))
-        return Smooth(mean + sharp.astype(np.float64), mean + seen.astype(np.float64))
+        return Smooth(mean + sharp.astype(np.float64), mean + seen.astype(np.float64), 0.0)
 
     def undo(self, left: NDArray, weights: NDArray, noise: float | NDArray) -> NDArray:
         """The sharp picture of what was seen of `left` (channels, height, width)."""
