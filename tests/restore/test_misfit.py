@@ -63,5 +63,5 @@ def test_crops_that_ring_are_told(picture):
     blur = Blur(pt.gaussian_kernel(1.0))
     small = picture[:60, :60]
     assert misfit(small, blur, lambda crop: crop) is None
-    assert "overshoots" in misfit(small, blur, lambda crop: 4 * crop)
+    assert "rings" in misfit(small, blur, lambda crop: 4 * crop)
     assert misfit(small, Blur(np.ones((1, 1))), lambda crop: 4 * crop) is None

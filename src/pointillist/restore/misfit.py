@@ -28,8 +28,9 @@ _WIDTHS = np.geomspace(0.4, 5.0, 14)
 _ROUND = 0.05  # spread of |ĥ|² with direction below which a blur has none
 _DIRECTED = (0.012, 0.2)  # what a better explanation must gain: in likelihood, and as part of all that a blur explains
 _UNDIRECTED = (0.05, 0.7)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
-_RANGE = 2.2  # of a deblurred crop, over that of the crop
-_OUTSIDE, _BEYOND = 0.06, 0.02  # share of samples that leave the crop's range, and by how much, of full scale
+_RINGS = ((3.0, 0.0), (2.2, 0.03), (0.0, 0.06))
+"""A deblurred crop rings where its range, over the crop's, and the share of samples outside exceed one of these pairs."""
+_BEYOND = 0.02  # of full scale: what is outside the crop's range by more than that is outside
 _CROP, _CROPS = 128, 2
 _MARGIN = 8
 
@@ -124,8 +125,9 @@ def _by_trial(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
         if inner.size == 0 or high == low:
             continue
         outside = float(np.mean((inner < low - _BEYOND) | (inner > high + _BEYOND)))
-        if np.ptp(inner) > _RANGE * (high - low) or outside > _OUTSIDE:
-            return f"undoing it on a crop overshoots the crop's range {np.ptp(inner) / (high - low):.1f} times"
+        wider = float(np.ptp(inner)) / (high - low)
+        if any(wider > most and outside > share for most, share in _RINGS):
+            return f"undone on a crop, it rings: {100 * outside:.0f} % of the samples leave the crop's range"
     return None
 
 

@@ -34,7 +34,7 @@ _COLOUR_FALL, _COLOUR_SHARE = (
 )  # spectrum of the colour that slopes leave, and how much more there is than seen
 _LOWEST = 0.05
 _FILLS = 3
-_ROUGH = 0.05
+_ROUGH, _ROUGHEST = 0.05, 0.4  # tolerances that few sweeps, and very few, do for
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
     """How to code through a blur: sparse working sets and few sweeps for rough tolerances, and scans by plain filters."""
     settings = CoordinateDescent(tol=tol)
     if tol > _ROUGH:
-        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8)
+        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8 if tol < _ROUGHEST else 4)
     return blurred_coder(filters, blur.kernel, settings)
 
 
