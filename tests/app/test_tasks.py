@@ -72,7 +72,10 @@ def test_a_blur_that_does_not_fit_is_said(monkeypatch):
     ("blur", "settings"), [("gaussian", {"width": 2.35}), ("motion", {"length": 12.3, "angle": 178.0})]
 )
 def test_estimates_become_settings(monkeypatch, blur, settings):
-    found = SimpleNamespace(sigma=2.346, length=12.34, angle=178.04, confidence=0.9)
+    shape = {"sigma": 2.346, "length": None, "angle": None}
+    if blur == "motion":
+        shape = {"sigma": None, "length": 12.34, "angle": 178.04}
+    found = SimpleNamespace(**shape, confidence=0.9)
     monkeypatch.setattr(pt, "estimate_blur", lambda pixels, kind: found, raising=False)
     assert tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None) == settings
     found.confidence = 0.0

@@ -14,7 +14,7 @@ SHAPE = (36, 40)
 COMMANDS = {
     "inpaint": ["--mask", "mask.png"],
     "denoise": [],
-    "deblur": ["--gaussian", "1"],
+    "deblur": ["--gaussian", "1", "--force"],
     "superres": [],
     "demosaic": [],
 }

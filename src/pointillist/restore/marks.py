@@ -25,6 +25,7 @@ RARE = KEYS[:2]
 _FEWEST, _LEAST_SHARE = 24, 1e-3  # pixels of a rare key; part of the picture that another key must have
 _EXACT = 2  # levels of 255 from the colour, for a pixel that has it
 _BLURRED, _JOINED = 48, 100  # the same after JPEG, and for what hangs together with such pixels
+_PALEST = 0.2  # the least saturation by which these are multiplied
 _JOINED_PLAIN = 24  # the same for white, black and greys, which photographs are full of
 _NEAR, _PLAIN_NEAR = 0.35, 0.5  # pixels near the colour for each that has it: with more, the picture was compressed
 _REACH = 10  # pixels: chroma at half resolution in blocks of 8 samples rarely carries a visible tint farther
@@ -269,7 +270,10 @@ def _sure(
 ) -> tuple[NDArray[np.bool_], bool]:
     """Pixels that have the colour beyond doubt, and whether they look as after lossy compression."""
     plain = len(set(key)) == 1
-    widest = _JOINED_PLAIN if plain else _BLURRED
+    # Pale colours are near to greys, which photographs are full of: the less saturated, the nearer marks must be.
+    saturation = max((max(key) - min(key)) / 255, _PALEST)
+    blurred, joined = saturation * _BLURRED, saturation * _JOINED
+    widest = _JOINED_PLAIN if plain else blurred
     exact, near = (int(np.count_nonzero(distance <= limit)) for limit in (_EXACT, widest))
     lossy = near - exact > (_PLAIN_NEAR if plain else _NEAR) * exact
     if isinstance(tolerance, str):
@@ -279,7 +283,7 @@ def _sure(
             return distance <= _EXACT, lossy
         if plain:
             return _connected(distance <= _EXACT, distance <= _JOINED_PLAIN), lossy
-        return _connected(distance <= _BLURRED, distance <= _JOINED), lossy
+        return _connected(distance <= blurred, distance <= joined), lossy
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
     return distance <= np.uint8(np.rint(tolerance * 255)), lossy
