@@ -20,7 +20,7 @@ TASKS = {
     "denoise": lambda picture, **how: denoise(
         picture + 0.1 * np.random.default_rng(0).standard_normal(picture.shape).astype(np.float32), 0.1, **how
     ),
-    "deblur": lambda picture, **how: deblur(picture, PSF, sigma=0.01, **how),
+    "deblur": lambda picture, **how: deblur(picture, PSF, sigma=0.01, force=True, **how),
     "super_resolve": lambda picture, **how: super_resolve(picture[::2, ::2], 2, **how),
     "demosaic": lambda picture, **how: demosaic(picture, **how),
 }
