@@ -1,7 +1,7 @@
 """Candidates for scratches and hairs: thin bright lines, each described by a row of numbers.
 
 Second derivatives, averaged along short lines of many directions, give centre lines; neighbours that agree in direction are
-joined. Dark lines are found in the negative. Which candidates are scratches is decided in `judging`.
+joined. Dark lines are found in the negative. Which candidates are scratches is decided by `forest`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Candidates for specks of dust: small islands brighter than their surroundings, each described by a row of numbers.
 
-Dark specks are found in the negative. Which candidates are dust is decided in `judging`.
+Dark specks are found in the negative. Which candidates are dust is decided by `forest`.
 """
 
 from __future__ import annotations
