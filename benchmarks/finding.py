@@ -199,21 +199,24 @@ def _lines(values: NDArray[np.float32], scarred: Scarred) -> Iterator[Example]:
 def fit(kind: str, folder: Path, output: Path) -> None:
     """Fit boosted trees to the candidates that are clearly damage or clearly none, and write them as arrays.
 
-    A fit without every fourth photograph says first what each threshold would give on those.
+    Long lines count more than short ones. A fit without every fourth photograph says first what each threshold would give
+    on those.
     """
     numbers, rows = zip(*examples(kind, folder), strict=True)
     features, shares, sizes = (np.concatenate(part) for part in zip(*rows, strict=True))
     number = np.repeat(numbers, [len(row[0]) for row in rows])
     clear, damage = (shares > 0.65) | (shares < 0.15), shares > 0.5
     held = number % 4 == 3
-    odds = _trees().fit(features[clear & ~held], damage[clear & ~held]).decision_function(features[held])
+    weights = np.clip(sizes, 8, 100) if kind == "scratches" else np.ones(len(sizes))
+    kept = clear & ~held
+    odds = _trees().fit(features[kept], damage[kept], weights[kept]).decision_function(features[held])
     for needed in (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0):
         right = float(np.sum((sizes * shares)[held][odds > needed]))
         found, all_ = float(np.sum(sizes[held][odds > needed])), float(np.sum((sizes * shares)[held]))
         print(
             f"{kind}: log-odds over {needed:4.1f}: precision {right / found:.3f}, recall {right / all_:.3f}", flush=True
         )
-    np.savez_compressed(output / f"{kind}.npz", **_arrays(_trees().fit(features[clear], damage[clear])))
+    np.savez_compressed(output / f"{kind}.npz", **_arrays(_trees().fit(features[clear], damage[clear], weights[clear])))
     print(f"{kind}: {np.sum(clear)} candidates, {np.sum(clear & damage)} of them damage")
 
 

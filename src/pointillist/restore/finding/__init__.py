@@ -20,7 +20,7 @@ from pointillist.restore.marks import checked, full_scale, grown
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
 
-NEEDED = {"dust": 0.9, "scratches": 1.0}
+NEEDED = {"dust": 0.9, "scratches": 1.5}
 """Log-odds from which on a candidate is taken at the default sensitivity."""
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one

@@ -16,7 +16,7 @@ from scipy import ndimage, sparse
 SCALES = (0.8, 1.6, 3.0)
 """Deviations of the Gaussians whose second derivatives are taken, in pixels: lines about twice as wide answer most."""
 
-FEATURES = 31 + 3 * 8 + 4
+FEATURES = 31 + 3 * 8 + 4 + 2
 
 _DIRECTIONS = 12
 _REACH = 7  # pixels to either side over which a line is averaged
@@ -208,6 +208,7 @@ def _described(
     profile = _profile(values.mean(axis=-1), rows, columns, angle, average, contrast)
     fit = _mixture(centre.mean(axis=-1), below.mean(axis=-1), average, scatter, contrast, owner)
     crowd = _crowd(values.shape, rows, columns, strength, owner, count)
+    alike = _parallel(values.shape, rows, columns, direction, strength, owner, count)
     columns_ = [
         np.log(points),
         np.log(chord),
@@ -241,6 +242,7 @@ def _described(
         *crowd,
         *profile,
         *fit,
+        *alike,
     ]
     features = np.clip(np.stack(columns_, axis=-1), -20, 20).astype(np.float32)
     return Lines(rows, columns, owner, height.astype(np.float32), width.astype(np.float32), features)
@@ -315,4 +317,29 @@ def _crowd(
         around = ndimage.uniform_filter(total, side, mode="constant")[at] * side**2
         seen = np.bincount(owner, around, count) / points
         result.append(np.log1p(np.maximum(seen - own, 0) / (own / points) / side))
+    return result
+
+
+def _parallel(
+    shape: tuple[int, ...],
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    direction: NDArray[np.int8],
+    strength: NDArray[np.float32],
+    owner: NDArray[np.intp],
+    count: int,
+) -> list[NDArray]:
+    """The same for other lines of the same direction, as planks and grass have them: around, and in the whole picture."""
+    cell, side = 8, 25
+    volume = np.zeros((_DIRECTIONS, *(n // cell + 1 for n in shape[:2])), np.float32)
+    at = direction.astype(int), rows // cell, columns // cell
+    np.add.at(volume, at, strength)
+    volume = ndimage.uniform_filter1d(volume, 3, axis=0, mode="wrap") * 3
+    around = ndimage.uniform_filter(volume, (1, side, side), mode="constant")[at] * side**2
+    everywhere = volume.sum(axis=(1, 2))[at[0]]
+    points, own = np.bincount(owner, minlength=count), np.bincount(owner, strength, count)
+    result = []
+    for seen in (around, everywhere):
+        others = np.maximum(np.bincount(owner, seen, count) / points - own, 0)
+        result.append(np.log1p(others / own))
     return result
