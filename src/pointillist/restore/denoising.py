@@ -126,7 +126,7 @@ def denoise(
 
 @dataclass(frozen=True)
 class Counts:
-    """How counts become samples whose noise has the deviation one: `gain` counts to a unit of the image, `full` the range."""
+    """How counts become samples whose noise has the deviation one: `gain` counts in a unit of the image, up to `full`."""
 
     gain: float
     full: float

@@ -24,6 +24,7 @@ _IMPULSE = 0.03  # the same for samples that are suspect already
 _PRICE = 0.1
 _PASSES = 2
 _WINDOW = 5
+_SOLID = 0.8  # part of a window that lies at one end of the range in white skies and black shadows
 _CONTEXT = 32  # pixels around a piece that are coded with it
 
 Finder = Callable[[Picture, Settings], NDArray]
@@ -31,7 +32,10 @@ Finder = Callable[[Picture, Settings], NDArray]
 
 
 def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
-    """Samples at either end of the picture's range that their neighbours do not predict, (channels, height, width)."""
+    """Samples at either end of the picture's range that their neighbours do not predict, (channels, height, width).
+
+    Inside areas that lie at one end, as white skies do, nothing is suspect.
+    """
     low, high = canvas.extremes()
     ends = low / canvas.scale, high / canvas.scale
     if not all(np.any((plane > low) & (plane < high)) for plane in canvas.planes):
@@ -64,13 +68,14 @@ def _piecewise(canvas: Canvas, find: Finder, settings: Settings) -> NDArray:
 
 def _impulses(picture: Picture, ends: tuple[float, float], filters: NDArray, settings: Settings) -> NDArray:
     seen = picture.weights > 0
-    suspect = seen & ((picture.planes <= ends[0]) | (picture.planes >= ends[1]))
+    suspect = np.zeros(seen.shape, bool)
+    for at_end in (seen & (picture.planes <= ends[0]), seen & (picture.planes >= ends[1])):
+        alike = scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, _WINDOW, _WINDOW))
+        suspect |= at_end & (alike < _SOLID)
     good = picture.weights * ~suspect
-    if np.all(np.any(good > 0, axis=(1, 2))):
-        return suspect & (np.abs(picture.planes - _fit(picture, good, filters, None, settings)) > _IMPULSE)
-    # Where all samples lie at an end, as in a white sky, those at the other end are odd.
-    usual = [np.median(plane[known]) if np.any(known) else 0.0 for plane, known in zip(picture.planes, seen, strict=True)]
-    return suspect & (np.abs(picture.planes - np.reshape(usual, (-1, 1, 1))) > _IMPULSE)
+    if not np.all(np.any(good > 0, axis=(1, 2))):
+        return suspect
+    return suspect & (np.abs(picture.planes - _fit(picture, good, filters, None, settings)) > _IMPULSE)
 
 
 def _outliers(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:

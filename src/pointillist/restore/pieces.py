@@ -22,8 +22,9 @@ LARGE = 2**21
 """Pixels from which on a picture is restored in pieces."""
 
 PIECE = 512
-"""Side of a piece, in pixels."""
+"""Side of a piece of the answer, in pixels."""
 
+_SMALLEST = 64  # side of a piece at least; over it pieces fade in and out
 _FADE = 16  # pixels beyond a piece over which it fades out
 _CROPS = 4  # crops along each side of a montage
 _CROP = 256
@@ -48,9 +49,7 @@ class Large:
 
         They begin at multiples of `period` rows and columns.
         """
-        tops, lefts = (
-            np.linspace(0, n - min(_CROP, n), _CROPS).astype(int) // period * period for n in self.shape
-        )
+        tops, lefts = (np.linspace(0, n - min(_CROP, n), _CROPS).astype(int) // period * period for n in self.shape)
         strips = [np.concatenate([self.image[t : t + _CROP, s : s + _CROP] for s in lefts], axis=1) for t in tops]
         return np.concatenate(strips, axis=0)
 
@@ -63,7 +62,7 @@ class Large:
         """
         tail = self.image.shape[2:] if channels is None else (channels,)
         total = np.zeros((factor * self.shape[0], factor * self.shape[1], *tail), np.float32)
-        tiles = cells(self.shape, PIECE)
+        tiles = cells(self.shape, _side(factor))
         jobs = effective_jobs(settings.n_jobs)
 
         def work(tile: Box) -> tuple[Box, NDArray, Details]:
@@ -105,16 +104,21 @@ def as_large(image: ArrayLike, settings: Settings, factor: int = 1) -> Large | N
     if array.ndim not in (2, 3) or array.size * factor**2 < LARGE:
         return None
     canvas = open_canvas(array, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    if not is_large(canvas.shape, factor) or _with_hole(canvas.missing):
+    if not is_large(canvas.shape, factor) or _with_hole(canvas.missing, _side(factor)):
         return None
     return Large(array if canvas.axis is None else np.moveaxis(array, canvas.axis, -1), canvas.axis)
 
 
-def _with_hole(missing: NDArray) -> bool:
+def _side(factor: int) -> int:
+    """Side of a piece of a picture that is enlarged so many times."""
+    return max(PIECE // factor, _SMALLEST)
+
+
+def _with_hole(missing: NDArray, side: int) -> bool:
     """Whether a piece misses all samples of a channel."""
     if not np.any(missing):
         return False
-    return any(np.any(np.all(missing[(slice(None), *box)], axis=(1, 2))) for box in cells(missing.shape[1:], PIECE))
+    return any(np.any(np.all(missing[(slice(None), *box)], axis=(1, 2))) for box in cells(missing.shape[1:], side))
 
 
 def _scaled(box: Box, factor: int) -> Box:
