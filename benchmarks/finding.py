@@ -28,6 +28,7 @@ import pointillist as pt
 from benchmarks import measure, tables
 from benchmarks.painted import Scarred, dusty, scratched
 from benchmarks.tables import Table
+from pointillist.restore.finding.forest import Forest, save_forest
 from pointillist.restore.finding.lines import both_ridges, line_candidates
 from pointillist.restore.finding.specks import speck_candidates
 
@@ -216,8 +217,10 @@ def fit(kind: str, folder: Path, output: Path) -> None:
         print(
             f"{kind}: log-odds over {needed:4.1f}: precision {right / found:.3f}, recall {right / all_:.3f}", flush=True
         )
-    np.savez_compressed(output / f"{kind}.npz", **_arrays(_trees().fit(features[clear], damage[clear], weights[clear])))
-    print(f"{kind}: {np.sum(clear)} candidates, {np.sum(clear & damage)} of them damage")
+    forest = _forest(_trees().fit(features[clear], damage[clear], weights[clear]))
+    facts = {"kind": kind, "candidates": int(np.sum(clear)), "damage": int(np.sum(clear & damage))}
+    save_forest(output / f"{kind}.safetensors", forest, facts)
+    print(f"{kind}: {facts['candidates']} candidates, {facts['damage']} of them damage")
 
 
 def _trees() -> HistGradientBoostingClassifier:
@@ -233,8 +236,8 @@ def _trees() -> HistGradientBoostingClassifier:
     )
 
 
-def _arrays(trees: HistGradientBoostingClassifier) -> dict[str, NDArray]:
-    """The trees as one list of nodes, as `pointillist.restore.finding.forest` reads them."""
+def _forest(trees: HistGradientBoostingClassifier) -> Forest:
+    """The trees as one list of nodes."""
     roots, parts, start = [], [], 0
     for (predictor,) in trees._predictors:  # scikit-learn has no public view of the nodes
         nodes = predictor.nodes
@@ -253,15 +256,15 @@ def _arrays(trees: HistGradientBoostingClassifier) -> dict[str, NDArray]:
         roots.append(start)
         start += len(nodes)
     feature, threshold, left, right, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return {
-        "roots": np.array(roots, np.int32),
-        "feature": feature.astype(np.int16),
-        "threshold": threshold.astype(np.float32),
-        "left": left.astype(np.int32),
-        "right": right.astype(np.int32),
-        "value": value.astype(np.float32),
-        "base": np.float64(trees._baseline_prediction.item()),
-    }
+    return Forest(
+        roots=np.array(roots, np.int32),
+        feature=feature.astype(np.int16),
+        threshold=threshold.astype(np.float32),
+        left=left.astype(np.int32),
+        right=right.astype(np.int32),
+        value=value.astype(np.float32),
+        base=float(trees._baseline_prediction.item()),
+    )
 
 
 def main() -> None:

@@ -83,13 +83,12 @@ def test_estimates_become_settings(monkeypatch, blur, settings):
         tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None)
 
 
-def test_dust_and_scratches_are_found_together(monkeypatch):
-    def find(pixels, kind, sensitivity):
-        assert sensitivity == 0.25
-        mask = np.zeros(pixels.shape[:2], bool)
-        mask[0 if kind == "dust" else 1] = True
-        return mask
-
-    monkeypatch.setattr(pt, "find_damage", find)
-    found = tasks.find(np.zeros((4, 5, 3), np.uint8), 0.25, lambda fraction: None)
-    assert found.sum() == 10
+def test_dust_and_scratches_are_found_with_progress():
+    picture = np.full((90, 120, 3), 110, np.uint8)
+    picture[20:23, 30:33] = 240
+    picture[60:63, 15:105] = 240
+    told = []
+    found = tasks.find(picture, 0.5, told.append)
+    assert found[21, 31]
+    assert found[61, 20:100].all()
+    assert told[-1] == 1

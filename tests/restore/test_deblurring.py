@@ -1,12 +1,11 @@
-"""Blurs are undone and pictures enlarged, without a shift."""
+"""Blurs are undone, without a shift."""
 
 import numpy as np
 import pytest
 import scipy.signal
-from scipy.ndimage import zoom
 
 import pointillist as pt
-from pointillist.restore import deblur, super_resolve
+from pointillist.restore import deblur
 
 
 @pytest.fixture(scope="module")
@@ -41,33 +40,6 @@ def test_a_point_is_no_blur(picture, filters, error):
     assert error(deblur(picture, np.ones((1, 1)), filters, 0.005), picture) < 0.02
 
 
-def test_enlarging_beats_interpolation(picture, error):
-    coarse = picture.reshape(36, 2, 40, 2).mean(axis=(1, 3))
-    fine, details = super_resolve(coarse, return_details=True)
-    assert fine.shape == picture.shape
-    cubic = zoom(coarse, 2, order=3, mode="nearest", grid_mode=True)
-    assert error(fine, picture) < 0.99 * error(cubic, picture)
-    averaged = fine.reshape(36, 2, 40, 2).mean(axis=(1, 3))
-    assert error(averaged, coarse) < 0.01
-    assert details.penalty > 0
-
-
-@pytest.mark.parametrize(("factor", "kernel"), [(2, "bicubic"), (3, "box"), (2, np.ones((4, 4)))])
-def test_enlarging_a_ramp_does_not_shift_it(filters, factor, kernel):
-    fine = np.add.outer(np.arange(24.0 * factor), np.arange(20.0 * factor)) / (50 * factor)
-    coarse = fine.reshape(24, factor, 20, factor).mean(axis=(1, 3))
-    enlarged = super_resolve(coarse, factor, filters, kernel=kernel, data_range=1.0)
-    np.testing.assert_allclose(enlarged, fine, atol=5e-3)
-
-
-def test_enlarging_colour_with_alpha(colour_picture, filters):
-    image = np.dstack([np.rint(255 * colour_picture[:20, :22]), np.arange(440).reshape(20, 22) % 256]).astype(np.uint8)
-    enlarged = super_resolve(image, 2, filters)
-    assert enlarged.shape == (40, 44, 4)
-    assert enlarged.dtype == np.uint8
-    np.testing.assert_array_equal(enlarged[::2, 1::2, 3], image[..., 3])
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -82,20 +54,3 @@ def test_bad_blurs_are_named(filters, change, message):
     arguments = {"image": np.zeros((20, 20)), "psf": np.ones((3, 3)), "filters": filters, **change}
     with pytest.raises(ValueError, match=message):
         deblur(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"factor": 0}, "factor"),
-        ({"factor": 1.5}, "factor"),
-        ({"factor": True}, "factor"),
-        ({"kernel": "sinc"}, "kernel"),
-        ({"image": np.zeros((1, 1))}, "image"),
-        ({"image": np.zeros((3, 3))}, "image"),
-    ],
-)
-def test_bad_enlargements_are_named(filters, change, message):
-    arguments = {"image": np.zeros((20, 20)), "filters": filters, **change}
-    with pytest.raises(ValueError, match=message):
-        super_resolve(**arguments)

@@ -62,6 +62,12 @@ def test_bad_penalties(picture, filters, penalty):
         given_penalty(penalty, seen(picture), filters[:, None], Settings())
 
 
+@pytest.mark.parametrize("picture", [np.full((40, 44), 0.3), np.add.outer(np.arange(40), np.arange(44)) / 90])
+def test_a_part_of_nothing_but_rounding_is_no_penalty(picture, filters):
+    damaged = Damaged([picture[None]], [np.ones((1, *picture.shape))])
+    assert given_penalty("5%", damaged, filters[:, None], Settings()) == pytest.approx(0.05)
+
+
 def test_hidden_samples_want_more_penalty_under_noise(picture, filters):
     noisy = picture + 0.15 * np.random.default_rng(2).standard_normal(picture.shape)
     quiet = predicted_penalty(seen(picture), filters[:, None], Settings(n_jobs=1))

@@ -72,7 +72,7 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
             raise ValueError(f"--key {options['key']}: {error}") from error
 
     def find(photograph: Photograph, job: Job) -> Marks:
-        marks = _found(photograph, job, options)
+        marks = _found(photograph, job, options, settings["n_jobs"])
         missing = grown(marks.missing, options["grow"])
         if missing.all():
             raise ValueError(f"{job.source}: every pixel is marked as missing, no pixel is left to fill in from")
@@ -96,7 +96,7 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend, find)
 
 
-def _found(photograph: Photograph, job: Job, options: dict[str, Any]) -> Marks:
+def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: int | None) -> Marks:
     """The missing pixels by mask, by colour, as damage that is looked for, or as the picture marks them itself."""
     by_colour = {"tolerance": options["tolerance"], "fringe": options["fringe"]}
     if job.mask is not None:
@@ -105,7 +105,9 @@ def _found(photograph: Photograph, job: Job, options: dict[str, Any]) -> Marks:
             log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
         return Marks(missing, "masked")
     if options["find"]:
-        missing = restore.find_damage(photograph.pixels, options["find"], sensitivity=options["sensitivity"])
+        missing = restore.find_damage(
+            photograph.pixels, options["find"], sensitivity=options["sensitivity"], n_jobs=n_jobs
+        )
         if not missing.any():
             log.warning("%s: no %s found, the picture stays as it is", job.source, " or ".join(options["find"]))
         return Marks(missing, " and ".join(options["find"]))

@@ -1,9 +1,10 @@
 """Pictures mended with the same engine: each damage is a weighted coding problem with (blurred) filters."""
 
-from pointillist.restore.deblurring import deblur, super_resolve
+from pointillist.restore.deblurring import deblur
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise
 from pointillist.restore.engine import Details
+from pointillist.restore.enlarging import super_resolve
 from pointillist.restore.estimating import BlurEstimate, estimate_blur
 from pointillist.restore.finding import find_damage
 from pointillist.restore.inpainting import inpaint

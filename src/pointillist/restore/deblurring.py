@@ -1,4 +1,4 @@
-"""A known blur undone, and pictures enlarged: super-resolution is a blur seen at every n-th pixel of the fine grid."""
+"""A known blur undone, if it fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.restore.blur import Blur, as_kernel, decimation_kernel, first_sample
+from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.denoising import noise_level
 from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
 from pointillist.restore.misfit import BlurMisfitWarning, misfit
@@ -26,7 +26,6 @@ _LOG = logging.getLogger(__name__)
 
 _PER_SIGMA = 0.22
 _SMALLEST = 0.001
-_ENLARGING = 0.005
 _TRIAL_TOLERANCE = 0.4
 
 
@@ -183,7 +182,7 @@ def _in_pieces(
         return _with_misfit(untouched(image, montage, bank, value, begin, settings), reason)
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True)
+        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
         answer = _deblurred(open_picture(crop, data_range=montage.scale), blur, bank, value, level, own)
         assert isinstance(answer, tuple)
         return answer
@@ -225,92 +224,3 @@ def _with_misfit(
     if not isinstance(answer, tuple):
         return answer
     return answer[0], BlurDetails(**vars(answer[1]), misfit=reason)
-
-
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    **options: Unpack[Plain],
-) -> NDArray: ...
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    **options: Unpack[Detailed],
-) -> tuple[NDArray, Details]: ...
-def super_resolve(
-    image: ArrayLike,
-    factor: int = 2,
-    filters: ArrayLike | None = None,
-    penalty: Penalty = "auto",
-    *,
-    kernel: str | ArrayLike = "box",
-    **options: Unpack[Options],
-) -> NDArray | tuple[NDArray, Details]:
-    """Enlarge a photograph, with the detail that filters and sparsity suggest.
-
-    Parameters
-    ----------
-    image : (height, width) or (height, width, channels) array
-        As in `inpaint`; NaN counts as missing. Alpha is repeated, not interpolated.
-    factor : int
-        How many times as high and wide the answer shall be.
-    filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
-        Of sharp detail, as in `inpaint`.
-    penalty : float, "auto" or a string such as "5%"
-        λ for the picture divided by its full scale. "auto" is 0.005 of its contrast.
-    kernel : {"box", "bicubic"} or (height, width) array
-        How the fine picture became coarse. "box": each pixel is the mean of the factor × factor fine pixels it covers, as
-        in a sensor or ``skimage.transform.downscale_local_mean``. "bicubic": the antialiased cubic of image editors. An
-        array on the fine grid must be as even or odd as the factor, so that nothing shifts by half a pixel.
-    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`, but `tol` is 0.2 and `boundary` "full".
-
-    Returns
-    -------
-    (factor · height, factor · width[, channels]) array of the image's dtype and scale; with `Details` if asked for
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pointillist.restore import super_resolve
-    >>> filters = np.random.default_rng(0).standard_normal((4, 5, 5)) / 5
-    >>> super_resolve(np.full((16, 20), 90, np.uint8), 2, filters).shape
-    (32, 40)
-    """
-    begin = time.perf_counter()
-    if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
-        raise ValueError(f"factor must be a whole number of at least 1, got {factor!r}")
-    settings = Settings.given(options, boundary="full", tol=0.2)
-    coarse = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    blur = Blur(decimation_kernel(kernel, int(factor)))
-    picture = _on_fine_grid(coarse, blur.kernel, int(factor))
-    bank = choose_filters(filters, "natural-100", picture.shape)
-    check_size(picture.shape, blur.extended(bank.shape[2:]), f"image, enlarged by factor={factor},")
-    damaged = Damaged(*picture.signals(bank.shape[1]), blur)
-    value = given_penalty(penalty, damaged, bank, settings)
-    value = _ENLARGING * contrast(damaged) if value is None else value
-    mended = mend(damaged, bank, value, settings)
-    return finish(picture, picture.gather(mended.signals), mended, value, begin, settings)
-
-
-def _on_fine_grid(coarse: Picture, kernel: NDArray, factor: int) -> Picture:
-    """The coarse samples where their kernels are centred on the fine grid, with weight zero in between."""
-    top, left = first_sample(kernel, factor)
-    shape = (len(coarse.planes), *(factor * n for n in coarse.shape))
-    planes, weights = np.zeros(shape), np.zeros(shape)
-    planes[:, top::factor, left::factor] = coarse.planes
-    weights[:, top::factor, left::factor] = coarse.weights
-    alpha = coarse.alpha
-    if alpha is not None:
-        alpha = np.repeat(np.repeat(alpha, factor, axis=1), factor, axis=2)
-    return replace(coarse, planes=planes, weights=weights, alpha=alpha)

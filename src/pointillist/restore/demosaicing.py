@@ -26,7 +26,8 @@ from pointillist.restore.engine import (
 )
 from pointillist.restore.lattice import Lattice
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
-from pointillist.restore.pictures import open_picture
+from pointillist.restore.pictures import Picture, open_picture
+from pointillist.restore.pieces import Large, as_large
 from pointillist.restore.reporting import finish
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import effective_jobs
@@ -102,22 +103,81 @@ def demosaic(
     if np.ndim(mosaic) != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
     settings = Settings.given(options, tol=0.5)
+    if (large := as_large(mosaic, settings)) is not None:
+        return _in_pieces(large, places, filters, penalty, settings, keep_seen=keep_seen)
     grey = open_picture(mosaic, channel_axis=settings.channel_axis, data_range=settings.data_range, name="mosaic")
-    bank = choose_filters(filters, "natural-colour-100", grey.shape)
+    bank = _colour_filters(filters, grey.shape)
+    return _coloured(_sorted(grey, places), places, bank, penalty, settings, keep_seen=keep_seen, begin=begin)
+
+
+def _colour_filters(filters: ArrayLike | None, shape: tuple[int, int]) -> NDArray:
+    bank = choose_filters(filters, "natural-colour-100", shape)
     if bank.shape[1] != 3:
         raise ValueError("filters must be colour filters (n_filters, 3, height, width) for a mosaic")
+    return bank
+
+
+def _sorted(grey: Picture, places: str) -> Picture:
+    """A mosaic as three planes, each seen where the pattern says so."""
     seen = _pattern(grey.shape, places) * grey.weights
     if not np.all(np.any(seen > 0, axis=(1, 2))):
         raise ValueError("mosaic has no seen pixel of one of its channels")
-    picture = replace(grey, planes=grey.planes * seen, weights=seen, axis=2)
+    return replace(grey, planes=grey.planes * seen, weights=seen, axis=2)
+
+
+def _coloured(
+    picture: Picture,
+    places: str,
+    filters: NDArray,
+    penalty: Penalty,
+    settings: Settings,
+    *,
+    keep_seen: bool,
+    begin: float,
+) -> NDArray | tuple[NDArray, Details]:
     damaged = Damaged([picture.planes], [picture.weights])
-    value = given_penalty(penalty, damaged, bank, settings)
-    value = _PENALTY * contrast(damaged) if value is None else value
-    mended = _mended(damaged, _lattice(places), bank, value, settings)
+    value = _penalty(penalty, damaged, filters, settings)
+    mended = _mended(damaged, _lattice(places), filters, value, settings)
     planes = mended.signals[0]
     if keep_seen:
-        planes = np.where(seen > 0, picture.planes, planes)
+        planes = np.where(picture.weights > 0, picture.planes, planes)
     return finish(picture, planes, mended, value, begin, settings)
+
+
+def _penalty(penalty: Penalty, damaged: Damaged, filters: NDArray, settings: Settings) -> float:
+    value = given_penalty(penalty, damaged, filters, settings)
+    return _PENALTY * contrast(damaged) if value is None else value
+
+
+def _in_pieces(
+    large: Large, places: str, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, keep_seen: bool
+) -> NDArray | tuple[NDArray, Details]:
+    """Colour of a large mosaic, everywhere at the penalty that a montage of it tells."""
+    montage = open_picture(large.montage(period=2), data_range=settings.data_range, name="mosaic")
+    bank = _colour_filters(filters, montage.shape)
+    seen = _sorted(montage, places)
+    value = _penalty(penalty, Damaged([seen.planes], [seen.weights]), bank, settings)
+
+    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
+        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
+        part = _sorted(open_picture(crop, data_range=montage.scale), places)
+        answer = _coloured(part, places, bank, value, own, keep_seen=keep_seen, begin=time.perf_counter())
+        assert isinstance(answer, tuple)
+        return answer
+
+    # Even, so that all pieces begin with the same place of the pattern.
+    answer = large.restored(restore, settings, margin=2 * max(bank.shape[2:]), channels=3)
+    if keep_seen:
+        _put_back(large.image, answer[0] if isinstance(answer, tuple) else answer, places)
+    return answer
+
+
+def _put_back(mosaic: NDArray, colour: NDArray, places: str) -> None:
+    """Write the seen samples of a mosaic into a colour picture: sums of faded pieces are rounded."""
+    for i, letter in enumerate(places):
+        samples = mosaic[i // 2 :: 2, i % 2 :: 2]
+        plane = colour[i // 2 :: 2, i % 2 :: 2, "RGB".index(letter)]
+        np.copyto(plane, samples, where=~np.isnan(samples))
 
 
 def _lattice(places: str) -> Lattice:

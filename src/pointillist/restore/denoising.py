@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Unpack, overload
 
 import numpy as np
-import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import (
-    NO_BLUR,
-    Damaged,
-    Detailed,
-    Details,
-    Options,
-    Plain,
-    Settings,
-    choose_filters,
-    code,
-    mend,
-    separate,
-    synthesise,
-)
-from pointillist.restore.finding import damage_in
+from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
-from pointillist.restore.penalties import Penalty, given_penalty
-from pointillist.restore.pictures import Canvas, Picture, open_picture
+from pointillist.restore.outliers import find_impulses, find_outliers
+from pointillist.restore.penalties import Penalty, given_penalty, parse_penalty
+from pointillist.restore.pictures import Canvas, Picture, open_canvas, open_picture
 from pointillist.restore.pieces import Large, as_large
 from pointillist.restore.reporting import details_of, finish
+from pointillist.solvers.tiles import Progress
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
 
@@ -40,11 +28,7 @@ PER_SIGMA = 2.2
 _NOISY_MU = 10.0  # averages over more pixels than elsewhere; worth 0.1 dB
 
 _QUIET = 1e-3
-_OUTLIER = 0.1  # of full scale: smaller deviations are taken for detail or noise
-_IMPULSE = 0.03  # the same for samples that are suspect already
-_PRICE = 0.1
-_PASSES = 2
-_WINDOW = 5
+_FINDING = 0.7  # part of the work of removing outliers that is finding them
 
 
 @overload
@@ -126,33 +110,64 @@ def denoise(
     if not (np.isfinite(gain) and gain > 0):
         raise ValueError(f"gain must be positive, got {gain}")
     settings = Settings.given(options)
-    if noise == "gaussian" and (large := as_large(image, settings)) is not None:
-        return _in_pieces(large, sigma, filters, penalty, settings)
+    if noise in ("salt_pepper", "outliers"):
+        find = find_impulses if noise == "salt_pepper" else find_outliers
+        return _without(find, image, filters, penalty, settings, begin)
+    counts = None
+    if noise == "poisson":
+        counts = Counts.of(open_canvas(image, channel_axis=settings.channel_axis), gain)
+    if (large := as_large(image, settings)) is not None:
+        return _in_pieces(large, sigma, filters, penalty, counts, settings)
     picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
     bank = choose_filters(filters, "natural-100", picture.shape)
-    if noise in ("salt_pepper", "outliers"):
-        odd = (_impulses if noise == "salt_pepper" else _outliers)(picture, bank, settings)
-        return _without(odd, picture, bank, penalty, settings, begin)
-    if noise == "poisson":
-        return _counted(picture, bank, penalty, gain, settings, begin)
     level = None if sigma is None else sigma / picture.scale
-    return _smoothed(picture, picture, bank, penalty, level, settings, begin)
+    return _smoothed(picture, bank, penalty, level, counts, settings, begin)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How counts become samples whose noise has the deviation one: `gain` counts in a unit of the image, up to `full`."""
+
+    gain: float
+    full: float
+
+    @classmethod
+    def of(cls, canvas: Canvas, gain: float) -> Counts:
+        low, high = canvas.extremes()
+        if low < 0:
+            raise ValueError("image must not be negative for Poisson noise: these are counts")
+        none, most = stabilise(np.array([0.0, high * gain]))
+        return cls(gain, float(most - none) or 1.0)
+
+    def stabilised(self, picture: Picture) -> Picture:
+        values = stabilise(picture.planes * picture.scale * self.gain) / self.full
+        return replace(picture, planes=values * (picture.weights > 0), scale=self.full, bounded=False)
+
+    def restored(self, planes: NDArray, scale: float) -> NDArray:
+        """Planes in units of the picture's full scale from restored stabilised ones."""
+        return destabilise(planes * self.full) / self.gain / scale
 
 
 def _in_pieces(
-    large: Large, sigma: float | None, filters: ArrayLike | None, penalty: Penalty, settings: Settings
+    large: Large,
+    sigma: float | None,
+    filters: ArrayLike | None,
+    penalty: Penalty,
+    counts: Counts | None,
+    settings: Settings,
 ) -> NDArray | tuple[NDArray, Details]:
-    """Remove Gaussian noise from a large picture, everywhere at the strength and the penalty that a montage of it tells."""
+    """Remove noise from a large picture, everywhere at the strength and the penalty that a montage of it tells."""
     montage = open_picture(large.montage(), data_range=settings.data_range)
+    working = montage if counts is None else counts.stabilised(montage)
     bank = choose_filters(filters, "natural-100", montage.shape)
-    level = noise_level(montage) if sigma is None else sigma / montage.scale
-    value = given_penalty(penalty, Damaged(*montage.signals(bank.shape[1])), bank, replace(settings, mu=_NOISY_MU))
+    level = _level(working, None if sigma is None else sigma / montage.scale, counts)
+    value = given_penalty(penalty, Damaged(*working.signals(bank.shape[1])), bank, replace(settings, mu=_NOISY_MU))
     value = PER_SIGMA * max(level, _QUIET) if value is None else value
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True)
+        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
         picture = open_picture(crop, data_range=montage.scale)
-        answer = _smoothed(picture, picture, bank, value, level, own, time.perf_counter())
+        answer = _smoothed(picture, bank, value, level, counts, own, time.perf_counter())
         assert isinstance(answer, tuple)
         return answer
 
@@ -166,121 +181,62 @@ def noise_level(picture: Picture) -> float:
     )
 
 
+def _level(working: Picture, given: float | None, counts: Counts | None) -> float:
+    """Deviation of the noise: that of stabilised counts is known, others are given or estimated."""
+    if counts is not None:
+        return 1 / counts.full
+    return noise_level(working) if given is None else given
+
+
 def _smoothed(
-    working: Picture,
     picture: Picture,
     filters: NDArray,
     penalty: Penalty,
     level: float | None,
+    counts: Counts | None,
     settings: Settings,
     begin: float,
-    gain: float | None = None,
 ) -> NDArray | tuple[NDArray, Details]:
-    """Code `working`, which is the picture itself or its stabilised counts, at the penalty that its noise asks for."""
+    """Code the picture, or its stabilised counts, at the penalty that its noise asks for."""
+    working = picture if counts is None else counts.stabilised(picture)
     damaged = Damaged(*working.signals(filters.shape[1]))
-    level = noise_level(working) if level is None else level
+    level = _level(working, level, counts)
     settings = replace(settings, mu=_NOISY_MU)
     value = given_penalty(penalty, damaged, filters, settings)
     value = PER_SIGMA * max(level, _QUIET) if value is None else value
     mended = mend(damaged, filters, value, settings)
     planes = working.gather(mended.signals)
-    if gain is not None:
-        planes = destabilise(planes * working.scale) / gain / picture.scale
-    sigma = None if gain is not None else level * picture.scale
-    return finish(working if gain is None else picture, planes, mended, value, begin, settings, sigma)
-
-
-def _counted(
-    picture: Picture,
-    filters: NDArray,
-    penalty: Penalty,
-    gain: float,
-    settings: Settings,
-    begin: float,
-) -> NDArray | tuple[NDArray, Details]:
-    counts = picture.planes * picture.scale * gain
-    if np.any(counts < 0):
-        raise ValueError("image must not be negative for Poisson noise: these are counts")
-    values = stabilise(counts)
-    full = float(np.max(values)) - float(stabilise(np.zeros(1))[0])
-    working = replace(picture, planes=values / full * (picture.weights > 0), scale=full, bounded=False)
-    return _smoothed(working, picture, filters, penalty, 1 / full, settings, begin, gain)
+    if counts is None:
+        return finish(picture, planes, mended, value, begin, settings, level * picture.scale)
+    return finish(picture, counts.restored(planes, picture.scale), mended, value, begin, settings)
 
 
 def _without(
-    odd: NDArray,
-    picture: Picture,
-    filters: NDArray,
+    find: Callable[[Canvas, NDArray, Settings], NDArray],
+    image: ArrayLike,
+    filters: ArrayLike | None,
     penalty: Penalty,
     settings: Settings,
     begin: float,
 ) -> NDArray | tuple[NDArray, Details]:
     """Fill in the odd samples and keep the others."""
-    missing = odd | (picture.weights == 0)
+    canvas = open_canvas(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
+    bank = choose_filters(filters, "natural-100", canvas.shape)
+    parse_penalty(penalty)
+    missing = canvas.missing | find(canvas, bank, replace(settings, progress=_share(settings.progress, 0, _FINDING)))
     if np.any(np.all(missing, axis=(1, 2))):
         raise ValueError("image holds nothing but outliers in one of its channels")
     if np.all(missing == missing[:1]):
         missing = missing[:1]
-    canvas = Canvas(picture.planes, missing, 1.0, picture.axis, None, False)
-    planes, coders = picture.planes.copy(), []
+    canvas = replace(canvas, missing=missing)
+    answer, coders = np.array(image), []
+    target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
     if np.any(missing):
-        coder = Coder(canvas, filters, penalty, settings)
-        coders = fill_canvas(canvas, coder, planes, settings)
-    image = picture.photograph(planes)
-    return (image, details_of(canvas, coders, begin)) if settings.return_details else image
+        filling = replace(settings, progress=_share(settings.progress, _FINDING, 1))
+        coder = Coder(canvas, bank, penalty, filling)
+        coders = fill_canvas(canvas, coder, target[: len(canvas.planes)], filling)
+    return (answer, details_of(canvas, coders, begin)) if settings.return_details else answer
 
 
-def _impulses(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:
-    """Samples at either end of the picture's range that their neighbours do not predict."""
-    seen = picture.weights > 0
-    low, high = np.min(picture.planes[seen]), np.max(picture.planes[seen])
-    suspect = seen & ((picture.planes <= low) | (picture.planes >= high))
-    good = picture.weights * ~suspect
-    if not np.all(np.any(good > 0, axis=(1, 2))):
-        return suspect
-    return suspect & (np.abs(picture.planes - _fit(picture, good, filters, None, settings)) > _IMPULSE)
-
-
-def _outliers(picture: Picture, filters: NDArray, settings: Settings) -> NDArray:
-    """Samples that a filter of one pixel explains at a smaller price than the filters of the dictionary.
-
-    That filter makes a Huber loss of the squared one. What was found is left out of the next pass, which shows outliers
-    that others had hidden and brings back what was only detail. Specks of dust are too large for it and are found by
-    their shape.
-    """
-    odd = np.zeros(picture.planes.shape, bool)
-    for _ in range(_PASSES):
-        good = picture.weights * ~odd
-        if not np.all(np.any(good > 0, axis=(1, 2))):
-            break
-        fit = _fit(picture, good, filters, _OUTLIER, settings)
-        odd = (picture.weights > 0) & (np.abs(picture.planes - fit) > _OUTLIER)
-    return odd | ((picture.weights > 0) & damage_in(np.moveaxis(picture.planes, 0, -1), kinds=("dust",)))
-
-
-def _fit(picture: Picture, weights: NDArray, filters: NDArray, spike: float | None, settings: Settings) -> NDArray:
-    """Planes as the filters explain them, plane by plane; samples that a spike at this price explains better are ignored."""
-    bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
-    prices = np.full(len(bank), _PRICE)
-    if spike is not None:
-        point = np.zeros((1, *bank.shape[1:]), bank.dtype)
-        point[(0, 0, *((f - 1) // 2 for f in bank.shape[2:]))] = 1
-        bank, prices = np.concatenate([bank, point]), np.append(prices, spike)
-    plain = bank if spike is None else np.concatenate([bank[:-1], np.zeros_like(point)])
-    settings = replace(settings, boundary="same", debias=False)
-    planes = []
-    for plane, weight in zip(picture.planes, weights, strict=True):
-        seen = Damaged([plane[None]], [weight[None]])
-        trusted = seen if spike is None else Damaged([plane[None]], [_near_median(plane, weight)[None]])
-        smooth = separate(trusted, settings)
-        codes = code(seen, smooth, bank, prices, settings).codes
-        detail = synthesise(codes, plain, [(1, *plane.shape)], NO_BLUR, "same")[0]
-        planes.append((smooth[0].sharp + detail)[0])
-    return np.stack(planes)
-
-
-def _near_median(plane: NDArray, weights: NDArray) -> NDArray:
-    """Weights without the pixels far from the median of their neighbours, where the smooth part is concerned."""
-    middle = scipy.ndimage.median_filter(np.where(weights > 0, plane, np.median(plane[weights > 0])), _WINDOW)
-    near = weights * (np.abs(plane - middle) <= 2 * _OUTLIER)
-    return near if np.any(near) else weights
+def _share(progress: Progress | None, begin: float, end: float) -> Progress | None:
+    return None if progress is None else lambda part: progress(begin + (end - begin) * part)

@@ -27,6 +27,7 @@ _WORTHWHILE = 0.015
 """Of all penalties whose error comes so near to the smallest the largest is taken: smaller ones take longer."""
 
 _BETWEEN = 101
+_NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code
 
 Penalty = float | str | None
 
@@ -144,7 +145,7 @@ def contrast(damaged: Damaged) -> float:
 
 
 def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, settings: Settings) -> float:
-    """λ_max of the detail: from there on all codes are zero. One where there is no detail at all."""
+    """λ_max of the detail: from there on all codes are zero. One where there is no detail but rounding."""
     blurred = damaged.blur.filters(filters)
     largest = 0.0
     for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True):
@@ -152,7 +153,7 @@ def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, se
         problem = Problem(filters=blurred, geometry=geometry, penalty=np.ones((len(blurred), 1)), weights=weights)
         detail = np.where(weights > 0, signal - part.seen, 0.0)
         largest = max(largest, float(lambda_max(problem, [detail])[0]))
-    return largest or 1.0
+    return largest if largest >= _NO_DETAIL else 1.0
 
 
 def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) -> float:

@@ -116,6 +116,13 @@ class Canvas:
         dtype = self.planes.dtype
         return Picture(planes, 1.0 - missing, self.scale, dtype, self.axis, alpha, self.bounded)
 
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest sample that was seen."""
+        seen = self.planes
+        if np.any(self.missing):
+            seen = seen[~np.broadcast_to(self.missing, seen.shape)]
+        return float(np.min(seen)), float(np.max(seen))
+
     def in_own_type(self, values: NDArray) -> NDArray:
         """Values in units of full scale as samples of the photograph: scaled, and rounded and clipped for integers."""
         return as_samples(values, self.planes.dtype, self.scale, bounded=self.bounded)

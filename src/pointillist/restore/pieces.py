@@ -21,7 +21,10 @@ from pointillist.solvers.base import effective_jobs
 LARGE = 2**21
 """Pixels from which on a picture is restored in pieces."""
 
-_PIECE = 512
+PIECE = 512
+"""Side of a piece of the answer, in pixels."""
+
+_SMALLEST = 64  # side of a piece at least; over it pieces fade in and out
 _FADE = 16  # pixels beyond a piece over which it fades out
 _CROPS = 4  # crops along each side of a montage
 _CROP = 256
@@ -41,9 +44,12 @@ class Large:
     def shape(self) -> tuple[int, int]:
         return self.image.shape[0], self.image.shape[1]
 
-    def montage(self) -> NDArray:
-        """Crops from all over the picture, set side by side: a small picture with the same noise and contrasts."""
-        tops, lefts = (np.linspace(0, n - min(_CROP, n), _CROPS).astype(int) for n in self.shape)
+    def montage(self, period: int = 1) -> NDArray:
+        """Crops from all over the picture, set side by side: a small picture with the same noise and contrasts.
+
+        They begin at multiples of `period` rows and columns.
+        """
+        tops, lefts = (np.linspace(0, n - min(_CROP, n), _CROPS).astype(int) // period * period for n in self.shape)
         strips = [np.concatenate([self.image[t : t + _CROP, s : s + _CROP] for s in lefts], axis=1) for t in tops]
         return np.concatenate(strips, axis=0)
 
@@ -56,7 +62,7 @@ class Large:
         """
         tail = self.image.shape[2:] if channels is None else (channels,)
         total = np.zeros((factor * self.shape[0], factor * self.shape[1], *tail), np.float32)
-        tiles = cells(self.shape, _PIECE)
+        tiles = cells(self.shape, _side(factor))
         jobs = effective_jobs(settings.n_jobs)
 
         def work(tile: Box) -> tuple[Box, NDArray, Details]:
@@ -84,15 +90,35 @@ class Large:
         return (answer, joined_details(found)) if settings.return_details else answer
 
 
-def as_large(image: ArrayLike, settings: Settings) -> Large | None:
-    """A picture that is to be restored in pieces, or None for others; what is no picture is left for others to refuse."""
+def is_large(shape: tuple[int, int], factor: int = 1) -> bool:
+    """Whether a picture, enlarged so many times, is to be restored in pieces."""
+    return shape[0] * shape[1] * factor**2 >= LARGE
+
+
+def as_large(image: ArrayLike, settings: Settings, factor: int = 1) -> Large | None:
+    """A picture that is to be restored in pieces, or None for others; what is no picture is left for others to refuse.
+
+    Pictures with holes as large as a piece are restored whole, since nothing was seen there to restore the piece from.
+    """
     array = np.asarray(image)
-    if array.ndim not in (2, 3) or array.size < LARGE:
+    if array.ndim not in (2, 3) or array.size * factor**2 < LARGE:
         return None
     canvas = open_canvas(array, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    if canvas.shape[0] * canvas.shape[1] < LARGE:
+    if not is_large(canvas.shape, factor) or _with_hole(canvas.missing, _side(factor)):
         return None
     return Large(array if canvas.axis is None else np.moveaxis(array, canvas.axis, -1), canvas.axis)
+
+
+def _side(factor: int) -> int:
+    """Side of a piece of a picture that is enlarged so many times."""
+    return max(PIECE // factor, _SMALLEST)
+
+
+def _with_hole(missing: NDArray, side: int) -> bool:
+    """Whether a piece misses all samples of a channel."""
+    if not np.any(missing):
+        return False
+    return any(np.any(np.all(missing[(slice(None), *box)], axis=(1, 2))) for box in cells(missing.shape[1:], side))
 
 
 def _scaled(box: Box, factor: int) -> Box:

@@ -1,6 +1,5 @@
 """JPEG in, JPEG out: untouched blocks keep their coefficients, the tables stay, the other segments too."""
 
-import jpeglib
 import numpy as np
 import pytest
 from PIL import Image, JpegImagePlugin
@@ -8,6 +7,8 @@ from PIL import Image, JpegImagePlugin
 import pointillist as pt
 from pointillist.data.photofiles.exif import directories
 from pointillist.data.photofiles.jpeg import segments
+
+jpeglib = pytest.importorskip("jpeglib")
 
 
 def _jpeg(path, pixels, **options):

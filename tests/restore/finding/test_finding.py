@@ -105,9 +105,22 @@ def test_tiles_cover_the_picture_and_hardly_show(sky, monkeypatch):
     assert np.all(covered == 1)
 
 
+def test_threads_do_not_matter_and_progress_is_told(sky, monkeypatch):
+    damaged = scratched(dusty(sky, 240)[0], 240)[0][:160, :220]
+    monkeypatch.setattr(finding, "_SIDE", 100)
+    told = []
+    alone = pt.find_damage(damaged, n_jobs=1, progress=told.append)
+    assert told == sorted(told)
+    assert len(told) == 4
+    assert told[-1] == 1
+    for n_jobs in (3, None):
+        np.testing.assert_array_equal(pt.find_damage(damaged, n_jobs=n_jobs), alone)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"n_jobs": 0}, "n_jobs"),
         ({"kind": "stains"}, "kind must be one or several of dust, scratches, got 'stains'"),
         ({"kind": ()}, "kind must be"),
         ({"polarity": "grey"}, "polarity must be"),

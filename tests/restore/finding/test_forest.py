@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from pointillist.restore.finding import lines, specks
-from pointillist.restore.finding.forest import load_forest
+from pointillist.restore.finding.forest import load_forest, read_forest, save_forest
 
 
 def walked(forest, row):
@@ -31,3 +32,20 @@ def test_log_odds_are_sums_of_leaves(kind, features):
 
 def test_no_rows():
     assert load_forest("dust").log_odds(np.zeros((0, specks.FEATURES), np.float32)).shape == (0,)
+
+
+def test_forests_are_written_and_read(tmp_path):
+    forest, path = load_forest("scratches"), tmp_path / "a.safetensors"
+    save_forest(path, forest, {"kind": "scratches", "candidates": 7})
+    again, facts = read_forest(path.read_bytes())
+    assert facts == {"kind": "scratches", "candidates": 7}
+    for name, value in vars(forest).items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+
+
+def test_files_of_another_kind_are_refused(tmp_path):
+    content = safetensors.numpy.save(
+        {"a": np.zeros(2)}, {"pointillist": '{"format": "pointillist-model", "format_version": 1}'}
+    )
+    with pytest.raises(ValueError, match="format pointillist-forest"):
+        read_forest(content)

@@ -1,28 +1,33 @@
 """JPEG: blocks that nobody touched keep their coefficients, the others are quantised by the file's own tables.
 
-A photograph that came from a JPEG file is not encoded again as a whole: its coefficients are read, those of blocks with
-changed pixels computed anew, and all of them written. Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
+With the package jpeglib a photograph that came from a JPEG file is not encoded again as a whole: its coefficients are read,
+those of blocks with changed pixels computed anew, and all of them written. Without it `reencoding` comes near to that.
+Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
 """
 
 from __future__ import annotations
 
 import io
+import logging
 import struct
 import tempfile
 import threading
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import jpeglib
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, JpegImagePlugin
+from PIL import Image
 from scipy.fft import dctn, idctn
 
-from pointillist.data.orientation import turned_back
-from pointillist.data.photofiles import exif
+from pointillist.data.orientation import turned_back, upright
+from pointillist.data.photofiles import exif, reencoding
 from pointillist.data.photofiles.photograph import JpegSource, Metadata
+
+log = logging.getLogger(__name__)
 
 _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _ICC = b"ICC_PROFILE\0"
@@ -41,48 +46,68 @@ class UnusualJpegError(ValueError):
 
 
 def encode(pixels: NDArray[np.uint8], metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
-    """A JPEG file of pixels, with its source's own blocks where these can be kept, and what could not be kept."""
+    """A JPEG file of pixels, with its source's own blocks where these can be kept, and what could not be kept.
+
+    Without jpeglib pixels are stored upright, and untouched ones differ a little, most by no more than one level.
+    """
     source = metadata.jpeg
     if source is None:
-        return _assemble(_encode_plain(pixels, metadata, {"quality": 95, "subsampling": 0}), metadata), ()
+        options: dict[str, Any] = {"quality": 95, "subsampling": 0}
+        return _assemble(reencoding.encode(Image.fromarray(pixels), metadata.dpi, options), metadata), ()
     stored = np.ascontiguousarray(turned_back(pixels, source.orientation))
     options, changed = _compared(source, stored)
+    if changed is None:
+        return _assemble(reencoding.encode(Image.fromarray(pixels), metadata.dpi, options), metadata), ()
+    if not changed.any():
+        return source.data, ()
     notes: tuple[str, ...] = ()
-    if changed is not None:
+    if (library := _coefficients_library()) is not None:
         try:
-            return _keep_blocks(source, stored, changed, metadata), ()
+            return _keep_blocks(library, source, stored, changed, metadata), ()
         except UnusualJpegError as error:
             notes = (f"all its blocks are encoded again, because {error}",)
-    return _assemble(_encode_plain(pixels, metadata, options), metadata), notes
+    return _assemble(_encode_again(source, stored, changed, metadata, options), metadata), notes
+
+
+def _coefficients_library() -> Any | None:
+    """The package jpeglib, or None where it is not installed."""
+    try:
+        return import_module("jpeglib")
+    except ImportError:
+        _say_what_is_missing()
+        return None
+
+
+@cache  # said once
+def _say_what_is_missing() -> None:
+    log.info(
+        "JPEG files are encoded again as a whole, with their own tables; pip install 'pointillist[jpeg]' keeps untouched "
+        "blocks to the bit"
+    )
 
 
 def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
     """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
     with Image.open(io.BytesIO(source.data)) as image:
-        options = _options(image)
+        options = reencoding.options_of(image)
         shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
         return options, _differs(image, pixels) if pixels.shape == shape else None
 
 
-def _options(image: Any) -> dict[str, Any]:
-    """What Pillow needs to encode as a file was: its tables, subsampling and order."""
-    sampling = JpegImagePlugin.get_sampling(image)
-    tables = list(image.quantization.values())
-    if image.mode == "RGB" and len(tables) == 1:
-        tables *= 2
-    return {
-        "qtables": tables[:2],
-        "subsampling": sampling if sampling >= 0 else 0,
-        "progressive": bool(image.info.get("progressive")),
-        "keep_rgb": image.info.get("adobe_transform") == 0,
-    }
-
-
-def _encode_plain(pixels: NDArray[np.uint8], metadata: Metadata, options: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    more: dict[str, Any] = {} if metadata.dpi is None else {"dpi": metadata.dpi}
-    Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options, **more)
-    return buffer.getvalue()
+def _encode_again(
+    source: JpegSource,
+    pixels: NDArray[np.uint8],
+    changed: NDArray[np.bool_],
+    metadata: Metadata,
+    options: dict[str, Any],
+) -> bytes:
+    """A stream of all pixels, upright."""
+    mode = "L" if pixels.ndim == 2 else "RGB"
+    if mode == "RGB" and not options["keep_rgb"]:
+        mode, pixels = "YCbCr", reencoding.luminance_and_chroma(source.data, pixels, changed)
+    turned = np.ascontiguousarray(upright(pixels, source.orientation))
+    image = Image.frombytes(mode, (turned.shape[1], turned.shape[0]), turned)
+    return reencoding.encode(image, metadata.dpi, options)
 
 
 def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:  # (height, width)
@@ -96,11 +121,9 @@ def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]
 
 
 def _keep_blocks(
-    source: JpegSource, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
+    jpeglib: Any, source: JpegSource, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
 ) -> bytes:
-    """The source's file with new coefficients for the blocks of changed pixels; the file itself if there are none."""
-    if not changed.any():
-        return source.data
+    """The source's file with new coefficients for the blocks of changed pixels."""
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.jpg", Path(folder) / "after.jpg"
         before.write_bytes(_bare(source.data))

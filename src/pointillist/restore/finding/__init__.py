@@ -1,6 +1,7 @@
 """Damage found without marks: dust and scratches, which stand out from their surroundings by shape and colour.
 
-Candidates come from `specks` and `lines`, and `forest` judges them. Large pictures are searched tile by tile.
+Candidates come from `specks` and `lines`, and `forest` judges them. Pictures are searched tile by tile, in threads; only
+tiles are ever converted.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
 from pointillist.restore.marks import checked, full_scale, grown
+from pointillist.restore.tiling import Box, run_all
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
 
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
@@ -38,6 +42,8 @@ def find_damage(
     sensitivity: float = 0.5,
     grow: int = 1,
     data_range: float | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """Find dust and scratches in a photograph, as a mask for `inpaint`.
 
@@ -55,6 +61,10 @@ def find_damage(
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
+    n_jobs : int, optional
+        Threads; None is all cores. Each takes up to 350 MB; the answer does not depend on their number.
+    progress : callable, optional
+        Called from time to time with the part of the work that is done, from 0 to 1.
 
     Returns
     -------
@@ -77,7 +87,9 @@ def find_damage(
     pixels = checked(picture)
     if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
         raise ValueError(f"data_range must be positive, got {data_range}")
-    return damage_in(pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow)
+    return damage_in(
+        pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow, effective_jobs(n_jobs), progress
+    )
 
 
 def damage_in(
@@ -87,17 +99,23 @@ def damage_in(
     polarity: str = "both",
     sensitivity: float = 0.5,
     grow: int = 1,
+    n_jobs: int = 1,
+    progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
     found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
-    for outer, core, inner in _tiles(pixels.shape[:2]):
+
+    def work(tile: tuple[Box, Box, Box]) -> None:
+        outer, core, inner = tile
         samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)[..., :3]
         values = np.clip(np.nan_to_num(samples) / np.float32(scale), 0, 1)
         if "dust" in kinds:
             found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
             found[core] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+
+    run_all(work, list(_tiles(pixels.shape[:2])), n_jobs, progress)
     return grown(found, grow)
 
 
@@ -145,10 +163,7 @@ def _sides(values: NDArray[np.float32], polarity: str) -> Iterator[NDArray[np.fl
         yield 1 - values
 
 
-Slices = tuple[slice, slice]
-
-
-def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Slices, Slices, Slices]]:
+def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Box, Box, Box]]:
     """Tiles with their margin, without it, and the latter counted from the former's corner."""
     axes = []
     for length in shape:

@@ -6,13 +6,21 @@ read and evaluated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import safetensors.numpy
 from numpy.typing import NDArray
 
+from pointillist.storage import atomic_path
+
+_KEY, _FORMAT, _VERSION = "pointillist", "pointillist-forest", 1
 _TREES = 20  # after so many trees
 _HOPELESS = -7.0  # what has less is given up
 
@@ -66,9 +74,25 @@ class Forest:
         return total
 
 
+def save_forest(path: Path, forest: Forest, facts: Mapping[str, Any]) -> None:
+    """Write a forest as a safetensors file, with facts of its making (JSON values) in the file's metadata."""
+    tensors = {field.name: getattr(forest, field.name) for field in fields(forest) if field.name != "base"}
+    header = {"format": _FORMAT, "format_version": _VERSION, "base": forest.base, "metadata": dict(facts)}
+    content = safetensors.numpy.save(tensors, {_KEY: json.dumps(header, allow_nan=False)})
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_forest(content: bytes) -> tuple[Forest, dict[str, Any]]:
+    """The forest of a file's bytes, and the facts of its making."""
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
+    if (header["format"], header["format_version"]) != (_FORMAT, _VERSION):
+        raise ValueError(f"a forest must be in format {_FORMAT} {_VERSION}, got {header['format']}: fit it again")
+    return Forest(**safetensors.numpy.load(content), base=header["base"]), header["metadata"]
+
+
 @cache
 def load_forest(kind: str) -> Forest:
     """The forest for "dust" or "scratches" that comes with the package."""
-    with resources.files(__package__).joinpath(f"{kind}.npz").open("rb") as stream:
-        arrays = np.load(stream, allow_pickle=False)
-        return Forest(**{name: arrays[name] for name in arrays.files if name != "base"}, base=float(arrays["base"]))
+    return read_forest(resources.files(__package__).joinpath(f"{kind}.safetensors").read_bytes())[0]
