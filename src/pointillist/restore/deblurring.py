@@ -183,7 +183,7 @@ def _in_pieces(
         return _with_misfit(untouched(image, montage, bank, value, begin, settings), reason)
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True)
+        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
         answer = _deblurred(open_picture(crop, data_range=montage.scale), blur, bank, value, level, own)
         assert isinstance(answer, tuple)
         return answer

@@ -150,7 +150,7 @@ def _in_pieces(
     value = PER_SIGMA * max(level, _QUIET) if value is None else value
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True)
+        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
         picture = open_picture(crop, data_range=montage.scale)
         answer = _smoothed(picture, picture, bank, value, level, own, time.perf_counter())
         assert isinstance(answer, tuple)
