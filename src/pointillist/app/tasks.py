@@ -26,7 +26,6 @@ _COLOURS = {
     "#0000ff": "blue",
     "#ffff00": "yellow",
 }
-_KINDS = ("dust", "scratches")
 _LONGEST_BLUR = 100.0
 
 
@@ -125,11 +124,7 @@ def kernel(wish: Wish) -> NDArray[np.float64]:
 
 def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
     """Where dust and scratches seem to be; more of them with more sensitivity, from 0 to 1."""
-    mask = np.zeros(pixels.shape[:2], bool)
-    for number, kind in enumerate(_KINDS):
-        progress(number / len(_KINDS))
-        mask |= pt.find_damage(pixels, kind, sensitivity=sensitivity)
-    return mask
+    return pt.find_damage(pixels, sensitivity=sensitivity, progress=progress)
 
 
 def marks_key(pixels: NDArray[Any]) -> str | None:

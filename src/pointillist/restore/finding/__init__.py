@@ -6,7 +6,7 @@ Candidates come from `specks` and `lines`, and `forest` judges them. Large pictu
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,9 @@ from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
 from pointillist.restore.marks import checked, full_scale, grown
+from pointillist.restore.tiling import in_turn
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
 
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
@@ -25,6 +28,7 @@ NEEDED = {"dust": 0.9, "scratches": 1.0}
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
+_MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
 _FOOT = 0.5  # a scratch is what reaches this part of the height of its middle
 _PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
 _HALF_WIDTH = 7
@@ -38,6 +42,8 @@ def find_damage(
     sensitivity: float = 0.5,
     grow: int = 1,
     data_range: float | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """Find dust and scratches in a photograph, as a mask for `inpaint`.
 
@@ -55,6 +61,10 @@ def find_damage(
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
+    n_jobs : int, optional
+        Threads; all cores by default. The answer does not depend on it.
+    progress : callable, optional
+        Called from time to time with the part of the work that is done, from 0 to 1.
 
     Returns
     -------
@@ -77,7 +87,7 @@ def find_damage(
     pixels = checked(picture)
     if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
         raise ValueError(f"data_range must be positive, got {data_range}")
-    return damage_in(pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow)
+    return damage_in(pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow, n_jobs, progress)
 
 
 def damage_in(
@@ -87,17 +97,23 @@ def damage_in(
     polarity: str = "both",
     sensitivity: float = 0.5,
     grow: int = 1,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
     found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
-    for outer, core, inner in _tiles(pixels.shape[:2]):
+
+    def search(item: tuple[tuple[Slices, Slices, Slices], str]) -> tuple[Slices, NDArray[np.bool_]]:
+        (outer, core, inner), kind = item
         samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)[..., :3]
         values = np.clip(np.nan_to_num(samples) / np.float32(scale), 0, 1)
-        if "dust" in kinds:
-            found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
-        if "scratches" in kinds:
-            found[core] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+        look = specks_in if kind == "dust" else scratches_in
+        return core, look(values, polarity, NEEDED[kind] + shift)[inner]
+
+    items = list(product(_tiles(pixels.shape[:2]), dict.fromkeys(kinds)))
+    for core, part in in_turn(search, items, min(effective_jobs(n_jobs), _MOST_JOBS), progress):
+        found[core] |= part
     return grown(found, grow)
 
 
