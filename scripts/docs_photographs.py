@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import skimage.data
+from benchmarks.fills import biharmonic, psnr
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy.ndimage import uniform_filter
 
 import pointillist as pt
 from benchmarks import scars
-from benchmarks.fills import biharmonic, psnr
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 CASES = (("rocket", "sky-holes"), ("coffee", "scratches"), ("astronaut", "lines"), ("chelsea", "text"))
@@ -48,7 +48,9 @@ def comparison(name: str, kind: str) -> Image.Image:
     sheet = Image.new("RGB", (len(panels) * (size + GAP) - GAP, size + HEAD), "white")
     pen = ImageDraw.Draw(sheet)
     for i, (title, pixels) in enumerate(panels.items()):
-        crop = Image.fromarray(pixels[top : top + SIDE, left : left + SIDE]).resize((size, size), Image.Resampling.NEAREST)
+        crop = Image.fromarray(pixels[top : top + SIDE, left : left + SIDE]).resize(
+            (size, size), Image.Resampling.NEAREST
+        )
         sheet.paste(crop, (i * (size + GAP), HEAD))
         pen.text((i * (size + GAP) + 2, 2), title, fill="black", font_size=13)
     return sheet

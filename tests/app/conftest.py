@@ -24,6 +24,16 @@ def photograph(tmp_path):
 
 
 @pytest.fixture
+def marked(photograph):
+    """The ramp with a bar of 4 by 30 pixels in magenta."""
+    pixels = np.array(Image.open(photograph))
+    pixels[10:14, 20:50] = 255, 0, 255
+    path = photograph.with_name("marked.png")
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+@pytest.fixture
 def session():
     from pointillist.app.session import Session
 

@@ -192,6 +192,17 @@ def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
     assert np.array_equal(used[0], mask)
 
 
+def test_coloured_marks_are_painted_over_already(client, photograph, marked):
+    _upload(client, marked)
+    state = _wait(client)
+    assert state["job"]["what"] == "marks"
+    steps = [{"kind": "found", "id": state["marks"]["id"]}]
+    client.post("/mend", json={"task": "inpaint", "steps": steps, "texture": 0})
+    assert _wait(client)["job"]["state"] == "done"
+    mended = np.asarray(Image.open(io.BytesIO(client.get("/download").content))).astype(int)
+    assert np.max(np.abs(mended - np.asarray(Image.open(photograph)))) <= 2
+
+
 def test_a_port_that_is_taken_is_named():
     with socket.socket() as other:
         other.bind((server.ADDRESS, 0))

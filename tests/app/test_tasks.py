@@ -9,6 +9,7 @@ import pointillist as pt
 from pointillist.app import tasks
 from pointillist.app.tasks import Wish
 from pointillist.data.photofiles import Photograph
+from pointillist.restore.marks import KEYS, parse_colour
 
 
 @pytest.mark.parametrize(
@@ -20,12 +21,14 @@ from pointillist.data.photofiles import Photograph
         {"task": "deblur", "width": 0},
         {"task": "deblur", "length": 1e6},
         {"task": "deblur", "angle": "steep"},
+        {"task": "inpaint", "texture": 1.1},
+        {"task": "inpaint", "texture": float("nan")},
         {"task": "denoise", "sigma": -1},
         {"task": "denoise", "sigma": float("nan")},
     ],
 )
 def test_impossible_wishes_are_refused(given):
-    with pytest.raises(ValueError, match=r"task|blur|number|noise"):
+    with pytest.raises(ValueError, match=r"task|blur|number|noise|grain"):
         Wish.read(given)
 
 
@@ -46,11 +49,49 @@ def test_enlarging_keeps_transparency():
 
 
 def test_erased_holes_become_opaque_where_they_are_filled_in(monkeypatch):
-    monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, progress: pixels)
+    monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: pixels)
     alpha = np.array([[0, 0, 90, 255]], np.uint8)
     mask = np.array([[True, False, True, True]])
     filled = tasks.mend(Wish(task="inpaint"), Photograph(np.zeros((1, 4), np.uint8), alpha), mask, print)
     assert filled.alpha.tolist() == [[255, 0, 90, 255]]
+
+
+def test_the_grain_is_handed_on(monkeypatch):
+    asked = []
+    monkeypatch.setattr(pt, "inpaint", lambda pixels, mask, texture, progress: asked.append(texture) or pixels)
+    photograph, mask = Photograph(np.zeros((2, 4), np.uint8)), np.eye(2, 4, dtype=bool)
+    for given in ({}, {"texture": 0}, {"texture": 0.8}):
+        tasks.mend(Wish.read({"task": "inpaint", **given}), photograph, mask, print)
+    assert asked == [0.5, 0, 0.8]
+
+
+def test_a_grey_photograph_marked_in_colour_is_filled_in_without_a_tint():
+    y, x = np.mgrid[:40, :48]
+    pixels = np.stack([60 + x + 2 * y] * 3, axis=-1).astype(np.uint8)
+    pixels[10:14, 5:40] = 255, 0, 255
+    mask = np.zeros((40, 48), bool)
+    mask[10:14, 5:40] = True
+    filled = tasks.mend(Wish(task="inpaint"), Photograph(pixels), mask, lambda fraction: None).pixels
+    assert filled.shape == pixels.shape
+    assert np.ptp(filled, axis=-1).max() == 0
+    assert np.max(np.abs(filled[..., 0].astype(int) - (60 + x + 2 * y))) <= 2
+
+
+def test_marks_in_one_colour_are_offered_and_those_in_several_are_not():
+    pixels = np.full((40, 60, 3), 90, np.uint8)
+    assert tasks.marks_key(pixels) is None
+    assert tasks.marks_key(pixels[..., 0]) is None
+    pixels[5:9, 10:50] = 255, 0, 255
+    assert tasks.colour_name(tasks.marks_key(pixels)) == "magenta"
+    pixels[20:24, 10:50] = 0, 255, 0
+    assert tasks.marks_key(pixels) is None
+
+
+def test_every_key_has_a_name():
+    assert [parse_colour(tasks.colour_name(key)) for key in KEYS if key != "#00ff00"] == [
+        parse_colour(key) for key in KEYS if key != "#00ff00"
+    ]
+    assert tasks.colour_name("#00ff00") == "green"  # what CSS calls lime
 
 
 def test_blurs_have_their_kernels():
@@ -76,7 +117,7 @@ def test_estimates_become_settings(monkeypatch, blur, settings):
     if blur == "motion":
         shape = {"sigma": None, "length": 12.34, "angle": 178.04}
     found = SimpleNamespace(**shape, confidence=0.9)
-    monkeypatch.setattr(pt, "estimate_blur", lambda pixels, kind: found, raising=False)
+    monkeypatch.setattr(pt, "estimate_blur", lambda pixels, kind: found)
     assert tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None) == settings
     found.confidence = 0.0
     with pytest.raises(ValueError, match=r"No blur of this kind"):
@@ -92,3 +133,10 @@ def test_dust_and_scratches_are_found_with_progress():
     assert found[21, 31]
     assert found[61, 20:100].all()
     assert told[-1] == 1
+
+
+def test_dust_and_scratches_are_found_together(monkeypatch):
+    asked = []
+    monkeypatch.setattr(pt, "find_damage", lambda pixels, **options: asked.append(options))
+    tasks.find(np.zeros((4, 5, 3), np.uint8), 0.25, print)
+    assert asked == [{"sensitivity": 0.25, "progress": print}]

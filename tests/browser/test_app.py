@@ -30,8 +30,8 @@ def truth():
 
 @pytest.fixture(scope="module")
 def scratch():
-    """Ends of a scratch across the photograph, and the pixels that it hides."""
-    start, end = (70.0, 105.0), (104.0, 190.0)
+    """Ends of a scratch from the saucer over the cup's edge and rim into the coffee, and the pixels that it hides."""
+    start, end = (60.0, 112.0), (160.0, 86.0)
     y, x = np.mgrid[:HEIGHT, :WIDTH] + 0.5
     across, down = np.subtract(end, start)
     along = np.clip(((x - start[0]) * across + (y - start[1]) * down) / (across**2 + down**2), 0, 1)
@@ -84,6 +84,29 @@ def page(browser, address):
 
     yield opened
     assert [url for url in browser.requests() if urlsplit(url).netloc != urlsplit(address).netloc] == []
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory, truth, scratch):
+    """A JPEG whose scratch was marked in magenta."""
+    pixels = truth.copy()
+    pixels[scratch[2]] = 255, 0, 255
+    path = tmp_path_factory.mktemp("app") / "marked.jpg"
+    Image.fromarray(pixels).save(path, quality=92)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory, truth):
+    """Noisy PNGs of 3 megapixels for two tasks, one of them half under magenta stripes: work for many seconds."""
+    noise = np.random.default_rng(0).normal(0, 12, (1500, 2000, 3))
+    pixels = np.clip(np.tile(truth, (7, 6, 1))[:1500, :2000] + noise, 0, 255).astype(np.uint8)
+    striped = pixels.copy()
+    striped[:, np.arange(2000) % 24 < 12] = 255, 0, 255
+    folder = tmp_path_factory.mktemp("app")
+    for task, content in {"denoise": pixels, "inpaint": striped}.items():
+        Image.fromarray(content).save(folder / f"{task}.png", compress_level=1)
+    return folder
 
 
 def _upload(browser, path):
@@ -248,22 +271,88 @@ def test_fingers_paint_and_pinch(page, photograph):
     assert browser.evaluate("document.getElementById('painted').textContent").startswith("1 stroke")
 
 
-def test_dust_is_found_and_other_tasks_have_their_settings(page, photograph, screenshots):
+def test_a_scratch_is_found_and_mended(page, photograph, truth, scratch, screenshots):
     browser = page()
     _upload(browser, photograph)
     browser.click("#find")
     browser.wait(
         "document.body.dataset.mode === 'edit' && "
-        "/^(Found|No dust)/.test(document.getElementById('painted').textContent)"
+        "/^Found/.test(document.getElementById('painted').textContent)"
         " || !document.getElementById('message').hidden"
     )
     assert browser.evaluate("document.getElementById('message').hidden"), _message(browser)
     browser.screenshot(screenshots / "app-found.png")
+    _mend(browser)
+    mended = np.asarray(Image.open(io.BytesIO(_download(browser)[1]))).astype(int)
+    assert np.mean(np.abs(mended - truth)[scratch[2]]) < 12
+    assert np.mean(np.any(mended != truth, axis=-1)) < 0.02
+    assert browser.complaints() == []
+
+
+def test_finding_again_replaces_what_was_found_before(page, photograph):
+    browser = page()
+    _upload(browser, photograph)
+    painted = "document.getElementById('painted').textContent"
+    for sensitivity in (0.9, 0.1):
+        before = browser.evaluate(painted)
+        browser.evaluate(f"document.getElementById('sensitivity').value = {sensitivity}")
+        browser.click("#find")
+        browser.wait(f"/^Found/.test({painted}) && {painted} !== '{before}'")
+    browser.press("z", 90, modifiers=2)
+    assert browser.evaluate(painted) == "Nothing is painted yet."
+
+
+def test_other_tasks_have_their_settings(page, photograph, screenshots):
+    browser = page()
+    _upload(browser, photograph)
     browser.click("input[value=deblur]")
     browser.click("input[value=motion]")
     shown = "[...document.querySelectorAll('fieldset, [data-blur]')].filter(e => !e.hidden && e.offsetParent).length"
     assert browser.evaluate(shown) == 4
     browser.screenshot(screenshots / "app-sharpen.png")
+    assert browser.complaints() == []
+
+
+def test_marks_in_magenta_are_found_corrected_and_filled_in(page, marked, truth, scratch, screenshots):
+    browser = page()
+    _upload(browser, marked)
+    browser.wait("document.getElementById('painted').textContent.startsWith('Marks in magenta were found')")
+    browser.screenshot(screenshots / "app-marks.png")
+    browser.press("e", 69)
+    _paint(browser, (5, 5), (5, 60))  # the eraser, where nothing is marked
+    browser.evaluate("document.getElementById('grain').value = 0")
+    _mend(browser)
+    told, content = _download(browser)
+    assert "marked-inpainted.jpg" in told
+    assert np.mean(np.abs(np.asarray(Image.open(io.BytesIO(content))).astype(int) - truth)[scratch[2]]) < 11
+    browser.click("#discard")
+    browser.wait("document.body.dataset.mode === 'edit'")
+    browser.click("#clear")
+    browser.click("#mend")
+    browser.wait("!document.getElementById('message').hidden")
+    assert "Nothing is painted yet" in _message(browser)
+
+
+@pytest.mark.parametrize("task", ["inpaint", "denoise"])
+def test_the_bar_moves_and_cancel_ends_the_work(page, large, screenshots, task):
+    browser = page()
+    _upload(browser, large / f"{task}.png")
+    told = "document.getElementById('painted').textContent"
+    browser.wait(f"{told}.startsWith('{'Marks in magenta' if task == 'inpaint' else 'Nothing'}')")
+    painted = browser.evaluate(told)
+    browser.click(f"input[value={task}]")
+    browser.click("#mend")
+    browser.wait("document.body.dataset.mode === 'busy' && document.getElementById('progress').value > 0")
+    browser.screenshot(screenshots / f"app-busy-{task}.png")
+    browser.click("#cancel")
+    browser.wait("document.body.dataset.mode !== 'busy'")
+    assert browser.evaluate("document.body.dataset.mode") == "edit"
+    assert browser.evaluate("document.getElementById('message').hidden"), _message(browser)
+    state = browser.evaluate("fetch('state').then(answer => answer.json())")
+    assert state["job"]["state"] == "cancelled"
+    assert 0 < state["job"]["fraction"] < 1
+    assert state["result"] is None
+    assert browser.evaluate(told) == painted
     assert browser.complaints() == []
 
 

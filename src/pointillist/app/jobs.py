@@ -32,7 +32,7 @@ class Job(Generic[Answer]):
     Parameters
     ----------
     what : str
-        A word for the page: "mend", "find" or "estimate".
+        A word for the page: "mend", "find", "marks" or "estimate".
     work : callable
         Takes ``progress(fraction)``, to be called now and then, and returns the answer. It stops where `progress` raises.
     keep : callable

@@ -70,6 +70,7 @@ class Session:
         self._picture: Shown | None = None
         self._result: Shown | None = None
         self._found: dict[int, NDArray[np.bool_]] = {}
+        self._marks: dict[str, Any] | None = None
         self._estimate: dict[str, float] | None = None
         self._job: Job[Any] | None = None
         self._written: tuple[int, Path] | None = None
@@ -105,13 +106,22 @@ class Session:
             log.info("cannot open %s: %s", path, error)
             reason = " ".join(str(error).split()).replace(str(path), path.name)
             raise ValueError(f"{path.name} could not be opened as a photograph. {_sentence(reason)}") from error
+        pixels = photograph.pixels
+        key = tasks.marks_key(pixels)
         with self._lock:
             self._check_idle()
             self._show(photograph, path.name)
+            if key is not None:
+                colour = tasks.colour_name(key)
+                self._begin(
+                    "marks",
+                    lambda progress: tasks.find_marked(pixels, key, progress),
+                    lambda mask: self._keep_marks(mask, colour),
+                )
 
     def _show(self, photograph: Photograph, name: str) -> None:
         self._picture = Shown(photograph, name, next(self._versions))
-        self._result, self._estimate = None, None
+        self._result, self._estimate, self._marks = None, None, None
         self._found.clear()
 
     def describe(self) -> dict[str, Any]:
@@ -121,6 +131,7 @@ class Session:
                 "picture": None if self._picture is None else self._picture.describe(),
                 "result": None if self._result is None else self._result.describe(),
                 "found": {str(number): int(np.count_nonzero(mask)) for number, mask in self._found.items()},
+                "marks": self._marks,
                 "estimate": self._estimate,
                 "job": None if self._job is None else self._job.describe(),
             }
@@ -133,10 +144,21 @@ class Session:
         self._begin("find", lambda progress: tasks.find(pixels, sensitivity, progress), self._keep_found)
 
     def _keep_found(self, mask: NDArray[np.bool_]) -> None:
+        self._numbered(mask)
+
+    def _numbered(self, mask: NDArray[np.bool_]) -> int:
+        """Keep a mask; its number. The oldest are forgotten, but not the marks that the photograph came with."""
         with self._lock:
-            self._found[next(self._versions)] = mask
-            for old in list(self._found)[:-_KEPT]:
+            number = next(self._versions)
+            self._found[number] = mask
+            kept = None if self._marks is None else self._marks["id"]
+            for old in [one for one in self._found if one != kept][:-_KEPT]:
                 del self._found[old]
+            return number
+
+    def _keep_marks(self, mask: NDArray[np.bool_], colour: str) -> None:
+        with self._lock:
+            self._marks = {"id": self._numbered(mask), "colour": colour}
 
     def estimate(self, blur: str) -> None:
         """Begin to estimate a blur of that kind."""

@@ -12,11 +12,20 @@ from numpy.typing import NDArray
 import pointillist as pt
 from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
+from pointillist.restore import find_key, find_marks, grey_beside
 
 TASKS = ("inpaint", "denoise", "deblur", "superres")
 BLURS = ("gaussian", "motion")
 FACTOR = 2
 
+_COLOURS = {
+    "#ff00ff": "magenta",
+    "#00ff00": "green",
+    "#ff0000": "red",
+    "#00ffff": "cyan",
+    "#0000ff": "blue",
+    "#ffff00": "yellow",
+}
 _LONGEST_BLUR = 100.0
 
 
@@ -27,6 +36,8 @@ class Wish:
     Parameters
     ----------
     task : {"inpaint", "denoise", "deblur", "superres"}
+    texture : float
+        inpaint: from 0 to 1, how much of the texture around is carried over.
     sigma : float, optional
         denoise: the noise's deviation in levels of 0 to 255; None measures it.
     blur : {"gaussian", "motion"}
@@ -38,6 +49,7 @@ class Wish:
     """
 
     task: str
+    texture: float = 0.5
     sigma: float | None = None
     blur: str = "gaussian"
     width: float = 1.5
@@ -49,6 +61,8 @@ class Wish:
             raise ValueError(f"task must be one of {', '.join(TASKS)}, got {self.task!r}")
         if self.blur not in BLURS:
             raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {self.blur!r}")
+        if not 0 <= self.texture <= 1:
+            raise ValueError(f"The grain must lie between 0 and 1, not at {self.texture}.")
         if self.sigma is not None and not 0 < self.sigma <= 255:
             raise ValueError(f"The strength of the noise must lie between 0 and 255, not at {self.sigma}.")
         if not 0.2 <= self.width <= _LONGEST_BLUR:
@@ -61,7 +75,8 @@ class Wish:
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Wish:
         """From what the page sent; what is not named keeps its default."""
-        numbers = {name: given[name] for name in ("sigma", "width", "length", "angle") if given.get(name) is not None}
+        names = ("texture", "sigma", "width", "length", "angle")
+        numbers = {name: given[name] for name in names if given.get(name) is not None}
         try:
             values = {name: float(value) for name, value in numbers.items()}
         except (TypeError, ValueError):
@@ -76,7 +91,7 @@ def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, pro
         if alpha is not None and mask is not None:
             # Holes that were erased to transparency are filled in to be seen.
             alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
-        return photograph.with_pixels(pt.inpaint(pixels, mask, progress=progress), alpha)
+        return photograph.with_pixels(_filled(wish, pixels, mask, progress), alpha)
     if wish.task == "denoise":
         sigma = None if wish.sigma is None else wish.sigma * photograph.peak / 255
         return photograph.with_pixels(pt.denoise(pixels, sigma, progress=progress))
@@ -85,6 +100,13 @@ def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, pro
     if alpha is not None:
         alpha = np.repeat(np.repeat(alpha, FACTOR, axis=0), FACTOR, axis=1)
     return photograph.with_pixels(pt.super_resolve(pixels, FACTOR, progress=progress), alpha)
+
+
+def _filled(wish: Wish, pixels: NDArray[Any], mask: NDArray[np.bool_] | None, progress: Progress) -> NDArray[Any]:
+    """Filled-in pixels; a grey photograph that was marked in colour, or saved in colour, stays without any tint."""
+    grey = pixels if mask is None else grey_beside(pixels, mask)
+    filled = pt.inpaint(grey, mask, texture=wish.texture, progress=progress)
+    return filled if filled.ndim == pixels.ndim else np.stack([filled] * pixels.shape[-1], axis=-1)
 
 
 def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
@@ -103,6 +125,25 @@ def kernel(wish: Wish) -> NDArray[np.float64]:
 def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
     """Where dust and scratches seem to be; more of them with more sensitivity, from 0 to 1."""
     return pt.find_damage(pixels, sensitivity=sensitivity, progress=progress)
+
+
+def marks_key(pixels: NDArray[Any]) -> str | None:
+    """The saturated colour that marks pixels of a photograph; None without one, and where several do."""
+    try:
+        return find_key(pixels)
+    except ValueError:
+        return None
+
+
+def find_marked(pixels: NDArray[Any], key: str, progress: Progress) -> NDArray[np.bool_]:
+    """Where somebody painted over the photograph in a colour, with the soft edges of the paint."""
+    progress(0)
+    return find_marks(pixels, key)
+
+
+def colour_name(key: str) -> str:
+    """A word for a colour that `marks_key` found."""
+    return _COLOURS[key]
 
 
 def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, float]:

@@ -127,5 +127,5 @@ def test_the_extra_is_named_once(tmp_path, photograph, caplog):
     changed = photo.with_pixels(_patched(photo)[0])
     for _ in range(2):
         pt.write_photograph(changed, tmp_path / "b.jpg")
-    hints = [record for record in caplog.records if "pointillist[jpeg]" in record.getMessage()]
+    hints = [record for record in caplog.records if "pip install jpeglib" in record.getMessage()]
     assert [record.levelname for record in hints] == ["INFO"]

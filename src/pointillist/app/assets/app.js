@@ -8,10 +8,10 @@ const $ = id => document.getElementById(id);
 const form = $("form");
 const chosen = name => form.elements[name].value;
 const POLL = 250;
-const DOING = { mend: "Mending…", find: "Looking for dust and scratches…", estimate: "Estimating the blur…" };
+const DOING = { mend: "Mending…", find: "Looking for dust and scratches…", marks: "Looking at coloured marks…", estimate: "Estimating the blur…" };
 const DONE = { inpaint: "Filled in", denoise: "Noise removed", deblur: "Sharpened", superres: "Enlarged" };
 
-let shown = { picture: null, result: null, found: {}, job: null };
+let shown = { picture: null, result: null, found: {}, marks: null, job: null };
 let polling = null;
 let queue = Promise.resolve();
 
@@ -79,6 +79,7 @@ async function take(state) {
   setMode(runs(state.job) ? "busy" : second ? "result" : "edit");
   stage.show(first, second);
   if (arrived) showResult(result, state.job);
+  if (state.marks && !stage.marks.found.has(state.marks.id)) await takeMarks(state);
   if (runs(state.job)) follow();
 }
 
@@ -134,17 +135,41 @@ async function finish(state) {
   if (what === "estimate") takeEstimate(state.estimate);
 }
 
+/** What was found takes the place of what was found before; what was erased of it stays erased. */
 async function takeFound(id, state) {
   if (id === undefined) return;
+  const earlier = stage.marks.current.find(step => step.kind === "found" && step.id !== state.marks?.id);
   if (state.found[id] === 0) {
-    $("painted").textContent = "No dust or scratches were found. Paint over what you see.";
+    if (earlier) stage.marks.drop(earlier);
+    say("No dust or scratches were found. Paint over what you see.");
     return;
   }
-  const { width, height } = state.picture;
-  stage.marks.found.set(+id, await new Layer(id, { version: id, width, height }, width, () => stage.redraw()).load());
-  stage.marks.add({ kind: "found", id: +id });
+  await showFound(id, state);
+  if (earlier) stage.marks.replace(earlier, { kind: "found", id: +id });
+  else stage.marks.add({ kind: "found", id: +id });
   stage.sharpen();
-  $("painted").textContent = `Found ${state.found[id].toLocaleString("en")} pixels. Correct them with brush and eraser.`;
+  say(`Found ${state.found[id].toLocaleString("en")} pixels. Correct them with brush and eraser.`);
+}
+
+/** Marks that the photograph came with are painted over already, and are shown in a colour that differs from theirs. */
+async function takeMarks(state) {
+  const { id, colour } = state.marks;
+  await showFound(id, state);
+  stage.marks.tell(colour);
+  stage.marks.add({ kind: "found", id });
+  stage.sharpen();
+  say(`Marks in ${colour} were found: ${state.found[id].toLocaleString("en")} pixels. Correct them with brush and eraser, or clear them.`);
+}
+
+/** Put a sentence under the painting tools, in sight on a phone too. */
+function say(sentence) {
+  $("painted").textContent = sentence;
+  $("painted").scrollIntoView({ block: "nearest" });
+}
+
+async function showFound(id, { picture: { width, height } }) {
+  const layer = new Layer(String(id), { version: id, width, height }, width, () => stage.redraw());
+  stage.marks.found.set(+id, await layer.load());
 }
 
 function takeEstimate(found) {
@@ -177,6 +202,7 @@ function showMarks() {
 function showValues() {
   $("size-value").textContent = `${diameter()} px`;
   $("sensitivity-value").textContent = ["only what is certain", "less", "usual", "more", "much more"][Math.round(4 * $("sensitivity").value)];
+  $("grain-value").textContent = (+$("grain").value).toFixed(1);
   $("sigma-value").textContent = $("measure").checked ? "measured" : $("sigma").value;
   $("sigma").disabled = $("measure").checked;
   $("width-value").textContent = `σ = ${(+$("blur-width").value).toFixed(1)} px`;
@@ -207,6 +233,7 @@ function wish() {
     task,
     version: shown.picture.version,
     steps: task === "inpaint" ? stage.marks.current : [],
+    texture: +$("grain").value,
     sigma: $("measure").checked ? null : +$("sigma").value,
     blur: chosen("blur"),
     width: +$("blur-width").value,

@@ -2,6 +2,8 @@
 // The server draws the same steps at full resolution; here they are drawn for the eye only.
 
 const COLOUR = "#ff2bd6";
+const OTHER = "#00d060";
+const ALIKE = ["magenta", "red"];
 const OPACITY = 0.55;
 
 export class Marks {
@@ -9,6 +11,7 @@ export class Marks {
     this.changed = changed;
     this.overlay = document.createElement("canvas");
     this.found = new Map();
+    this.colour = COLOUR;
     this.steps = [];
     this.undone = [];
   }
@@ -17,6 +20,7 @@ export class Marks {
     this.steps = [];
     this.undone = [];
     this.found.clear();
+    this.colour = COLOUR;
     this.changed();
   }
 
@@ -45,6 +49,16 @@ export class Marks {
 
   begin(kind, radius, x, y) {
     return this.add({ kind, radius: round(radius), points: [round(x), round(y)] });
+  }
+
+  replace(step, other) {
+    this.steps = this.steps.map(one => one === step ? other : one);
+    this.changed();
+  }
+
+  /** Say in what colour the photograph itself is marked, so that the painting looks different. */
+  tell(colour) {
+    this.colour = ALIKE.includes(colour) ? OTHER : COLOUR;
   }
 
   drop(step) {
@@ -78,7 +92,7 @@ export class Marks {
     for (const step of this.current) this.#step(over, step, scale);
     over.setTransform(1, 0, 0, 1, 0, 0);
     over.globalCompositeOperation = "source-in";
-    over.fillStyle = COLOUR;
+    over.fillStyle = this.colour;
     over.fillRect(0, 0, width, height);
     over.globalCompositeOperation = "source-over";
     context.save();

@@ -81,7 +81,7 @@ def _coefficients_library() -> Any | None:
 @cache  # said once
 def _say_what_is_missing() -> None:
     log.info(
-        "JPEG files are encoded again as a whole, with their own tables; pip install 'pointillist[jpeg]' keeps untouched "
+        "JPEG files are encoded again as a whole, with their own tables; pip install jpeglib keeps untouched "
         "blocks to the bit"
     )
 

@@ -7,7 +7,7 @@ tiles are ever converted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,7 @@ NEEDED = {"dust": 0.9, "scratches": 1.5}
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
+_MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
 _FOOT = 0.5  # a scratch is what reaches this part of the height of its middle
 _PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
 _HALF_WIDTH = 7
@@ -62,7 +63,8 @@ def find_damage(
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
     n_jobs : int, optional
-        Threads; None is all cores. Each takes up to 350 MB; the answer does not depend on their number.
+        Threads; None is all cores, of which at most four are used: each takes up to 350 MB. The answer does not depend on
+        their number.
     progress : callable, optional
         Called from time to time with the part of the work that is done, from 0 to 1.
 
@@ -115,7 +117,7 @@ def damage_in(
         if "scratches" in kinds:
             found[core] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
 
-    run_all(work, list(_tiles(pixels.shape[:2])), n_jobs, progress)
+    run_all(work, list(_tiles(pixels.shape[:2])), min(n_jobs, _MOST_JOBS), progress)
     return grown(found, grow)
 
 
