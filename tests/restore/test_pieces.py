@@ -127,6 +127,7 @@ def test_holes_as_large_as_a_piece_are_left_to_the_whole_picture(scene, small_pi
 def test_progress_counts_the_pieces_and_nothing_inside_of_them(restore, picture, filters, monkeypatch):
     monkeypatch.setattr(pieces, "LARGE", 64)
     monkeypatch.setattr(pieces, "PIECE", 32)
+    monkeypatch.setattr(pieces, "_SMALLEST", 32)
     large, told = np.tile(picture, (2, 2))[:64, :96], []
     restore(large, filters=filters, sigma=0.05, n_jobs=2, progress=told.append)
     assert told == pytest.approx(np.arange(1, 7) / 6)

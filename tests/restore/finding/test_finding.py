@@ -138,13 +138,3 @@ def test_bad_input_is_named(change, message):
 @pytest.mark.parametrize("shape", [(1, 1), (3, 50), (9, 9)])
 def test_tiny_pictures(shape):
     assert not pt.find_damage(np.full(shape, 0.5)).any()
-
-
-def test_threads_do_not_matter_and_progress_rises_to_one(sky, monkeypatch):
-    monkeypatch.setattr(finding, "_SIDE", 160)
-    damaged, _ = dusty(sky, 240)
-    told = []
-    one = pt.find_damage(damaged, n_jobs=1, progress=told.append)
-    np.testing.assert_array_equal(pt.find_damage(damaged, n_jobs=3), one)
-    assert one.any()
-    assert told == pytest.approx(np.arange(1, 9) / 8)

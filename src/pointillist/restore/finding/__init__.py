@@ -7,7 +7,7 @@ tiles are ever converted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
