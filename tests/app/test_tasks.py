@@ -1,5 +1,6 @@
 """Wishes are checked, and each becomes one call of the library."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pointillist as pt
 from pointillist.app import tasks
 from pointillist.app.tasks import Wish
 from pointillist.data.photofiles import Photograph
+from pointillist.restore import BlurMisfitWarning
 from pointillist.restore.marks import KEYS, parse_colour
 
 
@@ -102,11 +104,14 @@ def test_blurs_have_their_kernels():
     assert np.count_nonzero(motion.sum(axis=1) > 1e-6) == 1
 
 
-def test_a_blur_that_does_not_fit_is_said(monkeypatch):
-    answer = np.zeros((9, 9)), SimpleNamespace(misfit="none explains it better")
-    monkeypatch.setattr(pt, "deblur", lambda *arguments, **options: answer)
-    with pytest.raises(ValueError, match=r"not seem to be the photograph's own: none explains it better"):
-        tasks.mend(Wish(task="deblur"), Photograph(np.zeros((9, 9), np.uint8)), None, print)
+def test_a_blur_that_does_not_fit_is_said_and_can_be_forced(recwarn):
+    photograph = Photograph(np.rint(255 * pt.photographs("test")["camera"][100:228, 100:228]).astype(np.uint8))
+    wish = Wish.read({"task": "deblur", "blur": "motion", "length": 25, "angle": 30})
+    with pytest.raises(ValueError, match=r"not seem to be the photograph's own: .*“Even if"):
+        tasks.mend(wish, photograph, None, lambda fraction: None)
+    assert [str(one.message) for one in recwarn if issubclass(one.category, BlurMisfitWarning)] == []
+    forced = tasks.mend(replace(wish, force=True), photograph, None, lambda fraction: None)
+    assert not np.array_equal(forced.pixels, photograph.pixels)
 
 
 @pytest.mark.parametrize(

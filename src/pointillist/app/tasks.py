@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 import pointillist as pt
 from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
-from pointillist.restore import find_key, find_marks, grey_beside
+from pointillist.restore import BlurMisfitWarning, find_key, find_marks, grey_beside
 
 TASKS = ("inpaint", "denoise", "deblur", "superres")
 BLURS = ("gaussian", "motion")
@@ -46,6 +47,8 @@ class Wish:
         deblur: the deviation of a Gaussian blur, in pixels.
     length, angle : float
         deblur: of a motion blur, in pixels and in degrees anticlockwise from the horizontal.
+    force : bool
+        deblur: undo the blur even where it does not seem to be the photograph's own.
     """
 
     task: str
@@ -55,6 +58,7 @@ class Wish:
     width: float = 1.5
     length: float = 9.0
     angle: float = 0.0
+    force: bool = False
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -81,7 +85,8 @@ class Wish:
             values = {name: float(value) for name, value in numbers.items()}
         except (TypeError, ValueError):
             raise ValueError("A setting is not a number.") from None
-        return cls(task=str(given.get("task")), blur=str(given.get("blur", "gaussian")), **values)
+        blur, force = str(given.get("blur", "gaussian")), given.get("force") is True
+        return cls(task=str(given.get("task")), blur=blur, force=force, **values)
 
 
 def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, progress: Progress) -> Photograph:
@@ -110,10 +115,14 @@ def _filled(wish: Wish, pixels: NDArray[Any], mask: NDArray[np.bool_] | None, pr
 
 
 def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
-    mended, details = pt.deblur(pixels, kernel(wish), progress=progress, return_details=True)
-    misfit = details.misfit
-    if misfit is not None:
-        raise ValueError(f"This blur does not seem to be the photograph's own: {misfit}. Estimate it, or change it.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BlurMisfitWarning)  # the page says it
+        mended, details = pt.deblur(pixels, kernel(wish), force=wish.force, progress=progress, return_details=True)
+    if details.misfit is not None:
+        raise ValueError(
+            f"This blur does not seem to be the photograph's own: {details.misfit}. Estimate it, change it, or tick "
+            "“Even if it does not seem to fit”."
+        )
     return mended
 
 

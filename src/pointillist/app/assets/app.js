@@ -239,6 +239,7 @@ function wish() {
     width: +$("blur-width").value,
     length: +$("blur-length").value,
     angle: +$("blur-angle").value,
+    force: $("force").checked,
   };
 }
 
