@@ -39,11 +39,13 @@ def by_hand(planes, sources, targets, table):
     return values.T, np.sqrt(np.maximum(left, 0))
 
 
-def filled(planes, known, wanted, block, tables, *, deviations=True):
+def filled(planes, known, wanted, block, tables, *, others=None, doubt=0.0, deviations=True):
     out = np.full(planes.shape, np.nan)
     deviation = np.full(known.shape if deviations else (0, 0), np.nan)
+    others = np.zeros((0, *tables.shape[1:])) if others is None else others
+    blocks = np.array([block], np.int64).reshape(-1, 7)
     fill_blocks(
-        planes, known, wanted, np.array([block], np.int64).reshape(-1, 7), tables, NUGGET, NOWHERE, 0.0, out, deviation
+        planes, known, wanted, blocks, tables, np.ones(len(tables)), others, doubt, NUGGET, NOWHERE, 0.0, out, deviation
     )
     return out, deviation
 
@@ -132,3 +134,23 @@ def test_blocks_without_wanted_or_known_pixels_are_left_alone():
         out, deviation = filled(planes, known, wanted, (0, 8, 0, 8, 3, 50, 0), table)
         assert np.all(np.isnan(out))
         assert np.all(np.isnan(deviation))
+
+
+def test_a_likelier_table_is_taken_and_its_unit_found():
+    """White noise under a table of its own or of a smooth field, whichever stands first; doubt keeps the block's own."""
+    rng = np.random.default_rng(7)
+    noise = 3 * rng.standard_normal((1, 20, 20))
+    lag = 20
+    distances = np.hypot(*np.mgrid[-lag : lag + 1, -lag : lag + 1])
+    white, smooth = (distances == 0).astype(float), np.exp(-((distances / 6) ** 2))
+    wanted = np.zeros((20, 20), bool)
+    wanted[9:11, 9:11] = True
+    block = (8, 12, 8, 12, 6, 400, 0)
+    alone, spread = filled(noise, ~wanted, wanted, block, white[None])
+    chosen, likely = filled(noise, ~wanted, wanted, block, smooth[None], others=white[None])
+    np.testing.assert_allclose(chosen[0][wanted], alone[0][wanted], rtol=1e-9)
+    np.testing.assert_allclose(spread[wanted], 1, rtol=1e-3)  # in the table's own unit
+    np.testing.assert_allclose(likely[wanted], 3, rtol=0.2)  # in that of the values
+    own, _ = filled(noise, ~wanted, wanted, block, smooth[None])
+    kept, _ = filled(noise, ~wanted, wanted, block, smooth[None], others=white[None], doubt=1e9)
+    np.testing.assert_array_equal(kept[0][wanted], own[0][wanted])

@@ -8,20 +8,25 @@ import numba as nb
 import numpy as np
 
 _TREND = 3  # 1, row, column
+_TINY = 1e-30
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_blocks(planes, known, wanted, blocks, tables, nugget, shifts, texture, out, deviation):
+def fill_blocks(planes, known, wanted, blocks, tables, units, others, doubt, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
+
+    A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that, by
+    more than `doubt` in mean logarithm: the surroundings may be livelier than the block.
 
     A mean is calmer than a picture. A part `texture` of what it lacks is what the same prediction misses where it is known,
     at one of the shifts: that where the picture looks most like the known pixels around the block.
 
     planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
     left, right, reach (how far around the block known pixels are looked for), most (how many of them are used at most, the
-    nearest first) and the number of the block's table. tables: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag, where
-    lag is at least the block's side plus twice the reach, less one. shifts: (s, 2) int. out: like planes. deviation:
-    (height, width) float64, the root of the conditional variance if the plane were known; an empty array leaves it out.
+    nearest first) and the number of the block's table. tables, others: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag,
+    where lag is at least the block's side plus twice the reach, less one; units: (m,) what tables are to be multiplied by
+    to be variances of the planes. shifts: (s, 2) int. out: like planes. deviation: (height, width) float64, the root of the
+    conditional variance if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
     for b in range(len(blocks)):
@@ -29,13 +34,21 @@ def fill_blocks(planes, known, wanted, blocks, tables, nugget, shifts, texture, 
         targets = _listed(wanted, top, bottom, left, right)
         ends = (max(top - reach, 0), min(bottom + reach, height), max(left - reach, 0), min(right + reach, width))
         sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most)
-        if len(targets) > 0 and len(sources) > 0:
-            shift, part = np.zeros(2, np.int64), texture
-            if texture > 0:
-                best = _most_alike(planes, known, sources, targets, shifts)
-                shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
-            scale = float(reach + bottom - top)
-            _condition(tables[which], planes, sources, targets, nugget, scale, shift, part, out, deviation)
+        if len(targets) == 0 or len(sources) == 0:
+            continue
+        shift, part = np.zeros(2, np.int64), texture
+        if texture > 0:
+            best = _most_alike(planes, known, sources, targets, shifts)
+            shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
+        scale = float(reach + bottom - top)
+        table, unit = tables[which], units[which]
+        lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part)
+        for k in range(len(others)):
+            other = _whitened(others[k], planes, sources, nugget, scale, shift, part)
+            if other[4] > likelihood + doubt:
+                lower, trend, values, size, likelihood = other
+                table, unit = others[k], size
+        _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -103,10 +116,11 @@ def _all_known(known, places, down, right):
 
 
 @nb.njit(cache=True, nogil=True)
-def _condition(table, planes, sources, targets, nugget, scale, shift, texture, out, deviation):
-    """Fill in the targets (n, 2) from the sources (m, 2) of one block; `scale` is the unit of length of the plane.
+def _whitened(table, planes, sources, nugget, scale, shift, texture):
+    """The factor of the sources' covariances, and with it whitened: the functions of a plane and the values of all channels.
 
-    The prediction is linear: that of p − texture · q at the targets, plus texture · q there, q being p at the shift.
+    The values are p − texture · q, q being p at the shift. Beside them: the mean square of what a plane leaves of the
+    whitened values, and the mean logarithm of their likelihood, whatever the unit of the table.
     """
     down, right = shift
     n, channels, lag = len(sources), len(planes), len(table) // 2
@@ -127,13 +141,36 @@ def _condition(table, planes, sources, targets, nugget, scale, shift, texture, o
             other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
             sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
     _forward(lower, sides)
-    trend, weights = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
+    trend, values = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
+    left = values - trend @ _plane(trend, values)
+    size = np.sum(left * left) / (n * channels) + _TINY
+    logarithms = 0.0
+    for i in range(n):
+        logarithms += np.log(lower[i, i])
+    return lower, trend, values, size, -0.5 * np.log(size) - logarithms / n
+
+
+@nb.njit(cache=True, nogil=True)
+def _plane(trend, values):
+    """Coefficients (3, channels) of the plane that fits whitened values best."""
     gram = trend.T @ trend
     # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
     for i in range(1, _TREND):
         gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
-    plane = np.linalg.solve(gram, trend.T @ weights)
-    weights -= trend @ plane
+    return np.linalg.solve(gram, trend.T @ values)
+
+
+@nb.njit(cache=True, nogil=True)
+def _predict(table, unit, planes, sources, targets, scale, shift, texture, lower, trend, values, out, deviation):
+    """Fill in the targets (n, 2) of one block; `scale` is the unit of length of the plane.
+
+    The prediction is linear: that of p − texture · q at the targets, plus texture · q there.
+    """
+    down, right = shift
+    n, channels, lag = len(sources), len(planes), len(table) // 2
+    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
+    plane = _plane(trend, values)
+    weights = values - trend @ plane
     _backward(lower, weights)
     across = np.empty((n, len(targets)), table.dtype)
     for s in range(n):
@@ -152,7 +189,7 @@ def _condition(table, planes, sources, targets, nugget, scale, shift, texture, o
             unexplained = table[lag, lag]
             for s in range(n):
                 unexplained -= across[s, k] ** 2
-            deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0))
+            deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
 
 
 @nb.njit(cache=True, nogil=True)
