@@ -124,9 +124,11 @@ def deblur(
     if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
         raise ValueError(f"sigma must be finite and not negative, got {sigma}")
     settings = Settings.given(options, boundary="full", tol=0.3)
-    if (large := as_large(image, settings)) is not None:
-        return _in_pieces(large, image, psf, filters, penalty, sigma, settings, force=force)
-    picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
+    large = as_large(image, settings)
+    if large is None:
+        picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
+    else:  # noise, penalty and whether the blur fits are then found on crops from all over it
+        picture = open_picture(large.montage(), data_range=settings.data_range)
     blur = Blur(as_kernel(psf, picture.shape))
     bank = choose_filters(filters, "natural-100", picture.shape)
     check_size(picture.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
@@ -139,7 +141,9 @@ def deblur(
     if reason is not None:
         _warn(reason)
         return _with_misfit(untouched(image, picture, bank, value, begin, settings), reason)
-    return _with_misfit(_deblurred(picture, blur, bank, value, level, settings), None)
+    if large is None:
+        return _with_misfit(_deblurred(picture, blur, bank, value, level, settings), None)
+    return _with_misfit(_in_pieces(large, picture.scale, blur, bank, value, level, settings), None)
 
 
 def _deblurred(
@@ -156,39 +160,17 @@ def _deblurred(
 
 
 def _in_pieces(
-    large: Large,
-    image: ArrayLike,
-    psf: ArrayLike,
-    filters: ArrayLike | None,
-    penalty: Penalty,
-    sigma: float | None,
-    settings: Settings,
-    *,
-    force: bool,
+    large: Large, full: float, blur: Blur, filters: NDArray, penalty: float, level: float, settings: Settings
 ) -> NDArray | tuple[NDArray, Details]:
-    """Deblur a large picture; noise, penalty and whether the blur fits are found on a montage of it."""
-    begin = time.perf_counter()
-    montage = open_picture(large.montage(), data_range=settings.data_range)
-    blur = Blur(as_kernel(psf, montage.shape))
-    bank = choose_filters(filters, "natural-100", montage.shape)
-    level = noise_level(montage) if sigma is None else sigma / montage.scale
-    damaged = Damaged(*montage.signals(bank.shape[1]), blur)
-    usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
-    given = given_penalty(penalty, damaged, bank, settings)
-    value = usual if given is None else given
-    reason = None if force else _misfit(montage, blur, bank, usual, settings)
-    if reason is not None:
-        _warn(reason)
-        return _with_misfit(untouched(image, montage, bank, value, begin, settings), reason)
+    """Undo a blur that fits, piece by piece; `full` is the picture's full scale."""
 
     def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
         own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
-        answer = _deblurred(open_picture(crop, data_range=montage.scale), blur, bank, value, level, own)
+        answer = _deblurred(open_picture(crop, data_range=full), blur, filters, penalty, level, own)
         assert isinstance(answer, tuple)
         return answer
 
-    margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
-    return _with_misfit(large.restored(restore, settings, margin=margin), None)
+    return large.restored(restore, settings, margin=max(filters.shape[2:]) + 2 * max(blur.kernel.shape))
 
 
 def _warn(reason: str) -> None:

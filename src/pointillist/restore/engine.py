@@ -215,8 +215,9 @@ def code(
     penalty: float | NDArray,
     settings: Settings,
     start: SparseCodes | None = None,
+    coder: CoordinateDescent | None = None,
 ) -> Result:
-    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them."""
+    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them; by a coder of one's own."""
     detail = [
         np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
         for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True)
@@ -228,11 +229,12 @@ def code(
         weights=[weights.astype(np.float32) for weights in damaged.weights],
         sampling=1.0,
         boundary=settings.boundary,
-        solver=on_device(_coder(settings.tol, damaged.blur), settings.device),
+        solver=on_device(_coder(settings.tol, damaged.blur) if coder is None else coder, settings.device),
         nonnegative=False,
         n_jobs=effective_jobs(settings.n_jobs),
         seed=0,
         start=start,
+        progress=settings.progress,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -162,6 +162,7 @@ def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) ->
     A quarter of the seen samples of each crop is hidden, and the rest coded with three falling penalties, each from the
     codes of the one before; a parabola through the logarithms of the errors, over that of the penalty, says the rest.
     """
+    settings = replace(settings, progress=None)
     crops = _crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
     hidden = [_hide(weights, i) for i, weights in enumerate(crops.weights)]
     left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]

@@ -19,12 +19,10 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.restore.blur import Blur
 from pointillist.restore.blurred import blurred_coder
-from pointillist.restore.engine import Damaged, Mended, Settings, refit, separate, synthesise
+from pointillist.restore.engine import Damaged, Mended, Settings, code, refit, separate, synthesise
 from pointillist.restore.smooth import Smooth
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, effective_jobs
-from pointillist.solvers.device import on_device
-from pointillist.solvers.encoding import encode_signals, warn_unless_converged
+from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
 _MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss, and the least that noise has beside it
@@ -53,29 +51,6 @@ def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
     return blurred_coder(filters, blur.kernel, settings)
 
 
-def code_blurred(
-    damaged: Damaged, smooth: list[Smooth], filters: NDArray, penalty: float | NDArray, settings: Settings
-) -> Result:
-    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them."""
-    detail = [
-        np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
-        for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True)
-    ]
-    return encode_signals(
-        detail,
-        damaged.blur.filters(filters),
-        penalty,
-        weights=[weights.astype(np.float32) for weights in damaged.weights],
-        sampling=1.0,
-        boundary=settings.boundary,
-        solver=on_device(quick_coder(settings.tol, filters, damaged.blur), settings.device),
-        nonnegative=False,
-        n_jobs=effective_jobs(settings.n_jobs),
-        seed=0,
-        progress=settings.progress,
-    )
-
-
 def sharpen(
     damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
 ) -> Mended:
@@ -87,7 +62,8 @@ def sharpen(
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
     smooth = separate(first, settings)
-    result = code_blurred(first, smooth, filters, penalty, settings)
+    coder = quick_coder(settings.tol, filters, damaged.blur)
+    result = code(first, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = _detail(codes, filters, first, settings)
