@@ -39,13 +39,13 @@ def by_hand(planes, sources, targets, table):
     return values.T, np.sqrt(np.maximum(left, 0))
 
 
-def filled(planes, known, wanted, block, tables, *, others=None, doubt=0.0, deviations=True):
+def filled(planes, known, wanted, block, tables, *, others=None, deviations=True):
     out = np.full(planes.shape, np.nan)
     deviation = np.full(known.shape if deviations else (0, 0), np.nan)
     others = np.zeros((0, *tables.shape[1:])) if others is None else others
     blocks = np.array([block], np.int64).reshape(-1, 7)
     fill_blocks(
-        planes, known, wanted, blocks, tables, np.ones(len(tables)), others, doubt, NUGGET, NOWHERE, 0.0, out, deviation
+        planes, known, wanted, blocks, tables, np.ones(len(tables)), others, NUGGET, NOWHERE, 0.0, out, deviation
     )
     return out, deviation
 
@@ -137,7 +137,7 @@ def test_blocks_without_wanted_or_known_pixels_are_left_alone():
 
 
 def test_a_likelier_table_is_taken_and_its_unit_found():
-    """White noise under a table of its own or of a smooth field, whichever stands first; doubt keeps the block's own."""
+    """White noise under a table of its own or of a smooth field, whichever stands first."""
     rng = np.random.default_rng(7)
     noise = 3 * rng.standard_normal((1, 20, 20))
     lag = 20
@@ -151,6 +151,5 @@ def test_a_likelier_table_is_taken_and_its_unit_found():
     np.testing.assert_allclose(chosen[0][wanted], alone[0][wanted], rtol=1e-9)
     np.testing.assert_allclose(spread[wanted], 1, rtol=1e-3)  # in the table's own unit
     np.testing.assert_allclose(likely[wanted], 3, rtol=0.2)  # in that of the values
-    own, _ = filled(noise, ~wanted, wanted, block, smooth[None])
-    kept, _ = filled(noise, ~wanted, wanted, block, smooth[None], others=white[None], doubt=1e9)
-    np.testing.assert_array_equal(kept[0][wanted], own[0][wanted])
+    kept, _ = filled(noise, ~wanted, wanted, block, white[None], others=smooth[None])
+    np.testing.assert_array_equal(kept[0][wanted], alone[0][wanted])

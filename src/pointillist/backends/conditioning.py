@@ -12,11 +12,11 @@ _TINY = 1e-30
 
 
 @nb.njit(cache=True, nogil=True)
-def fill_blocks(planes, known, wanted, blocks, tables, units, others, doubt, nugget, shifts, texture, out, deviation):
+def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 
-    A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that, by
-    more than `doubt` in mean logarithm: the surroundings may be livelier than the block.
+    A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that: the
+    surroundings may be livelier than the block.
 
     A mean is calmer than a picture. A part `texture` of what it lacks is what the same prediction misses where it is known,
     at one of the shifts: that where the picture looks most like the known pixels around the block.
@@ -45,7 +45,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, doubt, nug
         lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part)
         for k in range(len(others)):
             other = _whitened(others[k], planes, sources, nugget, scale, shift, part)
-            if other[4] > likelihood + doubt:
+            if other[4] > likelihood:
                 lower, trend, values, size, likelihood = other
                 table, unit = others[k], size
         _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)

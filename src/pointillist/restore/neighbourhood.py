@@ -83,7 +83,7 @@ def predicted(
 
     def work(some: NDArray) -> None:
         fill_blocks(
-            planes, known, wanted, some, tables, 1 / totals, _SMOOTH, _DOUBT, _NUGGET, _SHIFTS, float(texture),
+            planes, known, wanted, some, tables, 1 / totals, _SMOOTH, _NUGGET, _SHIFTS, float(texture),
             values, deviation,
         )  # fmt: skip
 
@@ -178,4 +178,3 @@ def _smooth(length: float) -> NDArray:
 
 
 _SMOOTH = _smooth(64.0)[None]
-_DOUBT = 0.05  # how much likelier, in mean logarithm, the known pixels must be under it
