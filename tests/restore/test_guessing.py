@@ -4,6 +4,8 @@ import time
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.signal
 
 from pointillist.restore import guessing
 from pointillist.restore.engine import Settings
@@ -132,3 +134,18 @@ def test_each_mask_has_a_coder_of_its_own(filters):
     made = fill_canvas(canvas, Coder(canvas, filters[:, None], 0.1, settings), target, settings)
     assert len(made) == 2
     np.testing.assert_array_equal(np.moveaxis(target, 0, -1)[~missing], picture[~missing])
+
+
+def test_codes_are_trusted_where_they_tell_hidden_pixels_better(filters):
+    """A picture that is made of the filters, and one that is a smooth random texture."""
+    rng = np.random.default_rng(5)
+    codes = np.where(rng.random((48, 96, 96)) < 3e-4, 1.0, 0.0)
+    drawn = 0.5 + sum(scipy.signal.convolve(z, f, "same") for z, f in zip(codes, filters, strict=True))
+    texture = 0.5 + scipy.ndimage.gaussian_filter(rng.standard_normal((96, 96)), 1.2)
+    missing = rng.random((96, 96)) < 0.4
+
+    def trust(picture):
+        canvas = open_canvas(picture, missing, data_range=1.0)
+        return Coder(canvas, filters[:, None], 0.02, Settings(n_jobs=1)).trust()
+
+    assert 0 <= trust(texture) < 0.3 < trust(drawn) <= 1

@@ -57,6 +57,9 @@ class Filling:
         Makes the first guess of tiles whose missing pixels are scattered; None interpolates everywhere.
     everywhere : bool
         Whether `coded` serves all tiles.
+    trust : callable
+        How much of the coded guess itself is in the answer among scattered pixels, from 0 to 1; the rest is what neighbours
+        make of it.
     texture : float
         How much of the texture that means lack is taken from nearby.
     n_jobs : int
@@ -67,6 +70,7 @@ class Filling:
 
     coded: Guess | None = None
     everywhere: bool = False
+    trust: Callable[[], float] = lambda: 0.0
     texture: float = 0.0
     n_jobs: int = 1
     deviations: bool = False
@@ -117,7 +121,8 @@ def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling
     wanted = np.zeros_like(missing)
     wanted[core] = ~known[core]
     light = np.mean(planes, axis=0)
-    if filling.coded is not None and (filling.everywhere or scattered(missing)):
+    lone = scattered(missing)
+    if filling.coded is not None and (filling.everywhere or lone):
         guess = filling.coded(planes, ~missing, outer, n_jobs)
     else:
         guess = without_holes(light[None], known[None])[0]
@@ -125,6 +130,8 @@ def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling
     values, deviation = predicted(
         planes, wanted, known, guess, texture=filling.texture, n_jobs=n_jobs, deviations=filling.deviations
     )
+    if filling.coded is not None and lone:
+        values[:, wanted] += filling.trust() * (guess[wanted] - np.mean(values[:, wanted], axis=0))
     if coarse is not None and coarse.deviation is not None and deviation is not None and np.any(deep):
         deviation[deep] = doubled(coarse.deviation[None], outer)[0, deep]
     rows, columns = np.nonzero(missing[core])

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pointillist.restore.engine import Damaged, Mended, Settings, mend
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
-from pointillist.restore.penalties import Penalty, given_penalty, predicted_penalty
+from pointillist.restore.neighbourhood import predicted
+from pointillist.restore.penalties import Penalty, given_penalty, hide_some, predicted_penalty, sample_crops
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, cells_with, moved_in
 from pointillist.solvers.base import effective_jobs
@@ -22,6 +23,9 @@ from pointillist.solvers.tiles import Progress
 
 _SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
+
+
+_TRIAL_SIDE = 48  # of crops on which codes and neighbours are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +55,31 @@ class Coder:
         """λ as given, or the one that best predicts hidden pixels near the damage; chosen when it is first asked for."""
         with self._choosing:
             return self._penalty
+
+    def trust(self) -> float:
+        """How much of the codes is to be in the answer, beside what neighbours make of them; from 0 to 1."""
+        with self._choosing:
+            return self._trust
+
+    @cached_property
+    def _trust(self) -> float:
+        """The mixture that comes nearest to hidden pixels, on a few crops near the damage."""
+        crops = sample_crops(self._sample(), max(_TRIAL_SIDE, 2 * max(self.filters.shape[2:])))
+        hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
+        left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
+        settings = replace(self.settings, progress=None)
+        mended = mend(Damaged(crops.signals, left), self.filters, self._penalty, settings).signals
+        along, square = 0.0, 0.0
+        for signal, gone, weights, codes in zip(crops.signals, hidden, left, mended, strict=True):
+            truth, guess = np.mean(signal, axis=0), np.mean(codes, axis=0)
+            known, wanted = np.all(weights > 0, axis=0), np.any(gone, axis=0)
+            full = truth.copy()
+            full[~known] = guess[~known]
+            made = predicted(full[None], wanted, known, full)[0][0]
+            away = (guess - made)[wanted]
+            along += float(np.sum(away * (truth - made)[wanted]))
+            square += float(np.sum(away**2))
+        return min(max(along / square, 0.0), 1.0) if square > 0 else 0.0
 
     @cached_property
     def _penalty(self) -> float:
@@ -134,6 +163,7 @@ def fill_canvas(
         filling = Filling(
             coded=coders[-1].guess if coders else None,
             everywhere=everywhere,
+            trust=coders[-1].trust if coders else lambda: 0.0,
             texture=texture,
             n_jobs=effective_jobs(settings.n_jobs),
             deviations=deviation is not None,

@@ -80,8 +80,8 @@ def inpaint(
         "neighbours": each missing pixel is the conditional mean, given the seen pixels around it, of a Gaussian field with
         the covariances of its surroundings in a first guess. That guess is interpolated from coarser pictures. "auto": the
         same, but where missing pixels are scattered (most seen pixels have a missing neighbour) the guess is sparse codes of
-        the filters, which predict such pixels better; everywhere if filters or a penalty are given. "codes": smooth part
-        and sparse codes alone, with their certificate.
+        the filters, and the answer the mixture of both that predicts hidden pixels best; with filters or a penalty given
+        the guess is coded everywhere. "codes": smooth part and sparse codes alone, with their certificate.
     texture : float
         From 0 to 1: how much of the texture that conditional means lack is added, taken from nearby. Zero comes nearest to
         the truth; one looks most like it, in gravel, grass or grain, where the mean is calmer than its surroundings.

@@ -163,8 +163,8 @@ def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) ->
     codes of the one before; a parabola through the logarithms of the errors, over that of the penalty, says the rest.
     """
     settings = replace(settings, progress=None)
-    crops = _crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
-    hidden = [_hide(weights, i) for i, weights in enumerate(crops.weights)]
+    crops = sample_crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
+    hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
     left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
     trial = Damaged(crops.signals, left, crops.blur)
     smooth = separate(trial, settings)
@@ -189,7 +189,7 @@ def _largest_of_the_best(penalties: NDArray, errors: NDArray) -> float:
     return float(np.exp(between[np.flatnonzero(curve <= np.min(curve) + _WORTHWHILE)[0]]))
 
 
-def _crops(damaged: Damaged, side: int) -> Damaged:
+def sample_crops(damaged: Damaged, side: int) -> Damaged:
     """Square crops of the signals that were seen well enough, evenly spread in variance."""
     pieces = [
         (signal[:, rows, columns], weights[:, rows, columns])
@@ -212,7 +212,7 @@ def _spread(length: int, side: int) -> list[slice]:
     return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
 
 
-def _hide(weights: NDArray, i: int) -> NDArray:
+def hide_some(weights: NDArray, i: int) -> NDArray:
     """A quarter of the seen samples, at least one and never all of them."""
     seen = np.flatnonzero(weights)
     count = min(max(1, round(_HIDDEN * len(seen))), max(len(seen) - 1, 0))
