@@ -284,8 +284,9 @@ def test_heic_becomes_tiff(mend, tmp_path, colour):
 
 
 _SLOW = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 import pointillist.restore as restore
 def slow(pixels, *_, **__):
     Path("begun").touch()
