@@ -1,5 +1,7 @@
 """Blurs are found in noisy pictures, and none in sharp ones."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.signal
@@ -69,3 +71,19 @@ def test_bad_input_is_named(change, message):
     arguments = {"image": np.zeros((80, 80)), "kind": "gaussian", **change}
     with pytest.raises(ValueError, match=message):
         pt.estimate_blur(**arguments)
+
+
+@pytest.mark.parametrize("kind", ["motion", "gaussian"])
+def test_a_constant_picture_has_no_blur_and_warns_of_nothing(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pt.estimate_blur(np.full((128, 128), 0.5), kind)
+    assert found.confidence == 0
+    assert found.kernel.shape == (1, 1)
+
+
+def test_a_constant_picture_stays_constant_when_deblurred():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", pt.BlurMisfitWarning)
+        np.testing.assert_array_equal(pt.deblur(np.full((80, 80), 90, np.uint8), np.ones((3, 3))), 90)

@@ -19,6 +19,7 @@ _SEEDS = 5
 _HARMONICS = (2.0, 0.5, 1.5, 2 / 3)
 _WIDTHS = np.geomspace(0.25, 6.0, 24)
 _CERTAIN = 0.02  # gain in mean log-likelihood that leaves little doubt
+_LEAST_GAIN = 1e-4  # below it the spectrum says nothing of a blur, as that of a picture without contrast
 _LEAST_LENGTH, _LEAST_SIGMA = 2.5, 0.6  # photographs are that soft by themselves
 
 
@@ -132,6 +133,8 @@ def _gaussian(spectrum: Spectrum) -> BlurEstimate:
             fit = spectrum.fit(_bell(spectrum, width), best[0], 8)
             best = min(best, (fit, float(width)), key=lambda one: one[0].loss)
     gain, width = sharp.loss - best[0].loss, best[1]
+    if gain < _LEAST_GAIN:
+        return BlurEstimate("gaussian", None, None, 0.0, np.ones((1, 1)), 0.0, max(gain, 0.0))
     kernel = gaussian_kernel(width) if width >= _LEAST_SIGMA else np.ones((1, 1))
     return BlurEstimate("gaussian", None, None, width, kernel, _confidence(gain, width >= _LEAST_SIGMA), gain)
 
@@ -166,7 +169,7 @@ def _motion(spectrum: Spectrum) -> BlurEstimate:
     best = min(found, key=lambda line: line.fit.loss)
     gain = sharp.loss - best.fit.loss
     # Regular patterns have zeros of their own, and longer motions would explain them ever better.
-    if gain <= 0 or not _LEAST_LENGTH <= best.length < _longest(spectrum):
+    if gain < _LEAST_GAIN or not _LEAST_LENGTH <= best.length < _longest(spectrum):
         return BlurEstimate("motion", 1.0, 0.0, None, np.ones((1, 1)), 0.0, max(gain, 0.0))
     kernel = motion_kernel(best.length, best.angle)
     return BlurEstimate("motion", best.length, best.angle % 180, None, kernel, _confidence(gain, True), gain)

@@ -81,7 +81,8 @@ class Spectrum:
         self._prior = np.array([0.0, _SLOPE_WEIGHT, *[_DIRECTION_WEIGHT] * (count - 2), _NOISE_WEIGHT])
         self._expected = np.array([0.0, _SLOPE, *[0.0] * (count - 1)])
         self._start = self._expected.copy()
-        self._start[0] = np.log(np.mean(self._power))
+        # A picture without any contrast has no power at all.
+        self._start[0] = np.log(max(float(np.mean(self._power)), 1e-4 * noise))
 
     @property
     def flat(self) -> NDArray:
