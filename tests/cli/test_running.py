@@ -1,6 +1,7 @@
 """Tests of how the command line fails: one line that names the culprit, the right exit code, no traceback, no files."""
 
 import errno
+import os
 import subprocess
 import sys
 
@@ -166,3 +167,17 @@ def test_help_lists_the_commands(cli):
         assert answer.code == 0
         for command in ("learn", "encode", "show", "info", "demo"):
             assert command in answer.out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_consoles_that_lack_signs_show_others(tmp_path, encoding):
+    pixels = np.full((24, 30, 3), 90, np.uint8)
+    pixels[10:13, 5:25] = 255, 0, 255
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    done = subprocess.run(
+        [sys.executable, "-m", "pointillist.cli", "inpaint", "photo.png"],
+        cwd=tmp_path, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert b"photo-inpainted.png" in done.stdout
+    assert (tmp_path / "photo-inpainted.png").exists()
