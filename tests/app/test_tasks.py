@@ -10,7 +10,7 @@ import pointillist as pt
 from pointillist.app import tasks
 from pointillist.app.tasks import Wish
 from pointillist.data.photofiles import Photograph
-from pointillist.restore import BlurMisfitWarning
+from pointillist.errors import BlurMisfitWarning
 from pointillist.restore.marks import KEYS, parse_colour
 
 

@@ -7,7 +7,8 @@ import pytest
 import tifffile
 from PIL import Image
 
-from pointillist.data import UnreadableFileError, load_image
+from pointillist.data import load_image
+from pointillist.errors import UnreadableFileError
 
 WEIGHTS = np.array([0.2989, 0.5870, 0.1140])
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.data import UnreadableFileError, load_images, load_signals, read_images, read_signals
+from pointillist.data import load_images, load_signals, read_images, read_signals
+from pointillist.errors import UnreadableFileError
 
 
 def write_png(path, value=0, shape=(4, 5)):

@@ -10,7 +10,7 @@ import pointillist as pt
 
 
 def _parameters(value):
-    if isinstance(value, type) and issubclass(value, (enum.Enum, Warning)):
+    if isinstance(value, type) and issubclass(value, (enum.Enum, BaseException)):
         return []
     return [name for name, one in inspect.signature(value).parameters.items() if one.kind is not one.VAR_KEYWORD]
 

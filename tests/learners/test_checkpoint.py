@@ -9,8 +9,9 @@ import pytest
 
 import pointillist as pt
 from pointillist.data.sources import ArraySource
+from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import parse_every
-from pointillist.storage import CheckpointError, CheckpointFolder
+from pointillist.storage import CheckpointFolder
 from pointillist.storage import checkpoints as storage_module
 
 SMALL = {

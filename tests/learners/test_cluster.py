@@ -13,8 +13,8 @@ import pytest
 
 import pointillist as pt
 from pointillist.cli.running import run
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources import ArraySource, NpySource, Part
+from pointillist.errors import UnreadableFileError
 from pointillist.learners.base import Batch
 from pointillist.learners.cluster import connect, connecting, local_cluster, sums
 from pointillist.learners.cluster.work import join, split

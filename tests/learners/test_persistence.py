@@ -8,9 +8,10 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from pointillist import BatchCSC, CoordinateDescent, OnlineCSC, SampledADMM, SparseCodes
+from pointillist.errors import ModelFileError
 from pointillist.learners.device import DeviceStatistics
 from pointillist.learners.persistence import load, load_codes, load_codes_metadata, save, save_codes
-from pointillist.storage import ModelFileError, save_model
+from pointillist.storage import save_model
 
 SMALL = {"n_filters": 3, "filter_size": 5, "penalty": 0.5, "sampling": 0.5, "n_jobs": 1}
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from pointillist.storage import CheckpointError, CheckpointFolder, DamagedCheckpoint
+from pointillist.errors import CheckpointError, DamagedCheckpointError
+from pointillist.storage import CheckpointFolder
 from pointillist.storage import checkpoints as module
 from pointillist.storage.checkpoints import read_checkpoint
 
@@ -62,7 +63,7 @@ def test_a_flipped_bit_anywhere_is_noticed(folder, caplog, place):
     content = bytearray(path.read_bytes())
     content[place] ^= 4
     path.write_bytes(content)
-    with pytest.raises(DamagedCheckpoint, match="is damaged"):
+    with pytest.raises(DamagedCheckpointError, match="is damaged"):
         read_checkpoint(path)
     assert folder.newest().facts == {"step": 1}
     assert "trying the one before" in caplog.text
@@ -84,7 +85,7 @@ def test_an_exchanged_array_is_noticed(folder):
         metadata = file.metadata()
     for other in ({"a": np.zeros((2, 2)), "b": np.zeros(4)}, {"a": np.zeros(4), "c": np.zeros(4)}):
         save_file(other, path, metadata)
-        with pytest.raises(DamagedCheckpoint, match="checksum"):
+        with pytest.raises(DamagedCheckpointError, match="checksum"):
             read_checkpoint(path)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from pointillist.storage import ModelFileError, StoredModel, load_model, save_model
+from pointillist.errors import ModelFileError
+from pointillist.storage import StoredModel, load_model, save_model
 
 HEADER = {"format": "pointillist-model", "format_version": 1, "metadata": {}}
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import pointillist as pt
 from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
-from pointillist.restore import BlurMisfitWarning, find_key, find_marks, grey_beside
+from pointillist.errors import BlurMisfitWarning
+from pointillist.restore import find_key, find_marks, grey_beside
 
 TASKS = ("inpaint", "denoise", "deblur", "superres")
 BLURS = ("gaussian", "motion")

@@ -21,6 +21,7 @@ from pointillist.cli.inputs import sizes
 from pointillist.cli.jobs import Job, Request
 from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, write_photograph
+from pointillist.errors import BlurMisfitWarning
 from pointillist.restore.marks import grey_beside, grown, parse_colour
 
 log = logging.getLogger(__name__)
@@ -147,9 +148,7 @@ def _deblur(request: Request, settings: dict[str, Any]) -> Task:
     def mend(photograph: Photograph, marks: Marks | None, progress: Progress | None) -> Answer:
         psf, words = known or _estimated(photograph.pixels, value, sigma)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", restore.BlurMisfitWarning
-            )  # the sentence below says it in the command's words
+            warnings.simplefilter("ignore", BlurMisfitWarning)  # the sentence below says it in the command's words
             mended, details = restore.deblur(
                 photograph.pixels, psf, sigma=sigma, force=options["force"], return_details=True, progress=progress,
                 **settings,

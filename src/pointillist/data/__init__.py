@@ -4,7 +4,6 @@ Image and ``.npy`` files, contrast normalisation, and the photographs and dictio
 Nothing here knows about codes or solvers.
 """
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import load_image
 from pointillist.data.library import load_filters
 from pointillist.data.loading import Loaded, load_images, load_signals, read_images, read_signals
@@ -21,5 +20,4 @@ __all__ = [
     "Loaded",
     "load_filters",
     "photographs",
-    "UnreadableFileError",
 ]

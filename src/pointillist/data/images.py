@@ -16,9 +16,9 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.orientation import upright
 from pointillist.data.samples import to_float, to_grey
+from pointillist.errors import UnreadableFileError
 
 logger = logging.getLogger(__name__)
 

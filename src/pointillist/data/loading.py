@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import load_image
 from pointillist.data.mapped import open_mapped
 from pointillist.data.samples import to_float
+from pointillist.errors import UnreadableFileError
 
 logger = logging.getLogger(__name__)
 

@@ -23,9 +23,10 @@ from llvmlite import binding as llvm
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
 from pointillist.learners.packing import finite, number_or_array, pack_parameters, with_nan
-from pointillist.storage import CheckpointError, CheckpointFolder, StoredCheckpoint, own_version
+from pointillist.storage import CheckpointFolder, StoredCheckpoint, own_version
 
 if TYPE_CHECKING:
     from pointillist.learners.feed import Feed

@@ -18,12 +18,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.errors import ModelFileError
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import finite, number_or_array, pack_parameters, unpack_parameter, with_nan
 from pointillist.model.codes import SparseCodes
-from pointillist.storage import ModelFileError, atomic_path, load_model, save_model
+from pointillist.storage import atomic_path, load_model, save_model
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from pointillist.restore.finding import find_damage
 from pointillist.restore.inpainting import inpaint
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.marks import find_key, find_marks, grey_beside, grown, mark_damage, parse_colour
-from pointillist.restore.misfit import BlurMisfitWarning
 from pointillist.restore.noise import estimate_sigma
 from pointillist.restore.penalties import PathPoint, penalty_path
 
@@ -31,7 +30,6 @@ __all__ = [
     "grey_beside",
     "estimate_blur",
     "BlurEstimate",
-    "BlurMisfitWarning",
     "gaussian_kernel",
     "motion_kernel",
     "Details",

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pointillist.errors import BlurMisfitWarning
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.denoising import noise_level
 from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
-from pointillist.restore.misfit import BlurMisfitWarning, misfit
+from pointillist.restore.misfit import misfit
 from pointillist.restore.penalties import Penalty, contrast, given_penalty
 from pointillist.restore.pictures import Picture, check_size, open_picture
 from pointillist.restore.pieces import Large, as_large

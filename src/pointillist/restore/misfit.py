@@ -35,21 +35,6 @@ _CROP, _CROPS = 128, 2
 _MARGIN = 8
 
 
-class BlurMisfitWarning(UserWarning):
-    """The blur given does not fit the picture, which was returned as it came.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> import pointillist as pt
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     same = pt.deblur(pt.photographs("test")["coffee"], pt.motion_kernel(20, 120))
-    >>> caught[0].category.__name__
-    'BlurMisfitWarning'
-    """
-
-
 def misfit(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
     """Why this blur cannot be that of a plane (height, width) in [0, 1], with NaN where missing; None where it may be."""
     if blur.kernel.size == 1:

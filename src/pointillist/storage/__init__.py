@@ -3,19 +3,16 @@
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.checkpoints import CheckpointError, CheckpointFolder, DamagedCheckpoint, StoredCheckpoint
+from pointillist.storage.checkpoints import CheckpointFolder, StoredCheckpoint
 from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
-from pointillist.storage.models import ModelFileError, StoredModel, load_model, own_version, save_model
+from pointillist.storage.models import StoredModel, load_model, own_version, save_model
 
 __all__ = [
     "save_model",
     "load_model",
     "StoredModel",
-    "ModelFileError",
     "CheckpointFolder",
     "StoredCheckpoint",
-    "CheckpointError",
-    "DamagedCheckpoint",
     "atomic_path",
     "check_writable",
     "remove_leftovers",

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from pointillist.errors import CheckpointError, DamagedCheckpointError
 from pointillist.storage.files import atomic_path, remove_leftovers
 from pointillist.storage.models import plain
 
@@ -30,14 +31,6 @@ FORMAT = "pointillist-checkpoint"
 FORMAT_VERSION = 1
 
 _KEY = "pointillist"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint cannot be used; the message names the file and the reason."""
-
-
-class DamagedCheckpoint(CheckpointError):
-    """A checkpoint does not hold what was written into it."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ class CheckpointFolder:
         for path in found:
             try:
                 return read_checkpoint(path)
-            except DamagedCheckpoint as error:
+            except DamagedCheckpointError as error:
                 log.warning("%s; trying the one before", error)
         if found:
             raise CheckpointError(f"all checkpoints of {self.path} are damaged: start again without resuming")
@@ -129,7 +122,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> StoredCheckpoint:
 
     Raises
     ------
-    DamagedCheckpoint
+    DamagedCheckpointError
         If it does not.
     CheckpointError
         If it is in a format of another version.
@@ -147,13 +140,13 @@ def read_checkpoint(path: str | os.PathLike[str]) -> StoredCheckpoint:
                 )
             arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
         if _checksum(entries["facts"], arrays) != header["checksum"]:
-            raise DamagedCheckpoint(f"{path} is damaged: its checksum is wrong")
+            raise DamagedCheckpointError(f"{path} is damaged: its checksum is wrong")
         return StoredCheckpoint(path, json.loads(entries["facts"]), arrays)
     except CheckpointError:
         raise
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
-        raise DamagedCheckpoint(f"{path} is damaged: {type(error).__name__}: {reason}") from error
+        raise DamagedCheckpointError(f"{path} is damaged: {type(error).__name__}: {reason}") from error
 
 
 def _save(tensors: dict[str, NDArray[Any]], path: Path, metadata: dict[str, str]) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from pointillist.errors import ModelFileError
 from pointillist.storage.files import atomic_path
 
 FORMAT = "pointillist-model"
@@ -28,10 +29,6 @@ _KEY = "pointillist"
 _FILTERS = "filters"
 _FLOATS = ("float16", "float32", "float64")
 _NUMBERS = (*_FLOATS, "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-
-
-class ModelFileError(ValueError):
-    """A file is not a model that this version can read; the message names the file and the reason."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import tifffile
 from PIL import Image, ImageOps
 
 import pointillist as pt
-from pointillist.data import UnreadableFileError
 from pointillist.data.photofiles import photograph_size
 from pointillist.data.photofiles.exif import orientation
+from pointillist.errors import UnreadableFileError
 
 
 def _saved(path, pixels, **options):

@@ -9,7 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from pointillist.data import UnreadableFileError, contrast_normalise, load_image
+from pointillist.data import contrast_normalise, load_image
 from pointillist.data.sources import (
     ArraySource,
     CropSource,
@@ -23,6 +23,7 @@ from pointillist.data.sources import (
     ZarrSource,
     open_source,
 )
+from pointillist.errors import UnreadableFileError
 
 STACK = np.random.default_rng(0).random((5, 9, 11)).astype(np.float32)
 

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from pointillist.data import UnreadableFileError
 from pointillist.data.sources import ArraySource, IteratorSource, Read, Stream, as_source, make_stream, read_part
+from pointillist.errors import UnreadableFileError
 from pointillist.model.sampling import generator
 
 SIGNALS = np.random.default_rng(0).standard_normal((13, 6, 5))

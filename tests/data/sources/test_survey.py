@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.data import UnreadableFileError
 from pointillist.data.sources import ArraySource, CropSource, ImageSource, KeptSource, NormalisedSource
 from pointillist.data.sources.survey import survey
+from pointillist.errors import UnreadableFileError
 
 
 def images(folder):

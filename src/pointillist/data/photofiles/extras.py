@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import Metadata, Photograph
 from pointillist.data.photofiles.tiff import split
+from pointillist.errors import UnreadableFileError
 
 
 def read_raw(path: Path) -> Photograph:

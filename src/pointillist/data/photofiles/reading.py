@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import image_size, opened
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
 from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph
+from pointillist.errors import UnreadableFileError
 
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError, UnusableSignalError
 from pointillist.data.sources.base import StoredSource, box
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.data.sources.usable import is_constant
+from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.model.sampling import generator
 
 _CROPS = 3  # sets these draws apart from all others of the same seed

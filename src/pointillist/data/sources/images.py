@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from PIL import Image
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.images import image_size, load_image
 from pointillist.data.sources.base import StoredSource, file_fingerprint
+from pointillist.errors import UnreadableFileError
 
 
 class ImageSource(StoredSource):

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources.stream import OnUnreadable, Skipped, check_settings, gather
 from pointillist.data.sources.usable import check_usable
+from pointillist.errors import UnreadableFileError
 
 log = logging.getLogger(__name__)
 

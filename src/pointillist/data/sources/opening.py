@@ -12,7 +12,6 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.loading import IMAGE_SUFFIXES, PathLike, expand, natural_key
 from pointillist.data.sources.arrays import NpySource
 from pointillist.data.sources.base import StoredSource, file_fingerprint
@@ -20,6 +19,7 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.stream import OnUnreadable
+from pointillist.errors import UnreadableFileError
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _ZARR_SUFFIXES = frozenset((".zarr", ".zip"))

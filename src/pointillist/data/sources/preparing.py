@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnusableSignalError
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.sources.base import Source
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
+from pointillist.errors import UnusableSignalError
 
 
 class NormalisedSource:

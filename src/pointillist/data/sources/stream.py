@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnreadableFileError
 from pointillist.data.sources.base import Source
 from pointillist.data.sources.usable import check_usable
+from pointillist.errors import UnreadableFileError
 from pointillist.model.sampling import generator
 
 log = logging.getLogger(__name__)

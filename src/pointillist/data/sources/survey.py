@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.errors import UnreadableFileError, UnusableSignalError
 from pointillist.data.sources.crops import CropSource
 from pointillist.data.sources.preparing import KeptSource, NormalisedSource
+from pointillist.errors import UnreadableFileError, UnusableSignalError
 
 LOOKED_AT = 20_000
 """Signals whose heads are read at most; of more, as many evenly spread."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.errors import UnusableSignalError
+from pointillist.errors import UnusableSignalError
 
 
 def check_usable(signal: NDArray, least: Sequence[int], name: Callable[[], str]) -> None:

@@ -1,0 +1,120 @@
+# The public names and where they live: type checkers read this file, and so does the package when a name is first used.
+from .data import contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
+from .data.photofiles import Photograph, read_photograph, write_photograph
+from .data.sources import (
+    ArraySource,
+    CropSource,
+    Hdf5Source,
+    ImageSource,
+    IteratorSource,
+    JoinedSource,
+    NormalisedSource,
+    NpySource,
+    Source,
+    TiffSource,
+    ZarrSource,
+    open_source,
+)
+from .errors import (
+    BlurMisfitWarning,
+    CheckpointError,
+    DamagedCheckpointError,
+    ModelFileError,
+    PointillistError,
+    UnreadableFileError,
+    UnusableSignalError,
+)
+from .learners import BatchCSC, OnlineCSC
+from .learners.checkpoint import Checkpoints
+from .learners.device import prefetch
+from .learners.persistence import load, load_codes, save, save_codes
+from .model.codes import SparseCodes
+from .model.metrics import psnr
+from .restore import (
+    BlurEstimate,
+    Details,
+    PathPoint,
+    deblur,
+    demosaic,
+    denoise,
+    estimate_blur,
+    estimate_sigma,
+    find_damage,
+    find_marks,
+    gaussian_kernel,
+    inpaint,
+    mark_damage,
+    motion_kernel,
+    penalty_path,
+    super_resolve,
+)
+from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
+from .solvers.base import Result, Status
+from .solvers.encoding import decode, encode, max_penalty
+
+__all__ = [
+    "ArraySource",
+    "BatchCSC",
+    "BlurEstimate",
+    "BlurMisfitWarning",
+    "CheckpointError",
+    "Checkpoints",
+    "contrast_normalise",
+    "CoordinateDescent",
+    "CropSource",
+    "DamagedCheckpointError",
+    "deblur",
+    "decode",
+    "demosaic",
+    "denoise",
+    "Details",
+    "encode",
+    "estimate_blur",
+    "estimate_sigma",
+    "find_damage",
+    "find_marks",
+    "FrequencyADMM",
+    "gaussian_kernel",
+    "Hdf5Source",
+    "ImageSource",
+    "inpaint",
+    "IteratorSource",
+    "JoinedSource",
+    "load",
+    "load_codes",
+    "load_filters",
+    "load_image",
+    "load_images",
+    "load_signals",
+    "mark_damage",
+    "max_penalty",
+    "ModelFileError",
+    "motion_kernel",
+    "NormalisedSource",
+    "NpySource",
+    "OnlineCSC",
+    "open_source",
+    "PathPoint",
+    "penalty_path",
+    "Photograph",
+    "photographs",
+    "PointillistError",
+    "prefetch",
+    "psnr",
+    "read_photograph",
+    "Result",
+    "SampledADMM",
+    "save",
+    "save_codes",
+    "Source",
+    "SparseCodes",
+    "Status",
+    "super_resolve",
+    "TiffSource",
+    "UnreadableFileError",
+    "UnusableSignalError",
+    "write_photograph",
+    "ZarrSource",
+]
+
+__version__: str
