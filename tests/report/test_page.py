@@ -11,11 +11,11 @@ from pointillist.report.blocks import (
     Curve,
     Fact,
     Facts,
+    NamedValues,
     Page,
     Picture,
-    Row,
     Section,
-    Settings,
+    SideBySide,
     Table,
     Text,
     Verdict,
@@ -33,9 +33,9 @@ BLOCKS = [
     Table([NASTY, "b"], [[NASTY, 1], ["c", None]], NASTY, NASTY, [NASTY]),
     Compare(PICTURE, PICTURE, NASTY, NASTY),
     Facts([Fact(NASTY, NASTY, NASTY)]),
-    Settings({NASTY: NASTY}),
+    NamedValues({NASTY: NASTY}),
     Verdicts([Verdict(NASTY, NASTY, NASTY, False, NASTY)]),
-    Row([PICTURE]),
+    SideBySide([PICTURE]),
 ]
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
 from pointillist.learners import OnlineCSC
-from pointillist.report.blocks import Block, Verdict, from_plain, to_plain
+from pointillist.report.blocks import Block, Verdict
 from pointillist.reproduce import rivals
-from pointillist.reproduce.inputs import PENALTY, Inputs
-from pointillist.reproduce.judging import Path, follow, powers_of_two
-from pointillist.reproduce.scale import Scale
+from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
+from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
 from pointillist.storage import atomic_path
 
 
@@ -29,20 +25,11 @@ class Outcome:
     blocks: Sequence[Block]
     seconds: float = 0.0
 
-    def to_plain(self) -> dict[str, Any]:
-        """The outcome as JSON can hold it."""
-        return {
-            "title": self.title,
-            "verdicts": [to_plain(verdict) for verdict in self.verdicts],
-            "blocks": [to_plain(block) for block in self.blocks],
-            "seconds": self.seconds,
-        }
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Outcome:
-        """The outcome that `to_plain` wrote."""
-        verdicts = [from_plain(one) for one in plain["verdicts"]]
-        return cls(plain["title"], verdicts, [from_plain(one) for one in plain["blocks"]], plain["seconds"])
+def speed_verdict(claim: str, paper: str, ratio: float | None, least: float, because: str) -> Verdict:
+    """The verdict that something is at least so many times as fast; a ratio of None was not reached at all."""
+    found = "not reached" if ratio is None else f"{ratio:.1f} times"
+    return Verdict(claim, paper, found, ratio is not None and ratio >= least, because)
 
 
 @dataclass
@@ -53,38 +40,33 @@ class Lab:
     """
 
     inputs: Inputs
-    folder: FilePath
+    folder: Path
     token: str
     say: Callable[[str], None] = lambda text: None
-    _paths: dict[str, Path] = field(default_factory=dict)
+    _learned: dict[str, Trajectory] = field(default_factory=dict)
 
     @property
     def scale(self) -> Scale:
+        """How large the experiments are."""
         return self.inputs.scale
 
-    def learned(self, n_filters: int, *, batch_size: int, n_patches: int) -> Path:
+    def learned(self, n_filters: int, *, batch_size: int, n_patches: int) -> Trajectory:
         """Our online learner over natural patches, its filters kept at steps 1, 2, 4, … and the last."""
 
-        def learn() -> Path:
+        def learn() -> Trajectory:
             self.say(f"learning {n_filters} filters from {n_patches} patches, {batch_size} in a step")
-            model = OnlineCSC(
-                n_filters,
-                self.scale.filter_size,
-                PENALTY,
-                batch_size=batch_size,
-                init=self.inputs.start(n_filters),
-                random_state=0,
-            )
+            size, start = self.scale.filter_size, self.inputs.start(n_filters)
+            model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, init=start, random_state=0)
             patches = self.inputs.patches("train", n_patches)
             OnlineCSC(**model.get_params()).fit(patches[:1])  # compiles, so that the first step is not slower
             return follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two)
 
         return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)
 
-    def learned_by_rival(self) -> Path:
+    def learned_by_rival(self) -> Trajectory:
         """The frequency-domain online learner over natural patches, one at a time, with the steps that learn best."""
 
-        def learn() -> Path:
+        def learn() -> Trajectory:
             scale = self.scale
             self.say(f"{rivals.tuned_name()}: {scale.n_filters} filters from {scale.n_rival_patches} patches")
             patches, start = self.inputs.patches("train", scale.n_rival_patches), self.inputs.start(scale.n_filters)
@@ -92,32 +74,22 @@ class Lab:
 
         return self._kept("rival", learn)
 
-    def _kept(self, name: str, learn: Callable[[], Path]) -> Path:
+    def _kept(self, name: str, learn: Callable[[], Trajectory]) -> Trajectory:
         """What was learned under this name, from memory, from the folder of this very run, or now."""
-        file = self.folder / "learned" / f"{name}.safetensors"
-        if name not in self._paths:
-            self._paths[name] = _read(file, self.token) or learn()
+        file = self.folder / "learned" / f"{name}.npz"
+        if name not in self._learned:
+            self._learned[name] = self._read(file) or learn()
             file.parent.mkdir(parents=True, exist_ok=True)
-            _write(file, self._paths[name], self.token)
-        return self._paths[name]
+            with atomic_path(file) as temporary, temporary.open("wb") as opened:
+                np.savez(opened, token=self.token, **vars(self._learned[name]))
+        return self._learned[name]
 
-
-def _read(file: FilePath, token: str) -> Path | None:
-    if not file.is_file():
-        return None
-    with safe_open(file, framework="numpy") as stored:
-        about = stored.metadata()
-        if about.get("token") != token:
+    def _read(self, file: Path) -> Trajectory | None:
+        if not file.is_file():
             return None
-        seconds, seen, filters = (stored.get_tensor(name) for name in ("seconds", "seen", "filters"))
-    return Path(about["name"], seconds.tolist(), seen.tolist(), list(filters))
-
-
-def _write(file: FilePath, path: Path, token: str) -> None:
-    arrays = {
-        "seconds": np.array(path.seconds, np.float64),
-        "seen": np.array(path.seen, np.int64),
-        "filters": np.stack(path.filters),
-    }
-    with atomic_path(file) as temporary:
-        save_file(arrays, temporary, {"name": path.name, "token": token})
+        with np.load(file, allow_pickle=False) as stored:
+            if str(stored["token"]) != self.token:
+                return None
+            return Trajectory(
+                str(stored["name"]), stored["seconds"].tolist(), stored["seen"].tolist(), list(stored["filters"])
+            )

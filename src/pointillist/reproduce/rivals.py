@@ -6,8 +6,8 @@ clock; its online learner with its own step sizes and with the best that we foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from pointillist.report.machine import installed
 from pointillist.reproduce import frequency
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Path, shortest
+from pointillist.reproduce.judging import Due, Trajectory
+from pointillist.reproduce.timing import shortest
 from pointillist.solvers.base import effective_jobs
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
-FIXED = {"AutoRho": {"Enabled": False}, "HighMemSolve": True}
-_TRIAL_ITERATIONS = 5
+FIXED_RHO = {"AutoRho": {"Enabled": False}}
 
 
 @dataclass(frozen=True)
@@ -71,106 +71,114 @@ def online_note() -> str:
     )
 
 
-def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
+def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Trajectory:
     """Batch learning for so many seconds (of learning): SPORCO's consensus learner, or our reference."""
-    return _sporco_batch(images, start, seconds) if has_sporco() else _reference_batch(images, start, seconds)
+    if not has_sporco():
+        return frequency.learn_batch(images, start, seconds)
+    choose_threads(images, start)
+    learner, trajectory = SporcoBatch(images, start), Trajectory("SPORCO batch (consensus)")
+    learner.run(seconds)
+    for count in sorted({learner.until(mark) for mark in np.geomspace(seconds / 8, seconds, 6)}):
+        spent, filters = learner.snapshots[count - 1]
+        trajectory.add(spent, count * len(images), filters)
+    return trajectory
 
 
 def learn_online(
-    images: NDArray, start: NDArray, steps: Steps, *, passes: int, due: Callable[[int], bool] = lambda step: True
-) -> Path:
+    images: NDArray, start: NDArray, steps: Steps, *, passes: int, due: Due = lambda step: True
+) -> Trajectory:
     """Online learning, one image at a time: SPORCO's online learner, or our reference with the same step sizes."""
-    if has_sporco():
-        return _sporco_online(images, start, steps, passes, due)
-    return frequency.learn_online(images, start, passes=passes, due=due, step=steps.first, delay=steps.delay)
-
-
-def _reference_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
-    path = Path("frequency domain, batch")
-    learner = frequency.BatchFrequency(images, start)
-    for number, _ in enumerate(learner, 1):
-        path.add(learner.seconds, number * len(images), learner.filters)
-        if learner.seconds >= seconds:
-            return path
-    return path
-
-
-def _sporco_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
-    from sporco.dictlrn import cbpdndl
-
-    _use_best_threads(images, start)
-    path = Path("SPORCO batch (consensus)")
-    how = {"xmethod": "admm", "dmethod": "cns"}
-    options = cbpdndl.ConvBPDNDictLearn.Options(
-        {
-            "AccurateDFid": False,
-            "MaxMainIter": 10**6,
-            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": 50.0, **FIXED},
-            "CCMOD": {"FastSolve": True, "DataType": np.float32, "rho": 10.0, "AutoRho": {"Enabled": False}},
-        },
-        **how,
-    )
-    marks = list(np.geomspace(seconds / 8, seconds, 6))
-
-    def keep(learner: Any) -> bool:
-        spent = learner.timer.elapsed("solve_wo_eval")
-        if marks and spent >= marks[0]:
-            path.add(spent, len(images) * (learner.j + 1), as_ours(learner.getdict()))
-            marks[:] = [mark for mark in marks if mark > spent]
-        return not marks
-
-    options.update({"Callback": keep})
-    learner = cbpdndl.ConvBPDNDictLearn(as_sporco(start), as_sporco(images), PENALTY, options, dimK=1, **how)
-    learner.solve()
-    return path
-
-
-def sporco_online(start: NDArray, steps: Steps) -> Any:
-    """SPORCO's online learner for one image at a time."""
-    from sporco.dictlrn import onlinecdl
-
-    coder = {**QUIET, **FIXED, "rho": steps.rho, "MaxMainIter": steps.iterations}
-    options = onlinecdl.OnlineConvBPDNDictLearn.Options(
-        {"DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": coder}
-    )
-    return onlinecdl.OnlineConvBPDNDictLearn(as_sporco(start), PENALTY, options, dimK=0)
-
-
-def _sporco_online(images: NDArray, start: NDArray, steps: Steps, passes: int, due: Callable[[int], bool]) -> Path:
-    _use_best_threads(images[:1], start)
-    path, learner = Path("SPORCO online"), sporco_online(start, steps)
-    step = 0
+    if not has_sporco():
+        return frequency.learn_online(images, start, passes=passes, due=due, step=steps.first, delay=steps.delay)
+    choose_threads(images[:1], start)
+    learner, trajectory, step = online_learner(as_sporco(start), steps), Trajectory("SPORCO online"), 0
     for number in range(passes):
         for i in np.random.default_rng(number).permutation(len(images)):
             learner.solve(images[i])
             step += 1
             if due(step) or step == passes * len(images):
-                path.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
-    return path
+                trajectory.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
+    return trajectory
 
 
-def _use_best_threads(images: NDArray, filters: NDArray) -> None:
+class SporcoBatch:
+    """One of SPORCO's batch learners, which can be carried on; `snapshots` are its seconds and filters after each iteration.
+
+    Parameters
+    ----------
+    images, start : (n, H, W) and (K, h, w) arrays
+    method : {"cns", "pgm"}
+        How it updates the dictionary: by consensus ADMM or by proximal gradients.
+    rho, sigma : float
+        ρ of the codes and of the dictionary (of consensus only). They are the best of three pairs that we tried.
+    """
+
+    def __init__(
+        self, images: NDArray, start: NDArray, method: str = "cns", rho: float = 50.0, sigma: float = 10.0
+    ) -> None:
+        module: Any = import_module("sporco.dictlrn.cbpdndl")
+        how, shared = {"xmethod": "admm", "dmethod": method}, {"FastSolve": True, "DataType": np.float32}
+        update = {"Backtrack": None, "L": 1000.0} if method == "pgm" else {"rho": sigma, **FIXED_RHO}
+        settings = {
+            "AccurateDFid": False,
+            "MaxMainIter": 10**6,
+            "CBPDN": {**shared, "rho": rho, "HighMemSolve": True, **FIXED_RHO},
+            "CCMOD": {**shared, **update},
+        }
+        options = module.ConvBPDNDictLearn.Options(settings, **how)
+        options.update({"Callback": self._keep})
+        images, start = as_sporco(images), as_sporco(start)
+        self._learner = module.ConvBPDNDictLearn(start, images, PENALTY, options, dimK=1, **how)
+        self._last = 0.0
+        self.snapshots: list[tuple[float, NDArray]] = []
+
+    def run(self, seconds: float) -> None:
+        """Learn on until the learner's clock, which stands still while it evaluates, shows so many seconds."""
+        self._last = seconds
+        self._learner.solve()
+
+    def until(self, seconds: float) -> int:
+        """How many iterations it took to come to a time, or all there are."""
+        reached = (i for i, (spent, _) in enumerate(self.snapshots, 1) if spent >= seconds)
+        return next(reached, len(self.snapshots))
+
+    def _keep(self, learner: Any) -> bool:
+        spent = learner.timer.elapsed("solve_wo_eval")
+        self.snapshots.append((spent, as_ours(learner.getdict())))
+        return spent >= self._last
+
+
+def online_learner(start: Any, steps: Steps, package: str = "sporco") -> Any:
+    """SPORCO's online learner for one image at a time, from filters in its order; `package` may be its CuPy port."""
+    kind = import_module(f"{package}.dictlrn.onlinecdl").OnlineConvBPDNDictLearn
+    coding = {**QUIET, **FIXED_RHO, "HighMemSolve": True, "rho": steps.rho, "MaxMainIter": steps.iterations}
+    settings = {"DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": coding}
+    return kind(start, PENALTY, kind.Options(settings), dimK=0)
+
+
+def coder(filters: Any, images: Any, settings: dict[str, Any], *, method: str = "admm", package: str = "sporco") -> Any:
+    """SPORCO's coder of several images by "admm" or "pgm", all in its order; `package` may be its CuPy port."""
+    kind = import_module(f"{package}.{method}.cbpdn").ConvBPDN
+    return kind(filters, images, PENALTY, kind.Options({**QUIET, **settings}), dimK=1)
+
+
+def choose_threads(images: NDArray, filters: NDArray, iterations: int = 5) -> int:
     """Give SPORCO one thread or all, whichever codes faster: small transforms may lose more by waiting than they gain."""
-    from sporco.admm import cbpdn
-
-    options = cbpdn.ConvBPDN.Options({**QUIET, **FIXED, "rho": 10.0, "MaxMainIter": _TRIAL_ITERATIONS})
+    settings = {**FIXED_RHO, "HighMemSolve": True, "rho": 10.0, "MaxMainIter": iterations}
 
     def seconds(count: int) -> float:
         _use_threads(count)
-        coder = cbpdn.ConvBPDN(as_sporco(filters), as_sporco(images), PENALTY, options, dimK=1)
-        return shortest(coder.solve, 2)
+        return shortest(lambda: coder(as_sporco(filters), as_sporco(images), settings).solve(), 2)
 
-    _use_threads(min({1, effective_jobs(None)}, key=seconds))
+    best = min({1, effective_jobs(None)}, key=seconds)
+    _use_threads(best)
+    return best
 
 
 def _use_threads(count: int) -> None:
-    import sporco.fft
-
-    sporco.fft.pyfftw_threads = count
+    import_module("sporco.fft").pyfftw_threads = count  # type: ignore[attr-defined]
     if find_spec("numexpr") is not None:
-        import numexpr
-
-        numexpr.set_num_threads(count)
+        import_module("numexpr").set_num_threads(count)
 
 
 def as_sporco(stack: NDArray) -> NDArray:
