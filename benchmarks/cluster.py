@@ -6,107 +6,82 @@ as it would on a cluster. The figures feed the cost model in docs/cluster.md and
 
 from __future__ import annotations
 
-import argparse
-import json
-import pickle
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 import pointillist as pt
-from benchmarks import measure, tables
-from benchmarks.context import Context
-from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
-from benchmarks.tables import Report, Table
+from benchmarks.context import Context, parser
+from benchmarks.inputs import FILTER_SIZE, PENALTY
+from benchmarks.measure import waiting
+from benchmarks.tables import Table
 from pointillist.data.sources import NpySource
 from pointillist.learners.cluster import local_cluster
 
 WARM_UP = 2
 
 
-def run(context: Context) -> Report:
+def measured(context: Context) -> Table:
     """Throughput for several batch sizes, with one process, one worker and two; the filters must be the same."""
-    count = context.count(600, 16)
     table = Table(
         "Online learning on a local Dask cluster, workers of one thread",
-        ["batch", "where", "images/s", "against one worker", "s/step", "encoding", "client", "kB/image", "filters"],
-        note="encoding: what the client waits for; client: statistics, update, objective; the rest is Dask",
+        ["batch", "where", "images/s", "against one worker", "s/step", "waiting", "client", "kB/image", "filters"],
+        note="waiting: for codes of the workers; client: all else, which is statistics, update, objective and Dask",
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "patches.npy"
-        np.save(path, context.inputs.natural("train", count))
-        for batch in (20, 100) if not context.quick else (4,):
+        np.save(path, context.inputs.patches("train", context.pick(600, 16)))
+        for batch in context.pick((20, 100), (4,)):
             rates: dict[str, float] = {}
             first = None
-            for workers in (0, 1, 2):
-                found = _measure(context, NpySource(path), batch, workers)
+            for workers, where in enumerate(("this process", "one worker", "two workers")):
+                found = _pass(context, NpySource(path), batch, workers)
                 first = found["filters"] if first is None else first
-                where = ("this process", "one worker", "two workers")[workers]
                 rates[where] = found["rate"]
                 ratio = found["rate"] / rates["one worker"] if "one worker" in rates else None
                 same = "the same bits" if np.array_equal(found["filters"], first) else "DIFFERENT"
-                times = [found[name] for name in ("step", "encoding", "client", "bytes")]
+                times = [found[name] for name in ("step", "waiting", "client", "kilobytes")]
                 table.add(batch, where, found["rate"], ratio, *times, same)
                 context.say(f"batch {batch}, {where}: {found['rate']:.1f} images/s, {same}")
-    return Report([table])
+    return table
 
 
-def _measure(context: Context, source: NpySource, batch: int, workers: int) -> dict[str, Any]:
-    """One pass; medians over the steps after the first few."""
-    model = _Watched(
-        context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=batch, random_state=0, n_jobs=1, ridge=1.0
-    )
+def _pass(context: Context, source: NpySource, batch: int, workers: int) -> dict[str, Any]:
+    """One pass over the images: the median step after the first few, and what the client did in a step."""
+    count, ends = context.inputs.scale.n_filters, [time.perf_counter()]
+    given = {"batch_size": batch, "random_state": 0, "n_jobs": 1, "ridge": 1.0}
+    callbacks = [lambda info: ends.append(time.perf_counter())]
+    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, callbacks=callbacks, **given)
+    waited, sent = None, None
     if workers:
         with local_cluster(workers) as client:
             client.wait_for_workers(workers)
             # Kernels are compiled or loaded by every worker before the clock starts.
-            warm = pt.OnlineCSC(context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=8, cluster=client)
+            warm = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=8, cluster=client)
             warm.fit(np.stack([source.read(i) for i in range(8)]))
+            before = sum(client.run(_bytes_sent).values())
             model.set_params(cluster=client)
-            model.fit(source)
+            waited = waiting(lambda: model.fit(source)) / model.n_iter_
+            sent = (sum(client.run(_bytes_sent).values()) - before) / len(source) / 1e3
     else:
         model.fit(source)
-    steps = np.array(model.steps[WARM_UP:])
-    whole, client_side = np.median(steps[:, 0]), np.median(steps[:, 1])
-    return {
-        "rate": batch / whole,
-        "step": whole,
-        "client": client_side,
-        "encoding": whole - client_side,
-        "bytes": model.bytes / 1e3,
-        "filters": model.filters_,
-    }
+    step = float(np.median(np.diff(ends)[WARM_UP:]))
+    client_side = None if waited is None else step - waited
+    times = {"step": step, "waiting": waited, "client": client_side}
+    return {"rate": batch / step, **times, "kilobytes": sent, "filters": model.filters_}
 
 
-class _Watched(pt.OnlineCSC):
-    """A learner that notes how long its steps take and what comes back from the workers."""
-
-    def _take_in(self, state: Any, codes: Any, image_weights: Any, begin: float) -> dict[str, Any]:
-        now = time.perf_counter()
-        info = super()._take_in(state, codes, image_weights, begin)
-        end = time.perf_counter()
-        self.steps = [*getattr(self, "steps", []), (end - begin, end - now)]
-        self.bytes = len(pickle.dumps((codes.batch, codes.result), protocol=5)) / len(codes)
-        return info
+def _bytes_sent(dask_worker: Any) -> int:
+    """What a worker has sent so far to the client and to others."""
+    return dask_worker.transfer_outgoing_bytes_total
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--quick", action="store_true", help="a smoke test")
-    arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    console = Console(width=None if Console().is_terminal else 160)
-    context = Context(Inputs(arguments.quick), arguments.output, lambda text: console.print(f"  [dim]{text}[/dim]"))
-    report = run(context)
-    for table in report.tables:
-        tables.show(table, console)
-    record = {"facts": measure.facts(), **report.as_dict()}
-    (arguments.output / "cluster.json").write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
+    context = Context.of(parser("benchmarks.cluster", __doc__).parse_args())
+    context.write("cluster", [measured(context)])
 
 
 if __name__ == "__main__":

@@ -6,20 +6,22 @@ import pointillist as pt
 from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table, chart
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.1, 0.05)
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
     inputs = context.inputs
-    start, fractions = inputs.start(inputs.n_filters), FRACTIONS[:: context.count(1, 2)]
+    start, fractions = inputs.start(inputs.scale.n_filters), FRACTIONS[:: context.pick(1, 2)]
     limit = context.pick(8.0, 1.0)
     marks = [limit / 8, limit / 4, limit / 2, limit]
-    report = Report(settings={"fractions": fractions, "limit": limit})
-    for kind in (pt.BatchCSC, pt.OnlineCSC):
-        learner = "batch" if kind is pt.BatchCSC else "online"
+    found = Findings(settings={"fractions": fractions, "limit": limit})
+    online = {"n_epochs": 1, "batch_size": 2, "forgetting": 2.0}
+    for learner, kind, passes, given, every in (
+        ("batch", pt.BatchCSC, {"max_iter": 400}, {"max_iter": 1}, 2),
+        ("online", pt.OnlineCSC, {"n_epochs": 100}, online, 5),
+    ):
         table = Table(
             f"Sampling, {learner} learning on {inputs.name}: held-out objective",
             ["p", "s per iteration", *[f"after {mark:.3g} s" for mark in marks], "lowest"],
@@ -27,25 +29,19 @@ def run(context: Context) -> Report:
         curves = {}
         for p in fractions:
             context.say(f"{learner}, p = {p}")
-            options = {"max_iter": 400} if learner == "batch" else {"n_epochs": 100, "batch_size": 2, "forgetting": 2.0}
-            model = kind(
-                inputs.n_filters, FILTER_SIZE, PENALTY, sampling=p, init=start, random_state=0, n_sweeps=3, **options
-            )
-            kind(**{**model.get_params(deep=False), "max_iter" if learner == "batch" else "n_epochs": 1}).fit(
-                inputs.train[:2]
-            )
-            every = 2 if learner == "batch" else 5
-            path = judge.follow(model, inputs.train, inputs.held_out, f"p = {p}", every=every, limit=limit)
+            options = {"sampling": p, "init": start, "random_state": 0, "n_sweeps": 3, **given}
+            model = kind(inputs.scale.n_filters, FILTER_SIZE, PENALTY, **options)
+            model.fit(inputs.train[:2])  # compiles
+            model.set_params(**passes)
+            path = judge.descend(model, inputs.train, inputs.judged, f"p = {p}", every=every, limit=limit)
             curves[path.name] = (path.seconds, path.values)
             values = [_value_at(path, mark) for mark in marks]
             table.add(f"{p:g}", model.history_[-1]["seconds"] / model.n_iter_, *values, min(path.values))
-        report.tables.append(table)
-        report.figures.append(
-            Figure(f"sampling_{learner}", f"Sampling, {learner}", "seconds of learning", "held-out objective", curves)
-        )
-    return report
+        found.tables.append(table)
+        found.charts.append(chart(f"Sampling, {learner}", "seconds of learning", "held-out objective", curves))
+    return found
 
 
-def _value_at(path: judge.Trajectory, seconds: float) -> float | None:
+def _value_at(path: judge.Descent, seconds: float) -> float | None:
     """The lowest value up to a time."""
     return min((v for t, v in zip(path.seconds, path.values, strict=True) if t <= seconds), default=None)

@@ -6,6 +6,7 @@ clock; its online learner with its own step sizes and with the best that we foun
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from pointillist.solvers.base import effective_jobs
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
 FIXED_RHO = {"AutoRho": {"Enabled": False}}
+FIXED = {**FIXED_RHO, "HighMemSolve": True}
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,9 @@ def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Trajectory:
     if not has_sporco():
         return frequency.learn_batch(images, start, seconds)
     choose_threads(images, start)
-    learner, trajectory = SporcoBatch(images, start), Trajectory("SPORCO batch (consensus)")
+    learner = SporcoBatch(images, start)
     learner.run(seconds)
-    for count in sorted({learner.until(mark) for mark in np.geomspace(seconds / 8, seconds, 6)}):
-        spent, filters = learner.snapshots[count - 1]
-        trajectory.add(spent, count * len(images), filters)
-    return trajectory
+    return learner.trajectory("SPORCO batch (consensus)", np.geomspace(seconds / 8, seconds, 6))
 
 
 def learn_online(
@@ -122,14 +121,14 @@ class SporcoBatch:
         settings = {
             "AccurateDFid": False,
             "MaxMainIter": 10**6,
-            "CBPDN": {**shared, "rho": rho, "HighMemSolve": True, **FIXED_RHO},
+            "CBPDN": {**shared, "rho": rho, **FIXED},
             "CCMOD": {**shared, **update},
         }
         options = module.ConvBPDNDictLearn.Options(settings, **how)
         options.update({"Callback": self._keep})
-        images, start = as_sporco(images), as_sporco(start)
-        self._learner = module.ConvBPDNDictLearn(start, images, PENALTY, options, dimK=1, **how)
-        self._last = 0.0
+        stack = as_sporco(images)
+        self._learner = module.ConvBPDNDictLearn(as_sporco(start), stack, PENALTY, options, dimK=1, **how)
+        self._n_images, self._last = len(images), 0.0
         self.snapshots: list[tuple[float, NDArray]] = []
 
     def run(self, seconds: float) -> None:
@@ -137,10 +136,14 @@ class SporcoBatch:
         self._last = seconds
         self._learner.solve()
 
-    def until(self, seconds: float) -> int:
-        """How many iterations it took to come to a time, or all there are."""
-        reached = (i for i, (spent, _) in enumerate(self.snapshots, 1) if spent >= seconds)
-        return next(reached, len(self.snapshots))
+    def trajectory(self, name: str, marks: Iterable[float]) -> Trajectory:
+        """Where it was when its clock first showed the marks, in seconds, or at the end."""
+        found, last = Trajectory(name), len(self.snapshots)
+        reached = (next((i for i, (spent, _) in enumerate(self.snapshots, 1) if spent >= mark), last) for mark in marks)
+        for count in sorted(set(reached)):
+            spent, filters = self.snapshots[count - 1]
+            found.add(spent, count * self._n_images, filters)
+        return found
 
     def _keep(self, learner: Any) -> bool:
         spent = learner.timer.elapsed("solve_wo_eval")
@@ -151,7 +154,7 @@ class SporcoBatch:
 def online_learner(start: Any, steps: Steps, package: str = "sporco") -> Any:
     """SPORCO's online learner for one image at a time, from filters in its order; `package` may be its CuPy port."""
     kind = import_module(f"{package}.dictlrn.onlinecdl").OnlineConvBPDNDictLearn
-    coding = {**QUIET, **FIXED_RHO, "HighMemSolve": True, "rho": steps.rho, "MaxMainIter": steps.iterations}
+    coding = {**QUIET, **FIXED, "rho": steps.rho, "MaxMainIter": steps.iterations}
     settings = {"DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": coding}
     return kind(start, PENALTY, kind.Options(settings), dimK=0)
 
@@ -164,7 +167,7 @@ def coder(filters: Any, images: Any, settings: dict[str, Any], *, method: str = 
 
 def choose_threads(images: NDArray, filters: NDArray, iterations: int = 5) -> int:
     """Give SPORCO one thread or all, whichever codes faster: small transforms may lose more by waiting than they gain."""
-    settings = {**FIXED_RHO, "HighMemSolve": True, "rho": 10.0, "MaxMainIter": iterations}
+    settings = {**FIXED, "rho": 10.0, "MaxMainIter": iterations}
 
     def seconds(count: int) -> float:
         _use_threads(count)
