@@ -6,6 +6,7 @@ as it would on a cluster. The figures feed the cost model in docs/cluster.md and
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 import time
 from pathlib import Path
@@ -29,7 +30,8 @@ def measured(context: Context) -> Table:
     table = Table(
         "Online learning on a local Dask cluster, workers of one thread",
         ["batch", "where", "images/s", "against one worker", "s/step", "waiting", "client", "kB/image", "filters"],
-        note="waiting: for codes of the workers; client: all else, which is statistics, update, objective and Dask",
+        note="waiting: for codes of the workers; client: all else, which is statistics, update, objective and Dask; "
+        "kB/image: signal, codes and residual, pickled",
     )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "patches.npy"
@@ -55,28 +57,23 @@ def _pass(context: Context, source: NpySource, batch: int, workers: int) -> dict
     given = {"batch_size": batch, "random_state": 0, "n_jobs": 1, "ridge": 1.0}
     callbacks = [lambda info: ends.append(time.perf_counter())]
     model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, callbacks=callbacks, **given)
-    waited, sent = None, None
+    some, waited = np.stack([source.read(i) for i in range(8)]), None
     if workers:
         with local_cluster(workers) as client:
             client.wait_for_workers(workers)
             # Kernels are compiled or loaded by every worker before the clock starts.
             warm = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=8, cluster=client)
-            warm.fit(np.stack([source.read(i) for i in range(8)]))
-            before = sum(client.run(_bytes_sent).values())
+            warm.fit(some)
             model.set_params(cluster=client)
             waited = waiting(lambda: model.fit(source)) / model.n_iter_
-            sent = (sum(client.run(_bytes_sent).values()) - before) / len(source) / 1e3
     else:
         model.fit(source)
     step = float(np.median(np.diff(ends)[WARM_UP:]))
     client_side = None if waited is None else step - waited
+    answer = some, pt.encode(some, model.filters_, PENALTY, tol=0.1)
+    kilobytes = len(pickle.dumps(answer, protocol=5)) / len(some) / 1e3
     times = {"step": step, "waiting": waited, "client": client_side}
-    return {"rate": batch / step, **times, "kilobytes": sent, "filters": model.filters_}
-
-
-def _bytes_sent(dask_worker: Any) -> int:
-    """What a worker has sent so far to the client and to others."""
-    return dask_worker.transfer_outgoing_bytes_total
+    return {"rate": batch / step, **times, "kilobytes": kilobytes, "filters": model.filters_}
 
 
 def main() -> None:

@@ -101,7 +101,7 @@ def test_charts_in_words_and_refusals():
 
 @pytest.mark.parametrize(
     ("cell", "text"),
-    [(None, "–"), ("a", "a"), (12345, "12,345"), (0.12345, "0.123"), (4995.4, "4,995")],
+    [(None, "–"), ("a", "a"), (12345, "12,345"), (0.12345, "0.123"), (4995.4, "4,995"), (float("nan"), "–")],
 )
 def test_cells(cell, text):
     assert cell_text(cell) == text

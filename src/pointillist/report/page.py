@@ -9,6 +9,7 @@ from functools import singledispatch
 from html import escape
 from importlib.resources import files
 from itertools import count
+from math import isfinite
 from string import Template
 
 from pointillist.report import blocks
@@ -104,7 +105,7 @@ def _row(row: Sequence[Cell], strong: Sequence[str]) -> str:
 
 def cell_text(cell: Cell) -> str:
     """A cell as people read it: four digits at most after which nobody looks, a dash for what is missing."""
-    if cell is None:
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     if isinstance(cell, str):
         return cell
