@@ -53,9 +53,11 @@ def chart(
     log_x: bool = True,
     log_y: bool = False,
 ) -> Chart:
-    """A chart of named curves, with SPORCO's dashed."""
+    """A chart of named curves: ours in the first colours, SPORCO's dashed."""
+    ours_first = sorted(curves, key=lambda name: name.startswith("SPORCO"))
+    colours = {name: f"c{i % 8}" for i, name in enumerate(ours_first)}
     drawn = [
-        Curve(name, across, down, f"c{i % 8}", "dashed" if name.startswith("SPORCO") else "line")
-        for i, (name, (across, down)) in enumerate(curves.items())
+        Curve(name, across, down, colours[name], "dashed" if name.startswith("SPORCO") else "line")
+        for name, (across, down) in curves.items()
     ]
     return Chart(title, x, y, drawn, levels or {}, log_x, log_y)

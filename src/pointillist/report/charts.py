@@ -154,7 +154,8 @@ def _scales(axes: Axes, chart: Chart) -> None:
     for log, axis, setter in ((chart.log_x, axes.xaxis, axes.set_xscale), (chart.log_y, axes.yaxis, axes.set_yscale)):
         if log:
             setter("log")
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 500 * low else (1,), numticks=8))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(_tick))
