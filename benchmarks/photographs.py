@@ -195,10 +195,8 @@ def _arguments() -> argparse.Namespace:
     options.add_argument("--set", choices=list(photo_sets.SETS), default="development")
     options.add_argument("--pictures", type=lambda text: text.split(","), help="names of the set, comma-separated")
     options.add_argument("--sizes", type=lambda text: tuple(map(float, text.split(","))), default=SIZES)
-    options.add_argument(
-        "--only", type=_kinds, default=scars.KINDS, help=f"comma-separated, of {', '.join(scars.KINDS)}"
-    )
-    options.add_argument("--methods", type=_methods, default=list(fills.FILLS), help="comma-separated")
+    options.add_argument("--only", nargs="+", choices=scars.KINDS, default=scars.KINDS, help="kinds of damage")
+    options.add_argument("--methods", nargs="+", choices=list(fills.FILLS), default=list(fills.FILLS))
     options.add_argument("--only-ours", action="store_true", help="run no rival; with --cache, show what is remembered")
     options.add_argument("--cache", type=Path, help="folder for the answers of the rivals")
     options.add_argument("--save-crops", type=Path, help="folder for enlarged crops around our largest errors")
@@ -206,21 +204,6 @@ def _arguments() -> argparse.Namespace:
     options.add_argument("--speed", action="store_true", help="only the time and memory of 24 and 0.3 megapixels")
     options.add_argument("--memory", action="store_true", help="peak memory of every method in a fresh process, too")
     return options.parse_args()
-
-
-def _kinds(text: str) -> tuple[str, ...]:
-    return tuple(_listed(text, scars.KINDS))
-
-
-def _methods(text: str) -> list[str]:
-    return _listed(text, tuple(fills.FILLS))
-
-
-def _listed(text: str, offered: tuple[str, ...]) -> list[str]:
-    chosen = text.split(",")
-    if unknown := set(chosen) - set(offered):
-        raise argparse.ArgumentTypeError(f"no {', '.join(sorted(unknown))}; take some of {', '.join(offered)}")
-    return chosen
 
 
 if __name__ == "__main__":

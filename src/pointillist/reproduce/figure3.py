@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,24 +58,16 @@ def run(lab: Lab) -> Outcome:
 def match(
     pictures: Sequence[NDArray], filters: NDArray, under: Judgement, **options: Any
 ) -> dict[str, tuple[float, Judgement]]:
-    """Penalties that give filters as many non-zeros, and the same PSNR, as another dictionary has."""
-    more: dict[str, Callable[[Judgement], bool]] = {
-        "as many non-zeros": lambda found: found.large > under.large,
-        "the same PSNR": lambda found: found.psnr > under.psnr,
-    }
-    return {words: _matched(pictures, filters, spare, **options) for words, spare in more.items()}
-
-
-def _matched(
-    pictures: Sequence[NDArray], filters: NDArray, spare: Callable[[Judgement], bool], **options: Any
-) -> tuple[float, Judgement]:
-    """The penalty that may just be so high that nothing is left to spare, within about two per cent, and its judgement."""
-    low, high = PENALTY / 2, 4 * PENALTY
-    for _ in range(6):
-        middle = float(np.sqrt(low * high))
-        found = judge(pictures, filters, middle, **options)
-        low, high = (middle, high) if spare(found) else (low, middle)
-    return middle, found
+    """Penalties, within about two per cent, and judgements of filters that do just as much as another dictionary does."""
+    matched = {}
+    for words, value in (("as many non-zeros", "large"), ("the same PSNR", "psnr")):
+        low, high = PENALTY / 2, 4 * PENALTY
+        for _ in range(6):
+            middle = float(np.sqrt(low * high))
+            found = judge(pictures, filters, middle, **options)
+            low, high = (middle, high) if getattr(found, value) > getattr(under, value) else (low, middle)
+        matched[words] = middle, found
+    return matched
 
 
 def _charts(coded: Coded) -> list[Chart]:

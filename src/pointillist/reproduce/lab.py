@@ -52,44 +52,38 @@ class Lab:
 
     def learned(self, n_filters: int, *, batch_size: int, n_patches: int) -> Trajectory:
         """Our online learner over natural patches, its filters kept at steps 1, 2, 4, … and the last."""
-
-        def learn() -> Trajectory:
+        name = f"ours-{n_filters}-{batch_size}-{n_patches}"
+        if not self._is_kept(name):
             self.say(f"learning {n_filters} filters from {n_patches} patches, {batch_size} in a step")
             size, start = self.scale.filter_size, self.inputs.start(n_filters)
             model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, init=start, random_state=0)
             patches = self.inputs.patches("train", n_patches)
             OnlineCSC(**model.get_params()).fit(patches[:1])  # compiles, so that the first step is not slower
-            return follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two)
-
-        return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)
+            self._keep(name, follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two))
+        return self._learned[name]
 
     def learned_by_rival(self) -> Trajectory:
         """The frequency-domain online learner over natural patches, one at a time, with the steps that learn best."""
+        if not self._is_kept("rival"):
+            n_filters, n_patches = self.scale.n_filters, self.scale.n_rival_patches
+            self.say(f"{rivals.tuned_name()}: {n_filters} filters from {n_patches} patches")
+            patches, start = self.inputs.patches("train", n_patches), self.inputs.start(n_filters)
+            self._keep("rival", rivals.learn_online(patches, start, rivals.TUNED, passes=1, due=powers_of_two))
+        return self._learned["rival"]
 
-        def learn() -> Trajectory:
-            scale = self.scale
-            self.say(f"{rivals.tuned_name()}: {scale.n_filters} filters from {scale.n_rival_patches} patches")
-            patches, start = self.inputs.patches("train", scale.n_rival_patches), self.inputs.start(scale.n_filters)
-            return rivals.learn_online(patches, start, rivals.TUNED, passes=1, due=powers_of_two)
-
-        return self._kept("rival", learn)
-
-    def _kept(self, name: str, learn: Callable[[], Trajectory]) -> Trajectory:
-        """What was learned under this name, from memory, from the folder of this very run, or now."""
+    def _is_kept(self, name: str) -> bool:
+        """Whether something was learned under this name, by now or by the interrupted part of this very run."""
         file = self.folder / "learned" / f"{name}.npz"
-        if name not in self._learned:
-            self._learned[name] = self._read(file) or learn()
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_path(file) as temporary, temporary.open("wb") as opened:
-                np.savez(opened, token=self.token, **vars(self._learned[name]))
-        return self._learned[name]
+        if name not in self._learned and file.is_file():
+            with np.load(file, allow_pickle=False) as stored:
+                if str(stored["token"]) == self.token:
+                    seconds, seen = stored["seconds"].tolist(), stored["seen"].tolist()
+                    self._learned[name] = Trajectory(str(stored["name"]), seconds, seen, list(stored["filters"]))
+        return name in self._learned
 
-    def _read(self, file: Path) -> Trajectory | None:
-        if not file.is_file():
-            return None
-        with np.load(file, allow_pickle=False) as stored:
-            if str(stored["token"]) != self.token:
-                return None
-            return Trajectory(
-                str(stored["name"]), stored["seconds"].tolist(), stored["seen"].tolist(), list(stored["filters"])
-            )
+    def _keep(self, name: str, learned: Trajectory) -> None:
+        file = self.folder / "learned" / f"{name}.npz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(file) as temporary, temporary.open("wb") as opened:
+            np.savez(opened, token=self.token, **vars(learned))
+        self._learned[name] = learned

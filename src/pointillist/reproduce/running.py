@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,18 +79,16 @@ def redraw(results: Path, output: Path) -> Record:
 
 
 def _about(inputs: Inputs, quick: bool) -> dict[str, Any]:
-    sizes = {name.replace("_", " "): value for name, value in asdict(inputs.scale).items()}
+    def words(value: Any) -> str:
+        return "/".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value:g}"
+
     return {
         "version": installed("pointillist"),
         "scale": "quick" if quick else "full",
         "data": inputs.name,
         "rival": rival_name(),
-        "sizes": ", ".join(f"{name} {_words(value)}" for name, value in sizes.items()),
+        "sizes": ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in vars(inputs.scale).items()),
     }
-
-
-def _words(value: Any) -> str:
-    return "/".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value:g}"
 
 
 def _begin(about: dict[str, Any], figures: list[str], output: Path, say: Callable[[str], None]) -> Record:
