@@ -163,8 +163,16 @@ def _loosest(images: NDArray, filters: NDArray) -> float:
     return LADDER[-1]
 
 
-def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival: Rival, repeats: int) -> None:
-    """Race both sides over all calls; a call is one image or a stack of them."""
+def race(
+    table: Table,
+    name: str,
+    calls: list[NDArray],
+    filters: NDArray,
+    rival: Rival,
+    repeats: int,
+    theirs: float | None = None,
+) -> None:
+    """Race both sides over all calls, each one image or a stack of them; given `theirs`, in seconds, only ours runs."""
     stacks = [call[None] if call.ndim == 2 else call for call in calls]
     count = sum(len(stack) for stack in stacks)
     tol = _loosest(np.concatenate(stacks), filters)
@@ -175,14 +183,10 @@ def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival:
 
     used = choose_threads(stacks[0], filters)
     excess = max(float(np.max(r.objective / best - 1)) for r, best in zip(ours(tol), optimum, strict=True))
-    times = in_turns(
-        {
-            "ours": lambda: ours(tol),
-            "certified": lambda: ours(1e-3),
-            "sporco": lambda: [rival.coding.encode(stack, filters, rival.iterations) for stack in stacks],
-        },
-        repeats,
-    )
+    works = {"ours": lambda: ours(tol), "certified": lambda: ours(1e-3)}
+    if theirs is None:
+        works["sporco"] = lambda: [rival.coding.encode(stack, filters, rival.iterations) for stack in stacks]
+    times = {"sporco": theirs, **in_turns(works, repeats)}
     mine, theirs, certified = (1e3 * times[key] / count for key in ("ours", "sporco", "certified"))
     setting = f"{'' if rival.reached else 'not reached in '}{rival.iterations} × {rival.coding.name}, {used} thread(s)"
     table.add(name, mine, theirs, theirs / mine, tol, excess, setting, certified)
@@ -190,25 +194,12 @@ def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival:
 
 def _large_row(table: Table, context: Context, image: NDArray, filters: NDArray, coding: peers.Coding) -> None:
     """One large image; SPORCO is run once, and its own last objective stands for the optimum, which favours it."""
-    stack = image[None]
-    used = choose_threads(stack, filters, iterations=3)
-    points = peers.trace(coding, stack, filters, iterations=context.pick(75, 60), every=15)
-    iterations = peers.iterations_to(points, points[-1].objective * (1 - 1e-5), EXCESS) or points[-1].iteration
-    theirs = 1e3 * iterations * points[-1].seconds / points[-1].iteration
-    tol, optimum = _loosest(stack, filters), _optimum(stack, filters)
-    excess = float(np.max(pt.encode(stack, filters, PENALTY, tol=tol).objective / optimum - 1))
-    times = in_turns(
-        {
-            "ours": lambda: pt.encode(stack, filters, PENALTY, tol=tol),
-            "certified": lambda: pt.encode(stack, filters, PENALTY, tol=1e-3),
-        },
-        3,
-    )
-    mine, certified = 1e3 * times["ours"], 1e3 * times["certified"]
-    name = f"{_case(stack, filters)}, one"
-    table.add(
-        name, mine, theirs, theirs / mine, tol, excess, f"{iterations} × {coding.name}, {used} thread(s)", certified
-    )
+    choose_threads(image[None], filters, iterations=3)
+    points = peers.trace(coding, image[None], filters, iterations=context.pick(75, 60), every=15)
+    last = points[-1]
+    iterations = peers.iterations_to(points, last.objective * (1 - 1e-5), EXCESS) or last.iteration
+    rival, spent = Rival(coding, iterations, reached=True), iterations * last.seconds / last.iteration
+    race(table, f"{_case(image[None], filters)}, one", [image], filters, rival, 3, spent)
 
 
 def _gap_table(context: Context, images: NDArray, filters: NDArray, coding: peers.Coding) -> Table:

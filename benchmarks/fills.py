@@ -6,11 +6,9 @@ lines that cross) are solved in tiles with a margin, which changes next to nothi
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -134,31 +132,7 @@ def mended(method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
     return best[0], Score(best[1], ssim(truth, best[0], mask), best[2])
 
 
-def remembered(
-    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray
-) -> tuple[NDArray, Score] | None:
-    """What a file in the folder remembers of `mended`, if it does and picture and mask are still the same."""
-    file = None if folder is None else folder / f"{name}-{method}.npz"
-    if file is None or not file.exists():
-        return None
-    with np.load(file) as memory:
-        if str(memory["digest"]) != _digest(truth, mask):
-            return None
-        answer = truth.copy()
-        answer[mask] = memory["values"]
-        return answer, Score(*memory["score"].tolist())
-
-
-def remember(
-    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray, found: tuple[NDArray, Score]
-) -> None:
-    """Keep what `mended` found: the missing pixels alone."""
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        answer, score = found
-        numbers = [score.psnr, score.ssim, score.seconds]
-        np.savez(folder / f"{name}-{method}.npz", digest=_digest(truth, mask), values=answer[mask], score=numbers)
-
-
-def _digest(truth: NDArray, mask: NDArray) -> str:
-    return hashlib.sha256(truth.tobytes() + np.packbits(mask).tobytes()).hexdigest()
+def missing_pixels(method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
+    """The missing pixels of `mended` alone, and its score: what a cache remembers."""
+    answer, score = mended(method, truth, mask)
+    return answer[mask], score

@@ -20,12 +20,9 @@ from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table, chart
 from pointillist.data.sources import ArraySource
-from pointillist.learners.calibration import measure_pace, warm_up
-from pointillist.learners.plan import Plan, Run
 from pointillist.report.machine import peak_mb
 from pointillist.reproduce.judging import LARGE, TOL, judge
 from pointillist.reproduce.timing import first_at_most
-from pointillist.solvers.base import effective_jobs
 
 BATCH_SIZE = 20
 SPACING = 10 ** (1 / 3)
@@ -73,7 +70,6 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
     due = set(np.unique(np.round(2 * SPACING ** np.arange(20)).astype(int)).tolist()) | {patches}
     due = {min(-(-seen // batch_size) * batch_size, patches) for seen in due if seen <= patches}
     model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=batch_size, random_state=0)
-    plan = _plan(model, train, n_filters)
 
     def follow(info: dict[str, Any]) -> bool:
         if info["n_seen"] in due:
@@ -90,29 +86,8 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
     return {
         "curve": [curve[seen] for seen in sorted(curve)],
         "step_s": float(np.median(times[len(times) // 2 :])),
-        "planned_step_s": (plan.seconds or 0) / plan.run.n_steps,
-        "planned_mb": plan.memory / 2**20,
-        "statistics_mb": plan.run.statistics_bytes / 2**20,
         "learning_peak_mb": peak_mb(),
     }
-
-
-def _plan(model: pt.OnlineCSC, train: Any, n_filters: int) -> Plan:
-    base = warm_up(model, (4 * FILTER_SIZE, 4 * FILTER_SIZE))
-    jobs = effective_jobs(model.n_jobs)
-    run = Run(
-        n_filters=n_filters,
-        channels=1,
-        size=(FILTER_SIZE, FILTER_SIZE),
-        signal=train.shape[1:],
-        n_signals=len(train),
-        n_steps=-(-len(train) // model.batch_size),
-        batch_size=model.batch_size,
-        n_jobs=jobs,
-        checkpoints=True,
-    )
-    pace = measure_pace(model, list(train[: max(2 * jobs, min(model.batch_size, 8))]))
-    return Plan(run, base, pace.seconds(run.n_steps, len(train)))
 
 
 def _judged(test: NDArray, filters: NDArray) -> dict[str, float]:
@@ -124,13 +99,12 @@ def _judged(test: NDArray, filters: NDArray) -> dict[str, float]:
 def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
     table = Table(
         f"What a step of {BATCH_SIZE} patches of 100×100 needs, {FILTER_SIZE}×{FILTER_SIZE} filters",
-        ["filters", "C MB", "peak MB", "planned MB", "step s", "planned s", f"{FAR:,} patches, h"],
+        ["filters", "peak MB", "step s", f"{FAR:,} patches, h"],
         note=f"Peak over {patches} patches, with judging and checkpoints; {FAR:,} patches by the second half's median step.",
     )
     for n_filters, curve in batched.items():
         far = curve["step_s"] * FAR / BATCH_SIZE / 3600
-        needs = [curve[key] for key in ("learning_peak_mb", "planned_mb", "step_s", "planned_step_s")]
-        table.add(n_filters, curve["statistics_mb"], *needs, far)
+        table.add(n_filters, curve["learning_peak_mb"], curve["step_s"], far)
     return table
 
 

@@ -20,6 +20,7 @@ from scipy.ndimage import binary_dilation
 
 from benchmarks import fills, measure, photo_sets, scars
 from benchmarks.tables import Table
+from pointillist.report.machine import peak_mb
 
 SHAPE = (4000, 6000)
 QUICK_SHAPE = (400, 600)
@@ -42,23 +43,13 @@ def commanded(*arguments: str) -> tuple[float, float | None]:
     )
     peak = None
     while work.poll() is None:
-        peak = _peak_mb(work.pid) or peak
+        peak = peak_mb(work.pid) or peak
         time.sleep(0.02)
     spent = time.perf_counter() - begin
     if work.returncode:
         message = work.stderr.read().decode() if work.stderr else ""
         raise RuntimeError(f"pointillist {' '.join(arguments)} failed:\n{message[-2000:]}")
     return spent, peak
-
-
-def _peak_mb(process: int) -> float | None:
-    """The kernel's own record of the largest resident memory, which never falls while the process lives."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return None
-    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(sizes[0]) / 2**10 if sizes else None
 
 
 def by_command(place: str | Path, quick: bool, say: Callable[[str], None]) -> Table:

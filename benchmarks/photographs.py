@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from joblib import Memory
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
@@ -77,17 +78,16 @@ def measured(case: Case, truth: NDArray, choice: Choice) -> dict[str, Score]:
     mask = case.damaged(truth)
     answers: dict[str, NDArray] = {}
     scores: dict[str, Score] = {}
+    remember = Memory(choice.cache, verbose=0).cache(fills.missing_pixels)
     for method in choice.methods:
         if method == OURS:
-            found = fills.mended(method, truth, mask)
-        elif (known := fills.remembered(choice.cache, case.name, method, truth, mask)) is not None:
-            found = known
-        elif choice.only_ours:
+            pixels, scores[method] = fills.missing_pixels(method, truth, mask)
+        elif choice.only_ours and not remember.check_call_in_cache(method, truth, mask):
             continue
         else:
-            found = fills.mended(method, truth, mask)
-            fills.remember(choice.cache, case.name, method, truth, mask, found)
-        answers[method], scores[method] = found
+            pixels, scores[method] = remember(method, truth, mask)
+        answers[method] = truth.copy()
+        answers[method][mask] = pixels
     if choice.crops is not None and OURS in answers:
         save_crops(choice.crops / f"{case.name}.png", truth, mask, answers)
     return scores

@@ -39,15 +39,15 @@ def fact_items(known: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def peak_mb() -> float | None:
-    """Largest resident memory of this process so far in MiB, None where the system does not tell."""
+def peak_mb(process: int | None = None) -> float | None:
+    """Largest resident memory so far in MiB of this process, or on Linux of another; None where the system does not tell."""
     # Not from getrusage on Linux: there the maximum is handed down by the process that started this one.
     if sys.platform == "linux":
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM"):
-                    return int(line.split()[1]) / 2**10
-    if sys.platform == "win32":
+        with open(f"/proc/{process or 'self'}/status") as file:
+            sizes = [int(line.split()[1]) for line in file if line.startswith("VmHWM")]
+        if sizes:
+            return sizes[0] / 2**10
+    if sys.platform == "win32" or process is not None:
         return None
     import resource
 
