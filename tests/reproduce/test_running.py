@@ -9,9 +9,8 @@ from pointillist.report.blocks import to_plain
 from pointillist.reproduce import figure3, redraw, reproduce, rivals
 from pointillist.reproduce.inputs import Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import exact, powers_of_two
+from pointillist.reproduce.judging import exact
 from pointillist.reproduce.record import Record, read_record, summary
-from pointillist.reproduce.timing import exponent, first_at_most
 from pointillist.solvers.encoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -95,13 +94,6 @@ def test_the_papers_iterations_come_to_the_exact_minimiser(tiny):
     scale = np.abs(minimiser).max()
     np.testing.assert_allclose(sparse[seen], minimiser[seen], atol=0.03 * scale)
     np.testing.assert_allclose(dense, sparse, atol=0.03 * scale)
-
-
-def test_paths_and_fits():
-    assert [step for step in range(1, 20) if powers_of_two(step)] == [1, 2, 4, 8, 16]
-    assert first_at_most([1, 2, 3], [9, 5, 4], 5) == 2
-    assert first_at_most([1, 2, 3], [9, 5, 4], 3) is None
-    assert exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
 
 
 @pytest.mark.slow
