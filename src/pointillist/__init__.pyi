@@ -1,5 +1,5 @@
 # The public names and where they live: type checkers read this file, and so does the package when a name is first used.
-from .data import contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
+from .data import as_signals, contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
 from .data.photofiles import Photograph, read_photograph, write_photograph
 from .data.sources import (
     ArraySource,
@@ -54,6 +54,7 @@ from .solvers.encoding import decode, encode, max_penalty
 
 __all__ = [
     "ArraySource",
+    "as_signals",
     "BatchCSC",
     "BlurEstimate",
     "BlurMisfitWarning",

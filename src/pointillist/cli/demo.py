@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.cli.console import err, out, show_log
-from pointillist.cli.inputs import sizes
 from pointillist.cli.learn import fit
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
+from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
 from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
 from pointillist.solvers.base import Result

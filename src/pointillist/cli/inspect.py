@@ -7,8 +7,8 @@ from typing import Any
 from rich.table import Table
 
 from pointillist.cli.console import number, out
-from pointillist.cli.inputs import sizes
 from pointillist.learners.persistence import load
+from pointillist.model.geometry import sizes
 from pointillist.report import save_mosaic
 from pointillist.storage import StoredModel, check_writable, load_model
 

@@ -11,11 +11,6 @@ class OnError(StrEnum):
     stop = "raise"
 
 
-class OnUnreadable(StrEnum):
-    skip = "skip"
-    stop = "stop"
-
-
 def positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
@@ -48,15 +43,7 @@ Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
 ]
 Failing = Annotated[
-    OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")
-]
-Unreadable = Annotated[
-    OnUnreadable,
-    typer.Option(
-        "--on-unreadable",
-        "--on-error",
-        help="Whether what cannot be read or used stops the run or is skipped, and listed.",
-    ),
+    OnError, typer.Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]

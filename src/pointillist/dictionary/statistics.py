@@ -94,6 +94,13 @@ class ToeplitzStatistics:
         self._blocks = np.zeros(n_pairs * prod(self.span) + self._spare)
         self._energy = 0.0  # Σ weight · ½‖x̃‖²
 
+    @staticmethod
+    def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+        """Bytes of the sums, and bytes that updating and reordering filters takes besides: a copy of C and its spectra."""
+        span = prod(2 * side - 1 for side in size)
+        held = 8 * (n_filters * channels * prod(size) + n_filters * (n_filters + 1) // 2 * span)
+        return held, held + 40 * n_filters * span
+
     @cached_property
     def first(self) -> NDArray:
         """Pair number of (k, k); pair (k, l ≥ k) is l − k further."""
@@ -239,6 +246,13 @@ class DenseStatistics:
         self._quadratic = np.zeros((channels, width, width))
         self._energy = 0.0
 
+    @staticmethod
+    def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+        """Bytes of the sums, and bytes that reordering filters takes besides: a copy of C."""
+        width = n_filters * prod(size)
+        held = 8 * channels * (width + width**2)
+        return held, held
+
     def add(
         self,
         problem: Problem,
@@ -340,8 +354,15 @@ def make_statistics(
     kind: str, n_filters: int, channels: int, size: tuple[int, ...]
 ) -> ToeplitzStatistics | DenseStatistics:
     """The named kind of statistics, empty."""
-    if kind == "toeplitz":
-        return ToeplitzStatistics(n_filters, channels, size)
-    if kind == "dense":
-        return DenseStatistics(n_filters, channels, size)
-    raise ValueError(f'statistics must be "toeplitz" or "dense", got {kind!r}')
+    return _kind(kind)(n_filters, channels, size)
+
+
+def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes of the named kind of statistics, and bytes that updating and reordering filters takes besides."""
+    return _kind(kind).bytes_for(n_filters, channels, size)
+
+
+def _kind(kind: str) -> type[ToeplitzStatistics] | type[DenseStatistics]:
+    if kind not in ("toeplitz", "dense"):
+        raise ValueError(f'statistics must be "toeplitz" or "dense", got {kind!r}')
+    return ToeplitzStatistics if kind == "toeplitz" else DenseStatistics

@@ -28,7 +28,7 @@ from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, inner
 from pointillist.model.sampling import check_sampling, generator, seed_from
-from pointillist.model.signals import Signals, as_signals, as_weights, check_finite, group_by_shape
+from pointillist.model.signals import Signals, as_weights, check_finite, checked_signals, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.device import on_device
@@ -123,7 +123,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         ndim = self.filters_.ndim - 1 - self.channels
         if not is_cpu(self.device) and any_resident(X):
             return resident_signals(X, None, self.device, ndim, channels=self.channels, name="X", nan_unseen=True)[1]
-        return _seen(as_signals(on_host(X), ndim, channels=self.channels, name="X"))
+        return _seen(checked_signals(on_host(X), ndim, channels=self.channels, name="X"))
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
         """Signals from codes: an array when they share a shape, a list otherwise."""
@@ -161,7 +161,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         if self._learning_device and any_resident(X):
             return Batch(*resident_batch(X, weights, self._learning_device, self._ndim(X), self.channels))
         X, weights = on_host(X), on_host(weights)
-        signals = as_signals(X, self._ndim(X), channels=self.channels, name="X")
+        signals = checked_signals(X, self._ndim(X), channels=self.channels, name="X")
         seen = _seen(signals) if weights is None else as_weights(weights, signals, channels=self.channels)
         signals = check_finite(signals, seen, "X")
         for i, signal in enumerate(signals):

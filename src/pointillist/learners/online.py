@@ -10,14 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.data.sources import ArraySource, IteratorSource, Source, as_source, make_stream
-from pointillist.data.sources.stream import OnUnreadable
-from pointillist.dictionary.support import filter_shapes
+from pointillist.data.skipping import OnError
+from pointillist.data.sources import Source
 from pointillist.learners.base import Callback, ConvolutionalLearner
 from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
 from pointillist.learners.cluster import coded_steps, connect
 from pointillist.learners.device import ahead
-from pointillist.learners.feed import Feed, Readable, in_memory
+from pointillist.learners.feed import Feed, FilterBox, open_feed
 from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
@@ -134,7 +133,7 @@ class OnlineCSC(ConvolutionalLearner):
         weights: Signals | None = None,
         validation: Signals | None = None,
         validation_every: int = 1,
-        on_unreadable: OnUnreadable = "stop",
+        on_error: OnError = "raise",
         prefetch: int = 2,
         checkpoint: Checkpoints | None = None,
         resume: bool = False,
@@ -151,8 +150,8 @@ class OnlineCSC(ConvolutionalLearner):
             For arrays: w ≥ 0 for the squared error; zero marks samples that were not seen.
         validation : array or list of arrays, optional
             Held-out signals, coded after every `validation_every` mini-batches with the training clock stopped.
-        on_unreadable : {"skip", "stop"}
-            For sources: whether a signal that cannot be read or used is left out, counted in ``skipped_``, or an error.
+        on_error : {"raise", "skip"}
+            For sources: whether a signal that cannot be read or used is an error, or left out and counted in ``skipped_``.
         prefetch : int
             For sources: mini-batches that are read ahead.
         checkpoint : Checkpoints, optional
@@ -168,7 +167,7 @@ class OnlineCSC(ConvolutionalLearner):
         held_out = None if validation is None else self._batch(validation, None)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.facts["seed"]
-        feed = self._feed(X, weights, seed, on_unreadable, prefetch)
+        feed = self._feed(X, weights, seed, on_error, prefetch)
         if stored is None:
             self._state = self._start(feed.first(), seed, feed.patches())
         else:
@@ -206,35 +205,19 @@ class OnlineCSC(ConvolutionalLearner):
         self._record(state, info, None)
         return self
 
-    def _feed(self, X: Any, weights: Signals | None, seed: int, on_unreadable: OnUnreadable, prefetch: int) -> Feed:
-        whole: Batch | None = None
-        least: tuple[int, ...] = ()
-        if in_memory(X):
-            whole = self._batch(X, weights)
-            source: Source | IteratorSource = ArraySource(whole.signals)
-        elif weights is not None:
-            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
-        else:
-            source = as_source(X)
-            least = self._least(source)
-        stream = make_stream(
-            source,
+    def _feed(self, X: Any, weights: Signals | None, seed: int, on_error: OnError, prefetch: int) -> Feed:
+        return open_feed(
+            X,
+            weights,
+            self._batch,
+            FilterBox(self.n_filters, self.filter_size, self.channels),
             batch_size=self.batch_size,
             n_epochs=self.n_epochs,
             shuffle=self.shuffle,
             seed=seed,
-            on_unreadable=on_unreadable,
-            least=least,
+            on_error=on_error,
             prefetch=prefetch,
         )
-        return Feed(stream, whole, lambda signals: self._batch(signals, None))
-
-    def _least(self, source: Source | IteratorSource) -> tuple[int, ...]:
-        """The filters' box, where it can be known before the first batch: smaller signals are of no use."""
-        if isinstance(source, IteratorSource) or len(source) == 0:
-            return ()
-        first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
-        return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
 
     def _coded(
         self, feed: Feed, batches: Iterable[Batch], state: LearnerState

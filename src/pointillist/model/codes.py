@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from pointillist.backends.cuda.exchange import all_to_host, any_resident, summed_by
 
+CODE_BYTES = 12
+"""Bytes of one code that is kept: its index, and its value in single precision."""
+
 
 class SparseCodes:
     """Codes of n signals, possibly on grids of different shapes.

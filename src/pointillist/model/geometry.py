@@ -12,6 +12,7 @@ The centre of a filter of size s is sample (s − 1) // 2, so for ``same`` and `
 on signal sample i (as `scipy.signal.convolve(..., mode="same")` does). Sampling, penalties and solvers live elsewhere.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.layout import SPARE_SAMPLES
-
-BOUNDARIES = ("valid", "same", "full", "circular")
+from pointillist.model.boundaries import BOUNDARIES
 
 
 @dataclass(frozen=True)
@@ -118,3 +118,8 @@ class Geometry:
 
     def _box(self, flat: NDArray) -> NDArray:
         return flat[: self.channels * prod(self.padded)].reshape(self.channels, *self.padded)
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """``11×11`` for (11, 11)."""
+    return "×".join(str(axis) for axis in shape)

@@ -10,7 +10,7 @@ from pointillist.model.large import bands, converted, extent, scratch
 Signals = NDArray | Sequence[ArrayLike]
 
 
-def as_signals(signals: Signals, ndim: int, *, channels: bool, name: str = "signals") -> list[NDArray]:
+def checked_signals(signals: Signals, ndim: int, *, channels: bool, name: str = "signals") -> list[NDArray]:
     """Check signals and give each the shape ``(channels, *space)``.
 
     Parameters

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from pointillist.learners.memory import memory_peak
 from pointillist.solvers.base import effective_jobs
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")
@@ -41,18 +42,7 @@ def fact_items(known: dict[str, Any]) -> dict[str, str]:
 
 def peak_mb() -> float | None:
     """Largest resident memory of this process so far in MiB, None where the system does not tell."""
-    # Not from getrusage on Linux: there the maximum is handed down by the process that started this one.
-    if sys.platform == "linux":
-        with open("/proc/self/status") as file:
-            for line in file:
-                if line.startswith("VmHWM"):
-                    return int(line.split()[1]) / 2**10
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return memory_peak() / 2**20 or None
 
 
 def installed(name: str) -> str | None:

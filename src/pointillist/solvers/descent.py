@@ -329,6 +329,23 @@ _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
 
 
+def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
+    """Bytes that solving for one signal takes: residual, weights and scans, their twins in float64, and the working set.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    density : float
+        Codes in the working set for each position.
+    itemsize : int
+        Bytes of a sample.
+    """
+    padded = geometry.padded_length * (4 * itemsize + 16)
+    grid = geometry.n_positions * (4 * itemsize + 24)
+    # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
+    return padded + grid + int(density * geometry.n_positions) * 48
+
+
 def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
     """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
     side = max(side, 2 * (max(geometry.filter) + 16))

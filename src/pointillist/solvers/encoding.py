@@ -15,7 +15,7 @@ from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
-from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite, group_by_shape
+from pointillist.model.signals import Signals, as_filters, as_weights, check_finite, checked_signals, group_by_shape
 from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
@@ -130,7 +130,7 @@ def on_host(signals: Any) -> Any:
 def _checked(
     signals: Signals, weights: Signals | None, bank: NDArray, channels: bool
 ) -> tuple[list[NDArray], list[NDArray] | None]:
-    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
+    arrays = checked_signals(signals, bank.ndim - 2, channels=channels)
     _check_channels(arrays, bank)
     seen = as_weights(weights, arrays, channels=channels)
     return check_finite(arrays, seen), seen

@@ -10,10 +10,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
-from PIL import Image, TiffImagePlugin
+from PIL import TiffImagePlugin
 
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
+from pointillist.data.photofiles.opening import check_pixels
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffSource
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
@@ -43,9 +44,7 @@ def read(stream: BinaryIO) -> Photograph | None:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
         if page.axes not in ("YX", "YXS", "SYX"):
             raise ValueError(f"its axes are {page.axes}, not those of an image; save it as .npy")
-        # Pillow checks this for every other file; the limit and the margin are its own.
-        if Image.MAX_IMAGE_PIXELS and page.imagewidth * page.imagelength > 2 * Image.MAX_IMAGE_PIXELS:
-            raise Image.DecompressionBombError
+        check_pixels(page.imagelength, page.imagewidth)
         samples = page.asarray()
         if page.axes == "SYX":
             samples = np.moveaxis(samples, 0, -1)
@@ -64,6 +63,7 @@ def size(stream: BinaryIO) -> tuple[int, int]:
     """Height and width of the first page, upright."""
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
+        check_pixels(page.imagelength, page.imagewidth)
         turned = _value(page, "Orientation", 1) >= 5
         return (page.imagewidth, page.imagelength) if turned else (page.imagelength, page.imagewidth)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources import Part
+from pointillist.data.sources import UnreadBatch
 from pointillist.learners.cluster.work import Brief, Coded, Job, code, split
 from pointillist.learners.feed import Feed
 from pointillist.learners.state import Batch, LearnerState
@@ -109,7 +109,7 @@ class CodesThere:
 
     @classmethod
     def solve(
-        cls, size: int, client: Client, whole: Part | Batch, job: Any, brief: Any
+        cls, size: int, client: Client, whole: UnreadBatch | Batch, job: Any, brief: Any
     ) -> tuple[CodesThere | None, list[str]]:
         length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
         pieces = client.map(code, split(whole, ceil(length / size)), job=job, brief=brief, pure=False)
