@@ -22,7 +22,7 @@ from benchmarks.plots import Figure
 from benchmarks.tables import Report, Table
 from pointillist.data.sources import ArraySource
 from pointillist.learners.calibration import measure_pace, warm_up
-from pointillist.learners.plan import Plan, Run
+from pointillist.learners.plan import Plan, RunSizes
 from pointillist.solvers.base import effective_jobs
 
 BATCH_SIZE = 20
@@ -90,7 +90,7 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
         "step_s": float(np.median(times[len(times) // 2 :])),
         "planned_step_s": (plan.seconds or 0) / plan.run.n_steps,
         "planned_mb": plan.memory / 2**20,
-        "statistics_mb": plan.run.statistics_bytes / 2**20,
+        "statistics_mb": plan.run.statistics_bytes[0] / 2**20,
         "learning_peak_mb": peak_mb(),
         "filled": _filled(model),
     }
@@ -106,7 +106,7 @@ def _filled(model: pt.OnlineCSC) -> dict[str, float]:
 def _plan(model: pt.OnlineCSC, train: Any, n_filters: int) -> Plan:
     base = warm_up(model, (4 * FILTER_SIZE, 4 * FILTER_SIZE))
     jobs = effective_jobs(model.n_jobs)
-    run = Run(
+    run = RunSizes(
         n_filters=n_filters,
         channels=1,
         size=(FILTER_SIZE, FILTER_SIZE),

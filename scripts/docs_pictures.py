@@ -20,7 +20,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 def home() -> None:
     """A colour photograph with 70 % of its pixels lost, and filled in: the two halves of the slider."""
-    photo = pt.photographs("test", grey=False)["coffee"].transpose(1, 2, 0)
+    photo = pt.photographs("test", grey=False)["coffee"]
     lost = np.random.default_rng(0).random(photo.shape[:2]) < 0.7
     before = np.where(lost[..., None], 0, photo)
     after = pt.inpaint(photo, lost)

@@ -13,7 +13,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.cli.running import run
-from pointillist.data.sources import ArraySource, NpySource, Part
+from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
 from pointillist.learners.base import Batch
 from pointillist.learners.cluster import connect, connecting, local_cluster, sums
@@ -93,9 +93,9 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
         add_to(self, state, image_weights)
 
     monkeypatch.setattr(sums.CodesThere, "add_to", watched)
-    alone = pt.OnlineCSC(**settings).fit(given, on_unreadable="skip")
-    there = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
-    again = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
+    alone = pt.OnlineCSC(**settings).fit(given, on_error="skip")
+    there = pt.OnlineCSC(**settings, cluster=client).fit(given, on_error="skip")
+    again = pt.OnlineCSC(**settings, cluster=client).fit(given, on_error="skip")
     assert len(pieces) == 4
     assert min(pieces) > 1
     np.testing.assert_array_equal(there.filters_, again.filters_)
@@ -133,8 +133,8 @@ class Damaged(ArraySource):
 
 def test_unreadable_signals(client, signals):
     settings = {**SMALL, "batch_size": 2}
-    alone = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
-    there = pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals), on_unreadable="skip")
+    alone = pt.OnlineCSC(**settings).fit(Damaged(signals), on_error="skip")
+    there = pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals), on_error="skip")
     assert_same(there, alone)
     assert there.skipped_ == alone.skipped_
     assert len(there.skipped_) == 3
@@ -261,7 +261,7 @@ def test_what_is_no_cluster_is_told(signals, monkeypatch):
 
 @pytest.mark.parametrize(("length", "count"), [(7, 3), (7, 7), (2, 5), (1, 1), (5, 0)])
 def test_pieces_hold_every_signal_once_and_in_order(length, count):
-    part = Part(2, 10, tuple(range(20, 20 + length)))
+    part = UnreadBatch(2, 10, tuple(range(20, 20 + length)))
     pieces = split(part, count)
     assert len(pieces) == min(max(count, 1), length)
     assert [i for piece in pieces for i in piece.indices] == list(part.indices)

@@ -108,7 +108,7 @@ class Damaged(ArraySource):
 @pytest.mark.parametrize("init", ["random", "patches"])
 def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
     settings = {**SMALL, "batch_size": 2, "n_epochs": 2, "init": init}
-    model = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
+    model = pt.OnlineCSC(**settings).fit(Damaged(signals), on_error="skip")
     assert model.n_seen_ == 10
     assert model.skipped_ == {f"cannot read X[{i}]: it is damaged": 2 for i in (0, 4)}
     assert caplog.text.count("X[4]") == 1
@@ -116,14 +116,39 @@ def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
         pt.OnlineCSC(**settings).fit(Damaged(signals))
 
 
+class Counting(ArraySource):
+    """How often each signal was read."""
+
+    def __init__(self, signals):
+        super().__init__(signals)
+        self.reads = [0] * len(signals)
+
+    def read(self, index, epoch=0):
+        self.reads[index] += 1
+        return super().read(index, epoch)
+
+
+@pytest.mark.parametrize(("n_epochs", "prefetch"), [(1, 0), (1, 2), (3, 2)])
+def test_no_signal_is_read_more_often_than_it_is_learned_from(signals, n_epochs, prefetch):
+    source = Counting(signals)
+    pt.OnlineCSC(**SMALL, batch_size=2, n_epochs=n_epochs).fit(source, prefetch=prefetch)
+    assert source.reads == [n_epochs] * len(signals)
+
+
+def test_patches_are_drawn_from_signals_that_are_read_once_for_them(signals):
+    source = Counting(signals)
+    pt.OnlineCSC(**SMALL, batch_size=2, init="patches").fit(source)
+    assert max(source.reads) == 2
+
+
 def test_useless_signals_of_a_source_are_skipped_too(signals):
     mixed = [np.ones(80), signals[1], signals[2][:3], signals[3], signals[4]]
     settings = {**SMALL, "init": "patches", "batch_size": 2}
-    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_unreadable="skip")
+    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_error="skip")
     assert model.n_seen_ == 3
     assert [why.split(" is ")[0] for why in sorted(model.skipped_)] == ["X[0]", "X[2]"]
     with pytest.raises(ValueError, match="no signal that can be used"):
-        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_unreadable="skip")
+        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_error="skip")
 
 
 def test_signals_from_an_iterator(signals):

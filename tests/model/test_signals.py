@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.signals import as_filters, checked_signals, as_weights, check_finite
+from pointillist.model.signals import as_filters, as_weights, check_finite, checked_signals
 
 
 @pytest.mark.parametrize(

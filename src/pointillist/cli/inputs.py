@@ -12,6 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pointillist.data.normalise import contrast_normalise
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.cache import DEFAULT_CACHE
@@ -72,15 +73,15 @@ def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], lis
 
     A constant signal has codes too, unless its contrast is to be normalised.
     """
-    stored = open_source(wanted.paths, ndim=wanted.ndim, on_error=wanted.on_error)
-    source = NormalisedSource(stored, wanted.ndim) if wanted.normalise == "contrast" else stored
+    source = open_source(wanted.paths, ndim=wanted.ndim, on_error=wanted.on_error)
+    plain = wanted.normalise == "none"
 
     def read(index: int) -> tuple[str, NDArray]:
         signal, name = source.mapped(index), source.name(index)
-        reason = why_unusable(signal, least, gaps=False, constant=True)
+        reason = why_unusable(signal, least, gaps=False, constant=plain)
         if reason is not None:
             raise UnusableSignalError(f"{name} {reason}")
-        return name, signal
+        return name, signal if plain else contrast_normalise(signal, ndim=wanted.ndim)
 
     names, signals = zip(*read_each(range(len(source)), read, wanted.on_error), strict=True)
     return list(names), list(signals)

@@ -59,7 +59,7 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     photograph = read_photograph(path)
     for note in photograph.notes:
         logger.info("%s: %s", path, note)
-    samples = to_float(photograph.pixels, str(path)).astype(np.float32, copy=False)
+    samples = np.require(to_float(photograph.pixels, str(path)), np.float32, "W")
     if samples.ndim == 2:
         return samples if grey else np.stack([samples] * 3, axis=-1)
     return to_grey(samples) if grey else samples

@@ -21,7 +21,7 @@ from pointillist.data.sources import (
     read_batch,
 )
 from pointillist.data.sources.cache import Cache
-from pointillist.data.sources.stream import Least
+from pointillist.data.sources.stream import Least, nothing_usable
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.state import Batch
 
@@ -145,4 +145,4 @@ class Readable(Sequence[NDArray]):
             read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._least, "skip")
             if read.signals:
                 return self._check(read.signals, None).signals[0]
-        raise ValueError(f"X gave no signal that can be used; the last: {read.skipped[0]}")
+        raise nothing_usable(read.skipped)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.skipping import OnError
-from pointillist.data.sources.stream import BatchStream, Least, gather, judged
+from pointillist.data.sources.stream import BatchStream, Least, gather, judged, nothing_usable
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class IteratorStream(BatchStream):
         batches = iter(self)
         first = next(batches, None)
         if first is None:
-            raise ValueError("X gave no signal that can be used")
+            raise nothing_usable(self.skipped)
         self._begun = chain([first], batches)
         return first
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.sources.base import DerivedSource, Source, StoredSource
+from pointillist.data.sources.base import DerivedSource, Source
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnusableSignalError
 
@@ -36,20 +36,13 @@ class NormalisedSource(DerivedSource):
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
         """Read a signal and normalise it; see `Source`."""
-        return self._normalised(self.source.read(index, epoch), self.name(index, epoch))
-
-    def mapped(self, index: int) -> NDArray:
-        """The signal, in a temporary file where the source leaves its own in a file."""
-        signal = self.source.mapped(index) if isinstance(self.source, StoredSource) else self.source.read(index)
-        return self._normalised(signal, self.name(index))
-
-    def _normalised(self, signal: NDArray, name: str) -> NDArray:
+        signal = self.source.read(index, epoch)
         try:
             if signal.ndim == self.ndim:
                 return contrast_normalise(signal, ndim=self.ndim)
             return np.stack([contrast_normalise(channel, ndim=self.ndim) for channel in signal])
         except ValueError as error:
-            raise UnusableSignalError(f"{name} {str(error).removeprefix('images ')}") from error
+            raise UnusableSignalError(f"{self.name(index, epoch)} {str(error).removeprefix('images ')}") from error
 
     def describe(self) -> dict[str, Any]:
         """The source's identity, and that its signals are normalised."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
@@ -92,6 +92,12 @@ def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
         else:
             read.skipped.append(str(attempt))
     return read
+
+
+def nothing_usable(reasons: Iterable[str]) -> ValueError:
+    """The error that no signal is left, with the first of the reasons."""
+    first = next(iter(reasons), None)
+    return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
 
 
 class BatchStream:
@@ -204,13 +210,15 @@ class Stream(BatchStream):
 
     def first(self) -> list[NDArray]:
         """Signals of the first batch to come that has any, kept until it is handed out, so that nothing is read twice."""
+        reasons: list[str] = []
         for unread in self.unread():
             attempts = [_attempt(self.source, unread.epoch, index, self.least) for index in unread.indices]
             self._looked_at.update(zip(((unread.epoch, index) for index in unread.indices), attempts, strict=True))
-            signals = gather(attempts, self.on_error).signals
-            if signals:
-                return signals
-        raise ValueError("X gave no signal that can be used")
+            read = gather(attempts, self.on_error)
+            if read.signals:
+                return read.signals
+            reasons += read.skipped
+        raise nothing_usable(reasons)
 
     def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> list[NDArray]:
         """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
