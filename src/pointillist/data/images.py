@@ -90,7 +90,7 @@ def load_images(
     >>> from PIL import Image
     >>> for name, size in {"a.png": (40, 30), "b.png": (20, 20)}.items():
     ...     Image.new("L", size).save(name)
-    >>> [image.shape for image in pt.load_images(".")]
+    >>> [image.shape for image in pt.load_images(["a.png", "b.png"])]
     [(30, 40), (20, 20)]
 
     Raises
