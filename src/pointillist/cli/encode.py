@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
-from pointillist.cli.progress import share_progress
+from pointillist.cli.progress import picture_progress
 from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load, save_codes
@@ -92,14 +92,15 @@ def _encode(
     parts: list[SparseCodes] = []
     rows: list[CodedSignal] = []
     done, total = 0, sum(signal.size for signal in signals)
-    with share_progress("encoding", quiet=quiet) as progress:
+    with picture_progress("encoding", 1, quiet=quiet) as progress:
+        progress.begin("encoding")
         together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _on_device(signals)
         for chunk in _chunks(signals, together):
             some = signals[chunk]
             size = sum(signal.size for signal in some)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
-                result = model.encode(some, progress=_part_of(progress, done / total, size / total))
+                result = model.encode(some, progress=_part_of(progress.share, done / total, size / total))
             rows += _rows(names[chunk], some, result)
             if pictures is not None:
                 pictures.write(names[chunk], some, result)

@@ -24,7 +24,6 @@ from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
 from pointillist.report import save_mosaic, write_learning_report
-from pointillist.solvers.base import effective_jobs
 
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
 AUTOMATIC_STEPS = 60
@@ -50,7 +49,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
             err().print(f"plan: {plan.line()}", markup=False, soft_wrap=True)
             planning.warn_early(plan, request.output)
     if record.get("limit") is not None:
-        _apply(record, model)
+        planning.apply(record, model)
         source = open_inputs(request.wanted, cache=int(record["cache"]))
     held_out = None if others is None else read_all(others, request.wanted, request.box)[0]
     _look_through(request, source)
@@ -159,14 +158,6 @@ def _look_through(request: LearnRequest, source: Source) -> None:
         for (signal,) in Stream(source, shuffle=False, least=lambda signal: request.box):
             if source.cache.held + signal.nbytes > source.cache.limit:
                 break
-
-
-def _apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
-    """Give the model the settings that a memory limit chose."""
-    if isinstance(model, OnlineCSC):
-        model.set_params(batch_size=int(record["batch_size"]))
-    if int(record["n_jobs"]) < effective_jobs(model.n_jobs):
-        model.set_params(n_jobs=int(record["n_jobs"]))
 
 
 @contextmanager

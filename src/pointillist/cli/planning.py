@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,6 +136,14 @@ def _middle(signal: NDArray, box: Sequence[int]) -> NDArray:
     corner = [(length - side) // 2 for length, side in zip(signal.shape, sides, strict=True)]
     cut = signal[tuple(slice(first, first + side) for first, side in zip(corner, sides, strict=True))]
     return signal if is_constant(cut) else cut
+
+
+def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
+    """Give the model the settings that a memory limit chose, as `Plan.record` has them."""
+    if isinstance(model, OnlineCSC):
+        model.set_params(batch_size=int(record["batch_size"]))
+    if int(record["n_jobs"]) < effective_jobs(model.n_jobs):
+        model.set_params(n_jobs=int(record["n_jobs"]))
 
 
 def show(plan: Plan, output: Path) -> None:

@@ -25,7 +25,7 @@ from scipy.fft import dctn, idctn
 
 from pointillist.data.orientation import turned_back, upright
 from pointillist.data.photofiles import exif, reencoding
-from pointillist.data.photofiles.photograph import JpegSource, Metadata
+from pointillist.data.photofiles.photograph import JpegOrigin, Metadata
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def _say_what_is_missing() -> None:
     )
 
 
-def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+def _compared(source: JpegOrigin, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
     """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
     with Image.open(io.BytesIO(source.data)) as image:
         options = reencoding.options_of(image)
@@ -95,7 +95,7 @@ def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, 
 
 
 def _encode_again(
-    source: JpegSource,
+    source: JpegOrigin,
     pixels: NDArray[np.uint8],
     changed: NDArray[np.bool_],
     metadata: Metadata,
@@ -121,7 +121,7 @@ def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]
 
 
 def _keep_blocks(
-    jpeglib: Any, source: JpegSource, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
+    jpeglib: Any, source: JpegOrigin, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
 ) -> bytes:
     """The source's file with new coefficients for the blocks of changed pixels."""
     with tempfile.TemporaryDirectory() as folder:
@@ -241,7 +241,7 @@ def _bare(data: bytes) -> bytes:
     return b"".join((*kept, data[at:]))
 
 
-def _assemble(stream: bytes, metadata: Metadata, source: JpegSource | None = None) -> bytes:
+def _assemble(stream: bytes, metadata: Metadata, source: JpegOrigin | None = None) -> bytes:
     """A stream with the segments that say what the metadata say, and with the other ones of the source."""
     stream = _bare(stream)
     parts = [stream[:2]]

@@ -18,7 +18,7 @@ from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
 from pointillist.data.photofiles.opening import opened
-from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph
+from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
@@ -217,6 +217,6 @@ def _metadata(image: Image.Image, data: bytes, *, own_colours: bool) -> tuple[Me
         dpi=None if not dpi or not all(dpi) else (float(dpi[0]), float(dpi[1])),
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
         chunks=tuple(one for one in png.chunks(data) if one[0] in png.KEPT_CHUNKS) if form == "PNG" else (),
-        jpeg=JpegSource(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
+        jpeg=JpegOrigin(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
     )
     return metadata, code

@@ -74,13 +74,15 @@ class StackedSource(StoredSource):
     path : str or path
     ndim : int
         Axes of a signal; an array of just as many is one signal.
+    inside : str
+        Where the array is in a file that holds several; empty where it holds only this one.
     """
 
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
 
-    def __init__(self, path: str | Path, ndim: int = 2) -> None:
-        self.path, self.ndim = Path(path), ndim
+    def __init__(self, path: str | Path, ndim: int = 2, inside: str = "") -> None:
+        self.path, self.ndim, self.inside = Path(path), ndim, inside
         self._opened: Any = None
         self._lock = threading.Lock()
         shape = self._array().shape
@@ -100,7 +102,7 @@ class StackedSource(StoredSource):
         """Open the array; errors of any kind mean that the file is damaged."""
 
     def _label(self) -> str:
-        return str(self.path)
+        return f"{self.path}::{self.inside}" if self.inside else str(self.path)
 
     def _array(self) -> Any:
         with self._lock:

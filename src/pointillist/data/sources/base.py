@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -46,27 +46,27 @@ class Source(Protocol):
         """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
         ...
 
+    @abstractmethod
     def __len__(self) -> int:
         """Return the number of signals in one pass."""
-        ...
 
+    @abstractmethod
     def read(self, index: int, epoch: int = 0) -> NDArray:
         """Return signal `index` of a pass, ([channels,] *space); called from several threads.
 
         Only random crops depend on the epoch. Raises `UnreadableFileError` for an item that is damaged or useless.
         """
-        ...
 
+    @abstractmethod
     def name(self, index: int, epoch: int = 0) -> str:
         """Return what to call the signal in a message."""
-        ...
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return what JSON can hold of the source's identity: equal for equal data, different where the data differ."""
-        ...
 
 
-class StoredSource(ABC):
+class StoredSource(Source):
     """A source of signals that lie somewhere: what crops and the plan need besides `Source`."""
 
     exact: ClassVar[bool] = True
@@ -74,18 +74,6 @@ class StoredSource(ABC):
     """Whether `window` reads less than the whole signal."""
     decoding: ClassVar[int] = 16
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def read(self, index: int, epoch: int = 0) -> NDArray: ...
-
-    @abstractmethod
-    def name(self, index: int, epoch: int = 0) -> str: ...
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
@@ -100,7 +88,7 @@ class StoredSource(ABC):
         return self.read(index)
 
 
-class DerivedSource:
+class DerivedSource(Source):
     """A source with another source's signals, one for one, changed or kept; subclasses say by `read` what becomes of them.
 
     Parameters
@@ -113,18 +101,15 @@ class DerivedSource:
 
     @property
     def exact(self) -> bool:
-        """Whether the source's own signals are the same every time."""
         return self.source.exact
 
     def __len__(self) -> int:
         return len(self.source)
 
     def name(self, index: int, epoch: int = 0) -> str:
-        """What to call the signal in a message: what the source calls it."""
         return self.source.name(index, epoch)
 
     def describe(self) -> dict[str, Any]:
-        """The source's identity."""
         return self.source.describe()
 
 

@@ -50,7 +50,6 @@ class ImageSource(StoredSource):
         return len(self.files)
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Decode a file; see `Source`."""
         picture = self._of_file(index, lambda file: load_image(file, grey=self.grey))
         return picture if self.grey else np.ascontiguousarray(np.moveaxis(picture, -1, 0))
 
@@ -60,7 +59,6 @@ class ImageSource(StoredSource):
         return self.read(index) if large is None else large
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """Shape of a signal, from the head of its file."""
         size = self._of_file(index, photograph_size)
         return size if self.grey else (3, *size)
 
@@ -71,9 +69,7 @@ class ImageSource(StoredSource):
             raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
 
     def name(self, index: int, epoch: int = 0) -> str:
-        """The file."""
         return self.files[index]
 
     def describe(self) -> dict[str, Any]:
-        """Names, sizes and times of the files."""
         return {"kind": "images", "signals": len(self), "grey": self.grey, "content": file_fingerprint(self.files)}

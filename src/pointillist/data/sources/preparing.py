@@ -35,7 +35,6 @@ class NormalisedSource(DerivedSource):
         self.ndim = ndim
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Read a signal and normalise it; see `Source`."""
         signal = self.source.read(index, epoch)
         try:
             if signal.ndim == self.ndim:
@@ -45,7 +44,6 @@ class NormalisedSource(DerivedSource):
             raise UnusableSignalError(f"{self.name(index, epoch)} {str(error).removeprefix('images ')}") from error
 
     def describe(self) -> dict[str, Any]:
-        """The source's identity, and that its signals are normalised."""
         return {**self.source.describe(), "normalise": "contrast"}
 
 
@@ -65,5 +63,4 @@ class KeptSource(DerivedSource):
         self.cache = Cache(cache)
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """The signal that was kept, or a fresh one; see `Source`."""
         return self.cache.get(index, lambda: self.source.read(index, epoch))
