@@ -7,6 +7,7 @@ from PIL import Image
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
 from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
+from pointillist.model.geometry import BOUNDARIES
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -96,3 +97,10 @@ def test_report_of_a_run(learn, images, tmp_path):
     same = learn("--report", tmp_path / "out.safetensors")
     assert same.code == 2
     assert "give them different names" in same.err
+
+
+def test_every_boundary_can_be_asked_for(learn, tmp_path):
+    for boundary in BOUNDARIES:
+        answer = learn("--boundary", boundary, "--epochs", "1", "-q")
+        assert answer.code == 0, answer.err
+        assert load(tmp_path / "out.safetensors").boundary == boundary

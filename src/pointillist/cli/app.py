@@ -130,7 +130,7 @@ def learn(
     forgetting: Annotated[
         float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="3")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     solver: Solver = None,
     boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = _SAME,
     init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
@@ -142,7 +142,7 @@ def learn(
         int | None, typer.Option(min=1, help="Learn from so many random crops in a pass.", show_default="whole signals")
     ] = None,
     crop_size: Annotated[
-        Any, typer.Option(parser=_size, metavar="SIZE", help="Of a crop: 64, or 64x48.", show_default="100")
+        Any, typer.Option(parser=_size, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
     ] = None,
     validation: Annotated[
         list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
@@ -291,7 +291,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path(
         "demo-output"
     ),
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:

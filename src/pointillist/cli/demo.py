@@ -20,10 +20,7 @@ from pointillist.storage import check_writable
 N_FILTERS = 64
 FILTER_SIZE = 11
 PENALTY = 1.0
-SAMPLING = 1.0
 N_EPOCHS = 3
-BATCH_SIZE = 1
-FORGETTING = 3.0
 HELD_OUT = "camera"
 TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
@@ -48,10 +45,7 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         n_filters=N_FILTERS,
         filter_size=FILTER_SIZE,
         penalty=PENALTY,
-        sampling=SAMPLING,
         n_epochs=N_EPOCHS,
-        batch_size=BATCH_SIZE,
-        forgetting=FORGETTING,
         n_jobs=jobs,
         random_state=seed,
     )

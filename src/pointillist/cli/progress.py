@@ -39,7 +39,7 @@ class PictureProgress(Protocol):
         """Work on the next picture begins."""
 
     def share(self, part: float) -> None:
-        """So much of the picture, from 0 to 1, is done."""
+        """A part of the picture, from 0 to 1, is done."""
 
     def end(self) -> None:
         """The picture is finished."""

@@ -60,7 +60,7 @@ def open_feed(X: Any, weights: Any, check: Check, box: FilterBox, **settings: An
     box : FilterBox
         Smaller signals of a source are of no use.
     settings
-        Of `make_stream`.
+        What else `make_stream` takes.
     """
     if in_memory(X):
         whole = check(X, weights)

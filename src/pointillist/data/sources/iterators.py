@@ -24,7 +24,7 @@ class IteratorSource:
     Parameters
     ----------
     iterable : iterable
-        Of signals ([channels,] *space), or of batches of them. An item that is a tuple or list, as a DataLoader's
+        It yields signals ([channels,] *space), or batches of them. An item that is a tuple or list, as a DataLoader's
         with labels, stands for its first entry. What can be iterated over again serves for several epochs.
     batched : bool or None
         Whether an item is a batch, whose first axis counts signals. None: if the iterable has a ``batch_size``, as a

@@ -32,9 +32,9 @@ class UnreadBatch:
     ----------
     epoch : int
     position : int
-        Of the first signal in the order of the epoch.
+        Where the first signal stands in the order of the epoch.
     indices : tuple of int
-        Of the signals in the source.
+        Where the signals are in the source.
     """
 
     epoch: int
@@ -152,7 +152,7 @@ class Stream(BatchStream):
     shuffle : bool
         Whether every pass has its own random order.
     seed : int
-        Of these orders.
+        Decides these orders.
     threads : int
         Threads that read.
     """
