@@ -74,15 +74,15 @@ class StackedSource(StoredSource):
     path : str or path
     ndim : int
         Axes of a signal; an array of just as many is one signal.
-    inside : str
-        Where the array is in a file that holds several; empty where it holds only this one.
     """
 
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
+    inside: str = ""
+    """Where the array is in a file that holds several; to be set before `__init__` is called."""
 
-    def __init__(self, path: str | Path, ndim: int = 2, inside: str = "") -> None:
-        self.path, self.ndim, self.inside = Path(path), ndim, inside
+    def __init__(self, path: str | Path, ndim: int = 2) -> None:
+        self.path, self.ndim = Path(path), ndim
         self._opened: Any = None
         self._lock = threading.Lock()
         shape = self._array().shape

@@ -89,7 +89,8 @@ class ZarrSource(StackedSource):
     kind: ClassVar[str] = "zarr"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2) -> None:
-        super().__init__(path, ndim, array)
+        self.inside = array
+        super().__init__(path, ndim)
 
     def _open(self) -> Any:
         zarr = _package("zarr", "zarr", self.path)
@@ -121,7 +122,8 @@ class Hdf5Source(StackedSource):
     kind: ClassVar[str] = "hdf5"
 
     def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2) -> None:
-        super().__init__(path, ndim, dataset)
+        self.inside = dataset
+        super().__init__(path, ndim)
 
     def _open(self) -> Any:
         h5py = _package("h5py", "hdf5", self.path)
