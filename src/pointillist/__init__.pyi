@@ -18,7 +18,7 @@ from .data.sources import (
 from .errors import (
     BlurMisfitWarning,
     CheckpointError,
-    DamagedCheckpointError,
+    FileVersionError,
     ModelFileError,
     PointillistError,
     UnreadableFileError,
@@ -27,7 +27,7 @@ from .errors import (
 from .learners import BatchCSC, OnlineCSC
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
-from .learners.persistence import load, load_codes, save, save_codes
+from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .restore import (
@@ -51,6 +51,7 @@ from .restore import (
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
 from .solvers.encoding import decode, encode, max_penalty
+from .storage import load_codes, save_codes
 
 __all__ = [
     "ArraySource",
@@ -62,7 +63,6 @@ __all__ = [
     "contrast_normalise",
     "CoordinateDescent",
     "CropSource",
-    "DamagedCheckpointError",
     "deblur",
     "decode",
     "demosaic",
@@ -71,6 +71,7 @@ __all__ = [
     "encode",
     "estimate_blur",
     "estimate_sigma",
+    "FileVersionError",
     "find_damage",
     "find_marks",
     "FrequencyADMM",

@@ -11,8 +11,7 @@ import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import parse_every
-from pointillist.storage import CheckpointFolder
-from pointillist.storage import checkpoints as storage_module
+from pointillist.storage import CheckpointFolder, codec
 
 SMALL = {
     "n_filters": 4,
@@ -235,7 +234,7 @@ def test_a_disk_that_fails_does_not_stop_the_run(signals, path, monkeypatch, cap
 
     def break_at_three(info):
         if info["iteration"] == 3:
-            monkeypatch.setattr(storage_module if where == "save_file" else os, where, fail)
+            monkeypatch.setattr(codec if where == "save_file" else os, where, fail)
 
     model = pt.OnlineCSC(**SMALL, callbacks=[break_at_three]).fit(signals, checkpoint=checkpoint)
     monkeypatch.undo()

@@ -1,16 +1,12 @@
 """Tests of saved models and codes: what comes back does what was saved, and damage is told plainly."""
 
-import json
-
 import numpy as np
 import pytest
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
-from pointillist import BatchCSC, CoordinateDescent, OnlineCSC, SampledADMM, SparseCodes
+from pointillist import BatchCSC, CoordinateDescent, OnlineCSC, SampledADMM
 from pointillist.errors import ModelFileError
 from pointillist.learners.device import DeviceStatistics
-from pointillist.learners.persistence import load, load_codes, load_codes_metadata, save, save_codes
+from pointillist.learners.persistence import load, save
 from pointillist.storage import save_model
 
 SMALL = {"n_filters": 3, "filter_size": 5, "penalty": 0.5, "sampling": 0.5, "n_jobs": 1}
@@ -151,45 +147,3 @@ def test_files_that_hold_no_learner_are_refused(path):
     save_model(path, filters, {"class": "OnlineCSC", "parameters": {"n_filtres": 3}})
     with pytest.raises(ModelFileError, match="damaged model file"):
         load(path)
-
-
-@pytest.fixture
-def codes():
-    parts = [np.random.default_rng(i).standard_normal((3, 4 + i, 5)).astype(np.float32) for i in range(2)]
-    dense = [np.where(np.abs(part) > 1, part, 0) for part in parts]
-    return SparseCodes.from_dense([*dense, np.zeros((3, 2, 2), np.float32)])
-
-
-def test_codes_come_back(tmp_path, codes):
-    save_codes(codes, tmp_path / "c", {"names": ["a", "b", "c"]})
-    again = load_codes(tmp_path / "c")
-    assert again.grids == codes.grids
-    assert again.n_filters == 3
-    for i in range(3):
-        np.testing.assert_array_equal(again[i].to_dense(), codes[i].to_dense())
-        assert again.values[i].dtype == np.float32
-    assert load_codes_metadata(tmp_path / "c") == {"names": ["a", "b", "c"]}
-
-
-def test_damaged_codes_are_told_plainly(tmp_path, codes):
-    path = tmp_path / "c"
-    with pytest.raises(FileNotFoundError, match="no such codes file"):
-        load_codes(path)
-    path.write_bytes(b"nonsense")
-    with pytest.raises(ModelFileError, match="not a codes file"):
-        load_codes(path)
-    save_model(path, np.zeros((2, 3), np.float32), {})
-    with pytest.raises(ModelFileError, match="holds no codes"):
-        load_codes(path)
-    save_codes(codes, path)
-    with safe_open(path, framework="numpy") as file:
-        tensors = {name: file.get_tensor(name).copy() for name in file.keys()}  # noqa: SIM118
-        header = file.metadata()
-    tensors["indices"][0] = 10**6
-    save_file(tensors, path, header)
-    with pytest.raises(ModelFileError, match="outside the grid"):
-        load_codes(path)
-    newer = json.loads(header["pointillist"]) | {"format_version": 9}
-    save_file(tensors, path, {"pointillist": json.dumps(newer)})
-    with pytest.raises(ModelFileError, match="upgrade"):
-        load_codes(path)

@@ -19,12 +19,12 @@ from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
 from pointillist.cli.progress import share_progress
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners.persistence import load, save_codes
+from pointillist.learners.persistence import load
 from pointillist.model.codes import SparseCodes
 from pointillist.model.large import LARGE, bands, extent
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
-from pointillist.storage import check_writable
+from pointillist.storage import check_writable, save_codes
 
 _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 """Signals that a GPU is given at a time, and samples of them at most."""

@@ -10,7 +10,7 @@ from pointillist.cli.console import number, out
 from pointillist.cli.inputs import sizes
 from pointillist.learners.persistence import load
 from pointillist.report import save_mosaic
-from pointillist.storage import StoredModel, check_writable, load_model
+from pointillist.storage import Stored, check_writable, load_model
 
 
 def show_filters(path: Path, output: Path | None) -> None:
@@ -37,15 +37,15 @@ def describe(path: Path, *, as_json: bool) -> None:
     console.print(table)
 
 
-def _facts(path: Path, stored: StoredModel) -> dict[str, Any]:
-    recorded = stored.metadata
+def _facts(path: Path, stored: Stored) -> dict[str, Any]:
+    recorded, filters = stored.metadata, stored.arrays["filters"]
     history = recorded.get("history") or [{}]
     return {
         "file": str(path),
         "created": stored.created,
         "pointillist_version": stored.pointillist_version,
         "class": recorded.get("class"),
-        "filters": {"shape": list(stored.filters.shape), "type": str(stored.filters.dtype)},
+        "filters": {"shape": list(filters.shape), "type": str(filters.dtype)},
         "parameters": recorded.get("parameters", {}),
         "preprocessing": recorded.get("preprocessing", {}),
         "extra": recorded.get("extra", {}),

@@ -26,7 +26,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
 from pointillist.learners.packing import finite, number_or_array, pack_parameters, with_nan
-from pointillist.storage import CheckpointFolder, StoredCheckpoint, own_version
+from pointillist.storage import CheckpointFolder, Stored, own_version
 
 if TYPE_CHECKING:
     from pointillist.learners.feed import Feed
@@ -81,13 +81,13 @@ class Checkpoints:
     def peek(self) -> dict[str, Any] | None:
         """The facts of the newest good checkpoint (``step``, ``parameters``, ``record``, ...), None where there is none."""
         stored = self.folder.newest()
-        return None if stored is None else stored.facts
+        return None if stored is None else stored.metadata
 
     def clear(self) -> None:
         """Remove the checkpoints."""
         self.folder.clear()
 
-    def begin(self, *, resume: bool) -> StoredCheckpoint | None:
+    def begin(self, *, resume: bool) -> Stored | None:
         """What to go on from; clears away what a killed run left unfinished."""
         folder = self.folder
         found = folder.files()
@@ -188,7 +188,7 @@ def pack_state(learner: ConvolutionalLearner, state: LearnerState) -> tuple[dict
     return facts, arrays
 
 
-def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint) -> LearnerState:
+def restore(learner: ConvolutionalLearner, feed: Feed, stored: Stored) -> LearnerState:
     """The state of a checkpoint, for a learner and data that are those of its run; the feed goes on from there.
 
     Raises
@@ -196,7 +196,7 @@ def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint)
     CheckpointError
         If they are not; the message names what differs.
     """
-    facts, arrays = stored.facts, stored.arrays
+    facts, arrays = stored.metadata, stored.arrays
     learner.seed_ = facts["seed"]
     _refuse_differences(learner, feed, stored)
     filters = arrays["filters"]
@@ -231,8 +231,8 @@ def environment() -> dict[str, str]:
     }
 
 
-def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint) -> None:
-    facts = stored.facts
+def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Stored) -> None:
+    facts = stored.metadata
     parameters, arrays = pack_parameters(learner)
     kept = {name: value for name, value in parameters.items() if name not in _FREE}
     if isinstance(learner.random_state, int | np.integer):

@@ -167,7 +167,7 @@ class OnlineCSC(ConvolutionalLearner):
             raise ValueError("resume needs checkpoint: say where the checkpoints are")
         held_out = None if validation is None else self._batch(validation, None)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
-        seed = seed_from(self.random_state) if stored is None else stored.facts["seed"]
+        seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
         feed = self._feed(X, weights, seed, on_unreadable, prefetch)
         if stored is None:
             self._state = self._start(feed.first(), seed, feed.patches())

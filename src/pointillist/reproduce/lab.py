@@ -8,16 +8,15 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save_file
 
+from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
 from pointillist.report.blocks import Block, Verdict, from_plain, to_plain
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs
 from pointillist.reproduce.judging import Path, follow, powers_of_two
 from pointillist.reproduce.scale import Scale
-from pointillist.storage import atomic_path
+from pointillist.storage import read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -105,12 +104,14 @@ class Lab:
 def _read(file: FilePath, token: str) -> Path | None:
     if not file.is_file():
         return None
-    with safe_open(file, framework="numpy") as stored:
-        about = stored.metadata()
-        if about.get("token") != token:
-            return None
-        seconds, seen, filters = (stored.get_tensor(name) for name in ("seconds", "seen", "filters"))
-    return Path(about["name"], seconds.tolist(), seen.tolist(), list(filters))
+    try:
+        stored = read_arrays(file, "learned")
+    except ModelFileError:
+        return None
+    if stored.metadata["token"] != token:
+        return None
+    seconds, seen, filters = (stored.arrays[name] for name in ("seconds", "seen", "filters"))
+    return Path(stored.metadata["name"], seconds.tolist(), seen.tolist(), list(filters))
 
 
 def _write(file: FilePath, path: Path, token: str) -> None:
@@ -119,5 +120,4 @@ def _write(file: FilePath, path: Path, token: str) -> None:
         "seen": np.array(path.seen, np.int64),
         "filters": np.stack(path.filters),
     }
-    with atomic_path(file) as temporary:
-        save_file(arrays, temporary, {"name": path.name, "token": token})
+    write_arrays(file, "learned", {"name": path.name, "token": token}, arrays)
