@@ -8,7 +8,9 @@ from rich.table import Table
 
 from pointillist.cli.console import number, out
 from pointillist.cli.inputs import sizes
+from pointillist.learners.packing import unpack_history
 from pointillist.learners.persistence import load
+from pointillist.learners.watching import finite
 from pointillist.report import save_mosaic
 from pointillist.storage import Stored, check_writable, load_model
 
@@ -39,7 +41,7 @@ def describe(path: Path, *, as_json: bool) -> None:
 
 def _facts(path: Path, stored: Stored) -> dict[str, Any]:
     recorded, filters = stored.metadata, stored.arrays["filters"]
-    history = recorded.get("history") or [{}]
+    history = [finite(info) for info in unpack_history(stored.arrays)] or [{}]
     return {
         "file": str(path),
         "created": stored.created,
@@ -50,7 +52,7 @@ def _facts(path: Path, stored: Stored) -> dict[str, Any]:
         "preprocessing": recorded.get("preprocessing", {}),
         "extra": recorded.get("extra", {}),
         "seed": recorded.get("seed"),
-        "n_iter": recorded.get("n_iter"),
+        "n_iter": recorded.get("step"),
         "n_seen": recorded.get("n_seen"),
         "last": history[-1],
         "held_out_objective": next(

@@ -1,7 +1,4 @@
-"""Learned models and codes as files: an estimator to a model file and back, sparse codes likewise.
-
-What the metadata of a model mean is decided here; the bytes are the business of the storage layer. Nothing is pickled.
-"""
+"""Learned models as files: an estimator to a model file and back. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -9,29 +6,19 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import ModelFileError
-from pointillist.learners.base import ConvolutionalLearner, LearnerState
+from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
-from pointillist.learners.packing import finite, number_or_array, pack_parameters, unpack_parameter, with_nan
+from pointillist.learners.packing import pack, unpack_parameters, unpack_state
 from pointillist.storage import load_model, save_model
 
-PathLike = str | os.PathLike[str]
-
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
-_STATISTICS = "statistics."
-_USAGE = "usage"
-_PENALTY = "fitted.penalty"
-_SUPPORT = "support"
 
 
 def save(
     estimator: ConvolutionalLearner,
-    path: PathLike,
+    path: str | os.PathLike[str],
     *,
     preprocessing: Mapping[str, Any] | None = None,
     extra: Mapping[str, Any] | None = None,
@@ -74,27 +61,18 @@ def save(
         raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {estimator!r}")
     if not hasattr(estimator, "filters_"):
         raise ValueError("estimator has learned nothing yet: call fit first")
-    parameters, arrays = pack_parameters(estimator)
-    arrays[_USAGE] = np.asarray(estimator.usage_, np.float64)
-    arrays[_PENALTY] = np.asarray(estimator.penalty_, np.float64)
-    arrays |= _pack_state(estimator, resume)
-    metadata = {
-        "class": name,
-        "parameters": parameters,
-        "preprocessing": dict(preprocessing or {}),
-        "history": [finite(info) for info in estimator.history_],
-        "n_iter": estimator.n_iter_,
-        "n_seen": estimator.n_seen_,
-        "seed": estimator.seed_,
-        "extra": dict(extra or {}),
-    }
-    save_model(path, estimator.filters_, metadata, arrays)
+    if resume and not isinstance(estimator, OnlineCSC):
+        raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
+    metadata, arrays = pack(estimator, estimator.state_, statistics=resume)
+    metadata |= {"preprocessing": dict(preprocessing or {}), "extra": dict(extra or {})}
+    save_model(path, arrays.pop("filters"), metadata, arrays)
 
 
-def load(path: PathLike) -> BatchCSC | OnlineCSC:
+def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
     """Read a model that `save` wrote, ready for `transform`, `inverse_transform`, `score` and `partial_fit`.
 
-    `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics.
+    `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics. A checkpoint
+    is a model, too: that of an unfinished run.
 
     Parameters
     ----------
@@ -126,46 +104,11 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     if facts.get("class") not in _CLASSES:
         raise ModelFileError(f"{path} is no model of a learner: its class is {facts.get('class')!r}")
     try:
-        parameters = {name: unpack_parameter(value, stored.arrays) for name, value in facts["parameters"].items()}
-        estimator = _CLASSES[facts["class"]](**parameters)
-        history = [with_nan(info) for info in facts["history"]]
-        filters = stored.arrays["filters"] if estimator.channels else stored.arrays["filters"][:, None]
-        state = LearnerState(
-            filters,
-            estimator._statistics(len(filters), filters.shape[1], filters.shape[2:]),
-            FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
-            number_or_array(stored.arrays[_PENALTY]),
-            int(facts["seed"]),
-            step=int(facts["n_iter"]),
-            n_seen=int(facts["n_seen"]),
-            seconds=float(history[-1]["seconds"]) if history else 0.0,
-            usage=stored.arrays[_USAGE],
-            history=history,
-        )
-        sums = {k.removeprefix(_STATISTICS): v for k, v in stored.arrays.items() if k.startswith(_STATISTICS)}
-        if sums:
-            state.statistics.restore(sums)
-        preprocessing, extra = dict(facts.get("preprocessing", {})), dict(facts.get("extra", {}))
+        estimator = _CLASSES[facts["class"]](**unpack_parameters(facts["parameters"], stored.arrays))
+        state = unpack_state(estimator.training_step(), stored)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is a damaged model file: {type(error).__name__}: {reason}") from error
-    estimator._publish(state)
-    if isinstance(estimator, OnlineCSC):
-        estimator._state = state
-    estimator.preprocessing_ = preprocessing
-    estimator.extra_ = extra
+    publish(estimator, state)
+    estimator.preprocessing_, estimator.extra_ = facts.get("preprocessing", {}), facts.get("extra", {})
     return estimator
-
-
-def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:
-    """What `partial_fit` needs besides the filters."""
-    state = getattr(estimator, "_state", None)
-    if state is None:
-        if resume:
-            raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
-        return {}
-    sums = state.statistics.arrays() if resume else {}
-    arrays = {_STATISTICS + name: np.asarray(array) for name, array in sums.items()}
-    if state.constraints.support is not None:
-        arrays[_SUPPORT] = state.constraints.support
-    return arrays
