@@ -24,7 +24,7 @@ from .errors import (
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, OnlineCSC
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, load_codes, save, save_codes
@@ -71,6 +71,7 @@ __all__ = [
     "encode",
     "estimate_blur",
     "estimate_sigma",
+    "FilterUpdate",
     "find_damage",
     "find_marks",
     "FrequencyADMM",
@@ -103,6 +104,7 @@ __all__ = [
     "psnr",
     "read_photograph",
     "Result",
+    "Ridge",
     "SampledADMM",
     "save",
     "save_codes",

@@ -16,20 +16,19 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import binding as llvm
 from numpy.typing import NDArray
 
-from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import CheckpointError
-from pointillist.learners.base import ConvolutionalLearner, LearnerState
+from pointillist.learners.base import ConvolutionalLearner, publish
+from pointillist.learners.feed import Feed
 from pointillist.learners.packing import finite, number_or_array, pack_parameters, with_nan
+from pointillist.learners.state import LearnerState
+from pointillist.learners.step import Step
 from pointillist.storage import CheckpointFolder, StoredCheckpoint, own_version
-
-if TYPE_CHECKING:
-    from pointillist.learners.feed import Feed
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +143,8 @@ class Keeper:
     def write(self, state: LearnerState) -> None:
         """Write a checkpoint, or say why not; the last good one stays."""
         facts, arrays = pack_state(self._learner, state)
-        facts |= {"stream": self._feed.stream.state(), "data": self._data, "record": dict(self._checkpoints.record)}
+        facts |= {"stream": self._feed.stream.state(), "run": self._feed.run(), "data": self._data}
+        facts["record"] = dict(self._checkpoints.record)
         begin = time.monotonic()
         try:
             path = self._checkpoints.folder.write(state.step, facts, arrays)
@@ -188,7 +188,7 @@ def pack_state(learner: ConvolutionalLearner, state: LearnerState) -> tuple[dict
     return facts, arrays
 
 
-def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint) -> LearnerState:
+def restore(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: StoredCheckpoint) -> LearnerState:
     """The state of a checkpoint, for a learner and data that are those of its run; the feed goes on from there.
 
     Raises
@@ -200,13 +200,11 @@ def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint)
     learner.seed_ = facts["seed"]
     _refuse_differences(learner, feed, stored)
     filters = arrays["filters"]
-    sums = learner._statistics(len(filters), filters.shape[1], filters.shape[2:])
-    sums.restore({k.removeprefix(_STATISTICS): v for k, v in arrays.items() if k.startswith(_STATISTICS)})
-    constraints = FilterConstraints(learner.zero_mean, learner.nonnegative_filters, arrays.get("support"))
+    sums = {k.removeprefix(_STATISTICS): v for k, v in arrays.items() if k.startswith(_STATISTICS)}
     state = LearnerState(
         filters,
-        sums,
-        constraints,
+        step.empty(filters.shape, sums),
+        step.update.constraints(arrays.get("support")),
         number_or_array(arrays["penalty"]),
         facts["seed"],
         step=facts["step"],
@@ -216,7 +214,7 @@ def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint)
         history=[with_nan(info) for info in json.loads(arrays["history"].tobytes())],
     )
     feed.stream.restore(facts["stream"])
-    learner._publish(state)
+    publish(learner, state)
     log.info("resuming from %s", stored.path)
     return state
 
@@ -244,6 +242,7 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
         for name, array in arrays.items()
         if not np.array_equal(array, stored.arrays.get(name, np.empty(0)))
     ]
+    differences += _differences(facts["run"], feed.run())
     differences += _differences(facts["data"], feed.describe(), "data: ")
     differences += _differences({"version": facts["version"]}, {"version": own_version()}, "pointillist ")
     if differences:

@@ -5,41 +5,45 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.update import FilterUpdate
+from pointillist.learners.base import ConvolutionalLearner
+from pointillist.learners.coding import Ridge
 from pointillist.solvers import SOLVERS
-
-if TYPE_CHECKING:
-    from pointillist.learners.base import ConvolutionalLearner
 
 log = logging.getLogger(__name__)
 
 _ARRAY = "parameter."
 _DEFAULT_SOLVER = "cd"
-_OF_THE_PROCESS = ("callbacks", "cluster")
-"""Parameters that mean something to the running program only."""
+_KNOWN = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge)}
+"""Settings that a file may hold."""
 
 
 def pack_parameters(estimator: ConvolutionalLearner) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """Parameters as JSON can hold them, and those that are arrays apart."""
-    plain: dict[str, Any] = {}
     arrays: dict[str, NDArray] = {}
-    for name, value in estimator.get_params(deep=False).items():
-        if name in _OF_THE_PROCESS:
-            continue
-        if name == "random_state" and not isinstance(value, int | np.integer):
-            value = estimator.seed_
-        if name == "solver" and not isinstance(value, str):
-            value = _describe_solver(value)
-        if name in ("init", "penalty") and not isinstance(value, str) and np.ndim(value) > 0:
-            arrays[_ARRAY + name] = np.asarray(value, np.float64)
-            value = {"array": _ARRAY + name}
-        plain[name] = _mark_tuples(value)
-    return plain, arrays
+    given = estimator.get_params(deep=False)
+    if not isinstance(given["random_state"], int | np.integer):
+        given["random_state"] = estimator.seed_
+    return {name: _pack(name, value, arrays) for name, value in given.items()}, arrays
+
+
+def _pack(name: str, value: Any, arrays: dict[str, NDArray]) -> Any:
+    """A parameter for JSON; arrays are put into `arrays`, and settings become their class and fields."""
+    if name in ("penalty", "update.init") and not isinstance(value, str) and np.ndim(value) > 0:
+        arrays[_ARRAY + name] = np.asarray(value, np.float64)
+        return {"array": _ARRAY + name}
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {one.name: _pack(f"{name}.{one.name}", getattr(value, one.name), arrays) for one in fields(value)}
+        return {"class": type(value).__name__, "settings": own}
+    if name == "solver" and not isinstance(value, str):
+        return {"class": type(value).__name__, "settings": None}
+    return _mark_tuples(value)
 
 
 def _mark_tuples(value: Any) -> Any:
@@ -56,23 +60,16 @@ def unpack_parameter(value: Any, arrays: Mapping[str, NDArray]) -> Any:
         return value
     if "tuple" in value:
         return tuple(unpack_parameter(item, arrays) for item in value["tuple"])
-    return arrays[value["array"]] if "array" in value else _make_solver(value)
+    return arrays[value["array"]] if "array" in value else _make_settings(value, arrays)
 
 
-def _describe_solver(solver: Any) -> dict[str, Any]:
-    known = is_dataclass(solver) and not isinstance(solver, type)
-    settings = {name: _mark_tuples(value) for name, value in asdict(solver).items()} if known else None
-    return {"class": type(solver).__name__, "settings": settings}
-
-
-def _make_solver(description: Mapping[str, Any]) -> Any:
-    known = {made.__name__: made for made in SOLVERS.values()}
+def _make_settings(description: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> Any:
     kind, settings = description["class"], description["settings"]
-    if kind not in known or settings is None:
+    if kind not in _KNOWN or settings is None:
         # The filters are worth more than the solver that found them, so this is no error.
         log.warning("solver %s is not one of the package: the model uses %r instead", kind, _DEFAULT_SOLVER)
         return _DEFAULT_SOLVER
-    return known[kind](**{name: unpack_parameter(value, {}) for name, value in settings.items()})
+    return _KNOWN[kind](**{name: unpack_parameter(value, arrays) for name, value in settings.items()})
 
 
 def finite(info: Mapping[str, Any]) -> dict[str, Any]:

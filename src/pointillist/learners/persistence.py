@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import ModelFileError
-from pointillist.learners.base import ConvolutionalLearner, LearnerState
+from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import finite, number_or_array, pack_parameters, unpack_parameter, with_nan
+from pointillist.learners.state import LearnerState
 from pointillist.model.codes import SparseCodes
 from pointillist.storage import atomic_path, load_model, save_model
 
@@ -140,10 +140,12 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
         estimator = _CLASSES[facts["class"]](**parameters)
         history = [with_nan(info) for info in facts["history"]]
         filters = stored.filters if estimator.channels else stored.filters[:, None]
+        step = estimator.training_step()
+        sums = {k.removeprefix(_STATISTICS): v for k, v in stored.arrays.items() if k.startswith(_STATISTICS)}
         state = LearnerState(
             filters,
-            estimator._statistics(len(filters), filters.shape[1], filters.shape[2:]),
-            FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
+            step.empty(filters.shape, sums),
+            step.update.constraints(stored.arrays.get(_SUPPORT)),
             number_or_array(stored.arrays[_PENALTY]),
             int(facts["seed"]),
             step=int(facts["n_iter"]),
@@ -152,16 +154,13 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
             usage=stored.arrays[_USAGE],
             history=history,
         )
-        sums = {k.removeprefix(_STATISTICS): v for k, v in stored.arrays.items() if k.startswith(_STATISTICS)}
-        if sums:
-            state.statistics.restore(sums)
         preprocessing, extra = dict(facts.get("preprocessing", {})), dict(facts.get("extra", {}))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is a damaged model file: {type(error).__name__}: {reason}") from error
-    estimator._publish(state)
+    publish(estimator, state)
     if isinstance(estimator, OnlineCSC):
-        estimator._state = state
+        estimator.state_ = state
     estimator.preprocessing_ = preprocessing
     estimator.extra_ = extra
     return estimator
@@ -169,7 +168,7 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
 
 def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:
     """What `partial_fit` needs besides the filters."""
-    state = getattr(estimator, "_state", None)
+    state = getattr(estimator, "state_", None)
     if state is None:
         if resume:
             raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
