@@ -24,7 +24,7 @@ from .errors import (
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, OnlineCSC
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
@@ -72,6 +72,7 @@ __all__ = [
     "estimate_blur",
     "estimate_sigma",
     "FileVersionError",
+    "FilterUpdate",
     "find_damage",
     "find_marks",
     "FrequencyADMM",
@@ -104,6 +105,7 @@ __all__ = [
     "psnr",
     "read_photograph",
     "Result",
+    "Ridge",
     "SampledADMM",
     "save",
     "save_codes",

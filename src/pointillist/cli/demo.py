@@ -23,7 +23,6 @@ PENALTY = 1.0
 SAMPLING = 1.0
 N_EPOCHS = 3
 BATCH_SIZE = 1
-FORGETTING = 3.0
 HELD_OUT = "camera"
 TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
@@ -49,9 +48,7 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         filter_size=FILTER_SIZE,
         penalty=PENALTY,
         sampling=SAMPLING,
-        n_epochs=N_EPOCHS,
         batch_size=BATCH_SIZE,
-        forgetting=FORGETTING,
         n_jobs=jobs,
         random_state=seed,
     )
@@ -59,7 +56,7 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         err().print(
             f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
         )
-    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS)
+    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
     save(

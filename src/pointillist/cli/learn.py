@@ -20,7 +20,7 @@ from pointillist.data.sources import KeptSource, Source, Stream
 from pointillist.data.sources.stream import Part, read_part
 from pointillist.data.sources.survey import Survey, survey
 from pointillist.dictionary.support import filter_shapes
-from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.base import Callback
 from pointillist.learners.checkpoint import Checkpoints
 from pointillist.learners.cluster import local_cluster
@@ -86,10 +86,11 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     show_log(quiet=quiet, verbose=verbose)
     _check(request)
     source = open_inputs(request.wanted)
-    model = make_learner(request, len(source))
+    model = make_learner(request)
+    n_epochs = count_epochs(request, len(source))
     others = _held_out(request, source)
     seen = survey(source)
-    plan = _plan(request, model, source, seen, others)
+    plan = _plan(request, model, n_epochs, source, seen, others)
     if plan.limit is not None:
         source = open_inputs(request.wanted, cache=plan.run.cache)
     held_out = None if others is None else read_all(others, request.wanted, _box(request))[0]
@@ -103,8 +104,10 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
         err().print(f"plan: {plan.line()}", markup=False, soft_wrap=True)
         planning.warn_early(plan, request.output)
     checkpoints = request.survival.checkpoints(request.output, plan.record())
-    with _watching(request) as callbacks, _cluster(request, model):
-        stopped, skipped = _learn(request, model, source, held_out, plan, checkpoints, callbacks, quiet=quiet)
+    how: dict[str, Any] = {"n_epochs": n_epochs, "prefetch": plan.run.prefetch, "checkpoint": checkpoints}
+    with _watching(request) as callbacks, _cluster(request) as cluster:
+        how |= {"callbacks": callbacks, "cluster": cluster}
+        stopped, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
     data = _data_summary(request, source, skipped)
     save(
         model,
@@ -120,7 +123,7 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
         write_learning_report(request.report, model, _examples(request, source, held_out), data=about)
     if not quiet:
-        _summarise(request, model, len(source), skipped, stopped)
+        _summarise(request, model, n_steps(model, len(source), n_epochs), len(source), skipped, stopped)
 
 
 def _learn(
@@ -128,23 +131,16 @@ def _learn(
     model: BatchCSC | OnlineCSC,
     source: Source,
     held_out: list[NDArray] | None,
-    plan: Plan,
-    checkpoints: Checkpoints | None,
-    callbacks: Sequence[Callback],
+    how: dict[str, Any],
     *,
     quiet: bool,
 ) -> tuple[bool, dict[str, int]]:
-    """Fit as planned; whether a signal ended it early, and what was left out."""
+    """Fit as planned, `how` being for `OnlineCSC.fit`; whether a signal ended it early, and what was left out."""
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, _box(request))
-        return fit(model, signals, held_out, quiet=quiet, callbacks=callbacks), skipped
-    how: dict[str, Any] = {
-        "on_unreadable": request.wanted.on_unreadable,
-        "prefetch": plan.run.prefetch,
-        "checkpoint": checkpoints,
-        "resume": request.survival.resume,
-    }
-    stopped = fit(model, source, held_out, quiet=quiet, callbacks=callbacks, **how)
+        return fit(model, signals, held_out, quiet=quiet, callbacks=how["callbacks"]), skipped
+    on_error = "skip" if request.wanted.on_unreadable == "skip" else "raise"
+    stopped = fit(model, source, held_out, quiet=quiet, on_error=on_error, resume=request.survival.resume, **how)
     return stopped, model.skipped_
 
 
@@ -160,34 +156,35 @@ def fit(
 ) -> bool:
     """Fit with progress, judging the held-out signals about `validations` times; true when a signal ended it early.
 
-    `signals` is a list of arrays or, for online learning, a source; `how` is for `OnlineCSC.fit`.
+    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`.
     """
-    steps = n_steps(model, len(signals))
+    steps = n_steps(model, len(signals), how.get("n_epochs", 1))
     with GracefulStop(announce=not quiet) as stop, learning_progress(steps, quiet=quiet) as progress:
-        model.set_params(callbacks=[progress, *callbacks, stop])
-        if isinstance(model, OnlineCSC):
-            model.fit(signals, validation=held_out, validation_every=max(1, steps // validations), **how)
-        else:
-            model.fit(signals, validation=held_out)
-        model.set_params(callbacks=())
+        how["callbacks"] = [progress, *callbacks, stop]
+        if isinstance(model, OnlineCSC) and held_out is not None:
+            how["validation_every"] = max(1, steps // validations)
+        model.fit(signals, validation=held_out, **how)
         # A request during the very last step changed nothing.
         return stop.requested and len(model.history_) < steps
 
 
-def make_learner(request: Request, n_signals: int) -> BatchCSC | OnlineCSC:
+def make_learner(request: Request) -> BatchCSC | OnlineCSC:
     """The learner that the request describes."""
-    given = {name: value for name, value in request.optional.items() if value is not None}
-    if request.mode == "batch":
-        return BatchCSC(**request.parameters, **given)
-    if "n_epochs" not in given:
-        given["n_epochs"] = ceil(AUTOMATIC_STEPS / ceil(n_signals / given.get("batch_size", 1)))
-    return OnlineCSC(**request.parameters, **given)
+    given = {name: value for name, value in request.optional.items() if value is not None and name != "n_epochs"}
+    update = FilterUpdate(forgetting=given.pop("forgetting", None))
+    return (BatchCSC if request.mode == "batch" else OnlineCSC)(**request.parameters, **given, update=update)
 
 
-def n_steps(model: BatchCSC | OnlineCSC, n_signals: int) -> int:
+def count_epochs(request: Request, n_signals: int) -> int:
+    """Passes over the signals: as asked for, or enough for some dozens of steps."""
+    given, batch_size = request.optional.get("n_epochs"), request.optional.get("batch_size") or 1
+    return int(given or ceil(AUTOMATIC_STEPS / ceil(n_signals / batch_size)))
+
+
+def n_steps(model: BatchCSC | OnlineCSC, n_signals: int, n_epochs: int) -> int:
     """Steps that `fit` takes unless it is stopped."""
     if isinstance(model, OnlineCSC):
-        return model.n_epochs * ceil(n_signals / model.batch_size)
+        return n_epochs * ceil(n_signals / model.batch_size)
     return model.max_iter
 
 
@@ -240,7 +237,14 @@ def _look_through(request: Request, source: Source) -> None:
             pass
 
 
-def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, seen: Survey, others: Source | None) -> Plan:
+def _plan(
+    request: Request,
+    model: BatchCSC | OnlineCSC,
+    n_epochs: int,
+    source: Source,
+    seen: Survey,
+    others: Source | None,
+) -> Plan:
     """What the run needs; the model is given what a limit chose."""
     checkpoints = request.survival.checkpoints(request.output)
     stored = checkpoints.peek() if checkpoints is not None and request.survival.resume else None
@@ -255,7 +259,7 @@ def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, seen: S
         seen,
         request.wanted,
         box=_box(request),
-        n_steps=n_steps(model, len(source)),
+        n_steps=n_steps(model, len(source), n_epochs),
         held_out=held_out,
         checkpoints=checkpoints is not None,
         limit=None if request.max_memory is None or chosen else parse_bytes(request.max_memory),
@@ -271,16 +275,13 @@ def _plan(request: Request, model: BatchCSC | OnlineCSC, source: Source, seen: S
 
 
 @contextmanager
-def _cluster(request: Request, model: BatchCSC | OnlineCSC) -> Iterator[None]:
-    """Let the model encode where the request says, as long as the context lasts."""
+def _cluster(request: Request) -> Iterator[Any]:
+    """Where the request says that codes are solved for, None where that is here; workers last as long as the context."""
     with ExitStack() as stack:
         cluster: Any = request.scheduler
         if request.workers is not None:
             cluster = stack.enter_context(local_cluster(request.workers))
-        if cluster is not None:
-            model.set_params(cluster=cluster)
-            stack.callback(model.set_params, cluster=None)
-        yield
+        yield cluster
 
 
 @contextmanager
@@ -319,13 +320,13 @@ def _data_summary(request: Request, source: Source, skipped: dict[str, int]) -> 
 
 
 def _summarise(
-    request: Request, model: BatchCSC | OnlineCSC, n_signals: int, skipped: dict[str, int], stopped: bool
+    request: Request, model: BatchCSC | OnlineCSC, steps: int, n_signals: int, skipped: dict[str, int], stopped: bool
 ) -> None:
     last = model.history_[-1]
     lines = []
     if stopped:
         again = "; go on with the same command and --resume" if request.survival != Survival() else ""
-        lines.append(f"stopped early, after step {model.n_iter_} of {n_steps(model, n_signals)}{again}")
+        lines.append(f"stopped early, after step {model.n_iter_} of {steps}{again}")
     crops = request.wanted.crops is not None
     used = model.n_seen_ if crops else n_signals - len(skipped)
     left_out = f" ({len(skipped)} skipped)" if skipped else ""

@@ -15,7 +15,7 @@ from pointillist.cli.console import out, warn
 from pointillist.cli.inputs import CACHE, Wanted, sizes
 from pointillist.data.sources import Source, Stream, read_part
 from pointillist.data.sources.survey import Survey
-from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, memory_peak, warm_up
 from pointillist.learners.plan import Plan, Run, duration, in_bytes, within
 from pointillist.solvers.base import effective_jobs
@@ -103,7 +103,7 @@ def _run(
         itemsize=itemsize,
         sampling=float(model.sampling),
         boundary=model.boundary,
-        statistics=model.statistics,
+        statistics=(model.update or FilterUpdate()).statistics,
         held_out=held_out,
         checkpoints=checkpoints,
     )

@@ -18,7 +18,7 @@ import numpy as np
 
 from pointillist.backends.environment import environment
 from pointillist.errors import CheckpointError
-from pointillist.learners.base import ConvolutionalLearner
+from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.feed import Feed
 from pointillist.learners.packing import changed_arrays, flat, pack, pack_parameters, unpack_state
 from pointillist.learners.state import LearnerState
@@ -72,7 +72,7 @@ class Checkpoints:
         return CheckpointFolder(self.path)
 
     def peek(self) -> dict[str, Any] | None:
-        """The metadata of the newest good checkpoint (``step``, ``parameters``, ``record``, ...), None where there is none."""
+        """The metadata of the newest good checkpoint (``step``, ``parameters``, ``record``, …), if there is one."""
         stored = self.folder.newest()
         return None if stored is None else stored.metadata
 
@@ -136,7 +136,7 @@ class Keeper:
 
     def write(self, state: LearnerState) -> None:
         """Write a checkpoint, or say why not; the last good one stays."""
-        metadata, arrays = pack(self._learner, state, statistics=True)
+        metadata, arrays = pack(self._learner, statistics=True)
         metadata |= {**self._run, "stream": self._feed.stream.state(), "record": dict(self._checkpoints.record)}
         begin = time.monotonic()
         try:
@@ -165,6 +165,7 @@ def restore(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Store
     _refuse_differences(learner, feed, stored)
     state = unpack_state(step, stored)
     feed.stream.restore(stored.metadata["stream"])
+    publish(learner, state)
     log.info("resuming from %s", stored.path)
     return state
 
@@ -190,7 +191,7 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
 
 def _run(feed: Feed) -> dict[str, Any]:
     """What must not change while a run is interrupted, besides the learner's parameters."""
-    return {"fit": feed.passes(), "data": feed.describe(), "environment": environment()}
+    return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
 
 
 def _differences(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -6,17 +6,34 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, overload
 
+import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Part, Read, Source, Stream, read_part
-from pointillist.learners.base import Batch
+from pointillist.data.sources import (
+    ArraySource,
+    IteratorSource,
+    IteratorStream,
+    Part,
+    Read,
+    Source,
+    Stream,
+    as_source,
+    make_stream,
+    read_part,
+)
+from pointillist.dictionary.support import filter_shapes
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
+from pointillist.model.signals import Signals
 
 Check = Callable[[list[NDArray]], Batch]
 
 
 def in_memory(X: Any) -> bool:
     """Whether signals are arrays at hand, of the host or of a device, rather than a source or an iterator."""
-    return isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    return isinstance(X, Sequence) or arrays or scipy.sparse.issparse(X)
 
 
 class Feed:
@@ -86,6 +103,10 @@ class Feed:
             facts["weights"] = ArraySource(self.whole.weights).describe()["content"]
         return facts
 
+    def run(self) -> dict[str, Any]:
+        """How the run goes through the data, for a checkpoint."""
+        return {"n_epochs": self.stream.n_epochs, "shuffle": getattr(self.stream, "shuffle", False)}
+
 
 class Readable(Sequence[NDArray]):
     """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
@@ -108,3 +129,32 @@ class Readable(Sequence[NDArray]):
             if read.signals:
                 return self._check(read.signals).signals[0]
         raise ValueError(f"X gave no signal that can be used; the last: {read.skipped[0]}")
+
+
+def make_feed(X: Any, weights: Signals | None, step: Step, *, on_error: str, **run: Any) -> Feed:
+    """The batches of what `fit` is given; `run` is for `make_stream`."""
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
+    whole: Batch | None = None
+    least: tuple[int, ...] = ()
+    if in_memory(X):
+        if on_error == "skip":
+            raise ValueError('on_error="skip" is for sources: arrays are checked at once, so leave it out')
+        whole = step.check(X, weights)
+        source: Source | IteratorSource = ArraySource(whole.signals)
+    elif weights is not None:
+        raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+    else:
+        source = as_source(X)
+        least = _least(source, step)
+    on_unreadable = "skip" if on_error == "skip" else "stop"
+    stream = make_stream(source, on_unreadable=on_unreadable, least=least, **run)
+    return Feed(stream, whole, step.check)
+
+
+def _least(source: Source | IteratorSource, step: Step) -> tuple[int, ...]:
+    """The filters' box, where it can be known before the first batch: smaller signals are of no use."""
+    if isinstance(source, IteratorSource) or len(source) == 0:
+        return ()
+    first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
+    return filter_shapes(step.n_filters, step.filter_size, first.ndim - int(step.channels)).box

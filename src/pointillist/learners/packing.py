@@ -30,29 +30,27 @@ _RECORD = 220
 """Bytes of a step's record in a file."""
 
 
-def pack(
-    learner: ConvolutionalLearner, state: LearnerState, *, statistics: bool
-) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Metadata and arrays of a learner in a state; learning goes on exactly from there only with the statistics."""
-    parameters, arrays = pack_parameters(learner, state.seed)
+def pack(learner: ConvolutionalLearner, *, statistics: bool) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Metadata and arrays of a fitted learner; learning goes on exactly from there only with the statistics."""
+    parameters, arrays = pack_parameters(learner, learner.seed_)
     arrays |= {
-        "filters": state.filters if learner.channels else state.filters[:, 0],
-        "usage": np.asarray(state.usage, np.float64),
-        "penalty": np.asarray(state.penalty, np.float64),
+        "filters": learner.filters_,
+        "usage": np.asarray(learner.usage_, np.float64),
+        "penalty": np.asarray(learner.penalty_, np.float64),
         # Not among the metadata, whose size is limited: the history of a run of days is not.
-        "history": np.frombuffer(json.dumps(state.history).encode(), np.uint8),
+        "history": np.frombuffer(json.dumps(learner.history_).encode(), np.uint8),
     }
-    if state.constraints.support is not None:
+    state: LearnerState | None = getattr(learner, "state_", None)
+    if state is not None and state.constraints.support is not None:
         arrays["support"] = state.constraints.support
-    if statistics:
+    if state is not None and statistics:
         arrays |= {_STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
     metadata = {
         "class": type(learner).__name__,
         "parameters": parameters,
-        "seed": state.seed,
-        "step": state.step,
-        "n_seen": state.n_seen,
-        "seconds": state.seconds,
+        "seed": learner.seed_,
+        "step": learner.n_iter_,
+        "n_seen": learner.n_seen_,
     }
     return metadata, arrays
 
@@ -62,7 +60,7 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     arrays, facts = stored.arrays, stored.metadata
     filters = arrays["filters"] if step.channels else arrays["filters"][:, None]
     sums = {name.removeprefix(_STATISTICS): array for name, array in arrays.items() if name.startswith(_STATISTICS)}
-    penalty = arrays["penalty"]
+    penalty, history = arrays["penalty"], unpack_history(arrays)
     return LearnerState(
         filters,
         step.empty(filters.shape, sums),
@@ -71,9 +69,9 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
         facts["seed"],
         step=facts["step"],
         n_seen=facts["n_seen"],
-        seconds=facts["seconds"],
+        seconds=history[-1]["seconds"] if history else 0.0,
         usage=arrays["usage"],
-        history=unpack_history(arrays),
+        history=history,
     )
 
 

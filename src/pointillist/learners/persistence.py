@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pointillist.errors import ModelFileError
-from pointillist.learners.base import ConvolutionalLearner
+from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import pack, unpack_parameters, unpack_state
@@ -63,7 +63,7 @@ def save(
         raise ValueError("estimator has learned nothing yet: call fit first")
     if resume and not isinstance(estimator, OnlineCSC):
         raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
-    metadata, arrays = pack(estimator, estimator.state_, statistics=resume)
+    metadata, arrays = pack(estimator, statistics=resume)
     metadata |= {"preprocessing": dict(preprocessing or {}), "extra": dict(extra or {})}
     save_model(path, arrays.pop("filters"), metadata, arrays)
 
@@ -110,5 +110,7 @@ def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is a damaged model file: {type(error).__name__}: {reason}") from error
     publish(estimator, state)
+    if isinstance(estimator, OnlineCSC):
+        estimator.state_ = state
     estimator.preprocessing_, estimator.extra_ = facts.get("preprocessing", {}), facts.get("extra", {})
     return estimator

@@ -30,8 +30,8 @@ class _Watcher:
 class JsonLog(_Watcher):
     """Append every step's record to a file, as one line of JSON that can be read at once.
 
-    A resumed run repeats the steps after its checkpoint. So the lines of these steps, and one that was cut short, are dropped
-    before it goes on, and the file ends as that of a run that nothing interrupted.
+    A resumed run repeats the steps after its checkpoint. The lines of these steps, and one that was cut short, are dropped
+    first, so that the file ends as that of a run that nothing interrupted.
 
     Parameters
     ----------

@@ -8,9 +8,10 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from pointillist.errors import ModelFileError
-from pointillist.learners import OnlineCSC
+from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.report.blocks import Block, Verdict, from_plain, to_plain
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs
@@ -71,11 +72,11 @@ class Lab:
                 self.scale.filter_size,
                 PENALTY,
                 batch_size=batch_size,
-                init=self.inputs.start(n_filters),
+                update=FilterUpdate(init=self.inputs.start(n_filters)),
                 random_state=0,
             )
             patches = self.inputs.patches("train", n_patches)
-            OnlineCSC(**model.get_params()).fit(patches[:1])  # compiles, so that the first step is not slower
+            clone(model).fit(patches[:1])  # compiles, so that the first step is not slower
             return follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two)
 
         return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)

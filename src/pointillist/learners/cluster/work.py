@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pointillist.data.sources import Part, Source, read_part
 from pointillist.data.sources.stream import OnUnreadable
-from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.state import Batch
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
 from pointillist.solvers.base import Result
 
 
@@ -20,7 +20,7 @@ from pointillist.solvers.base import Result
 class Job:
     """What stays the same during a run; every worker gets it once."""
 
-    learner: ConvolutionalLearner
+    step: Step
     source: Source | None  # None where the client sends the signals
     least: tuple[int, ...]
     on_unreadable: OnUnreadable
@@ -48,13 +48,13 @@ class Coded:
 def code(piece: Part | Batch, job: Job, brief: Brief) -> Coded:
     """Read, where that is left to the worker, and encode; pure."""
     if isinstance(piece, Batch):
-        return Coded(piece, job.learner._encode(brief, piece), [])
+        return Coded(piece, job.step.encode(brief, piece), [])
     assert job.source is not None
     read = read_part(job.source, piece, job.least, job.on_unreadable)
     if not read.signals:
         return Coded(None, None, read.skipped)
-    batch = job.learner._batch(read.signals, None)
-    return Coded(batch, job.learner._encode(brief, batch), read.skipped)
+    batch = job.step.check(read.signals)
+    return Coded(batch, job.step.encode(brief, batch), read.skipped)
 
 
 def code_for_the_client(piece: Part | Batch, job: Job, brief: Brief) -> Coded:
