@@ -20,7 +20,7 @@ from pointillist.learners.coding import Ridge
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.solvers import SOLVERS
-from pointillist.storage import Stored
+from pointillist.storage import KEPT, Stored
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +122,19 @@ def changed_arrays(now: Mapping[str, NDArray], then: Mapping[str, NDArray]) -> l
     return [name.removeprefix(_PARAMETER).replace(".", "__") for name in changed]
 
 
-def bytes_on_disk(filters: int, n_steps: int, statistics: int = 0) -> int:
-    """Bytes of a file whose filters and statistics take so many bytes, after so many steps."""
-    return filters + statistics + _RECORD * n_steps
+def bytes_on_disk(filters: int, n_steps: int, statistics: int | None = None) -> int:
+    """The most bytes that the files of a run take.
+
+    Parameters
+    ----------
+    filters : int
+        Bytes of the filters.
+    n_steps : int
+    statistics : int or None
+        Bytes of the statistics, where there are checkpoints: the kept ones, and the one that is being written.
+    """
+    model = filters + _RECORD * n_steps
+    return model if statistics is None else model + (KEPT + 1) * (model + statistics)
 
 
 class _UnknownClassError(LookupError):

@@ -3,7 +3,7 @@
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.checkpoints import CheckpointFolder
+from pointillist.storage.checkpoints import KEPT, CheckpointFolder
 from pointillist.storage.codec import Stored, own_version, read_arrays, write_arrays
 from pointillist.storage.codes import load_codes, load_codes_metadata, save_codes
 from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
@@ -19,6 +19,7 @@ __all__ = [
     "load_codes",
     "load_codes_metadata",
     "CheckpointFolder",
+    "KEPT",
     "atomic_path",
     "check_writable",
     "remove_leftovers",

@@ -22,6 +22,9 @@ from pointillist.storage.models import KIND
 
 log = logging.getLogger(__name__)
 
+KEPT = 2
+"""Checkpoints of a run that are kept: where the newest is damaged, the one before serves."""
+
 
 class CheckpointFolder:
     """The checkpoints of one run.
@@ -30,12 +33,10 @@ class CheckpointFolder:
     ----------
     path : str or path
         The file that the run will write; the checkpoints lie beside it and bear its name.
-    last : int
-        How many to keep.
     """
 
-    def __init__(self, path: str | os.PathLike[str], last: int = 2) -> None:
-        self.path, self.last = Path(path), last
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
 
     def file(self, number: int) -> Path:
         """Where checkpoint `number` lies."""
@@ -59,7 +60,7 @@ class CheckpointFolder:
         """
         path = self.file(number)
         write_arrays(path, KIND, metadata, arrays, family=self.path)
-        self._prune(self.last)
+        self._prune(KEPT)
         return path
 
     def newest(self) -> Stored | None:
@@ -93,6 +94,6 @@ class CheckpointFolder:
         self._prune(0)
         self.sweep()
 
-    def _prune(self, last: int) -> None:
-        for path in self.files()[last:]:
+    def _prune(self, kept: int) -> None:
+        for path in self.files()[kept:]:
             path.unlink(missing_ok=True)
