@@ -7,9 +7,8 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from pointillist import BatchCSC, CoordinateDescent, OnlineCSC, SampledADMM, SparseCodes
+from pointillist import BatchCSC, CoordinateDescent, FilterUpdate, OnlineCSC, Ridge, SampledADMM, SparseCodes
 from pointillist.errors import ModelFileError
-from pointillist.learners.device import DeviceStatistics
 from pointillist.learners.persistence import load, load_codes, load_codes_metadata, save, save_codes
 from pointillist.storage import save_model
 
@@ -52,7 +51,9 @@ def test_a_loaded_model_does_what_the_saved_one_did(path, signals, learner):
         {"filter_size": (5,)},
         {"filter_size": [(3,), (5,)]},
         {"penalty": np.array([0.3, 0.4, 0.5])},
-        {"init": np.random.default_rng(1).standard_normal((3, 5))},
+        {"update": FilterUpdate(zero_mean=True, forgetting=2.0)},
+        {"learning": Ridge(half_life=3.0)},
+        {"learning": 0.2},
         {"solver": CoordinateDescent(tol=1e-2)},
         {"solver": SampledADMM(max_iter=7, rho=2.0)},
         {"channels": True},
@@ -69,12 +70,21 @@ def test_parameters_of_every_kind_come_back(path, signals, parameters):
     np.testing.assert_array_equal(again.fit(data).filters_, model.filters_)
 
 
-def test_generators_and_callbacks_are_replaced_by_what_can_be_stored(path, signals):
-    model = OnlineCSC(**SMALL, random_state=np.random.default_rng(5), callbacks=[lambda info: None]).fit(signals)
+def test_first_filters_come_back(path, signals):
+    first = np.random.default_rng(1).standard_normal((3, 5))
+    model = OnlineCSC(**SMALL, update=FilterUpdate(init=first, n_sweeps=2), random_state=0).fit(signals)
+    save(model, path)
+    again = load(path)
+    np.testing.assert_array_equal(again.update.init, first)
+    assert again.update.n_sweeps == 2
+    np.testing.assert_array_equal(again.fit(signals).filters_, model.filters_)
+
+
+def test_generators_are_replaced_by_what_can_be_stored(path, signals):
+    model = OnlineCSC(**SMALL, random_state=np.random.default_rng(5)).fit(signals)
     save(model, path)
     again = load(path)
     assert again.random_state == model.seed_
-    assert tuple(again.callbacks) == ()
     np.testing.assert_array_equal(again.fit(signals).filters_, model.filters_)
 
 
@@ -107,12 +117,12 @@ def test_a_model_of_a_device_that_is_not_here_goes_on_without_it(path, signals, 
     def absent(device):
         raise RuntimeError(f'device="{device}" found no CUDA device')
 
-    monkeypatch.setattr("pointillist.learners.device.open_device", absent)
+    monkeypatch.setattr("pointillist.dictionary.device.open_device", absent)
     model = OnlineCSC(**SMALL, random_state=0).partial_fit(signals[:2])
     save(model.set_params(device="cuda"), path, resume=True)
     again = load(path)
     assert again.device == "cuda"
-    assert isinstance(again._state.statistics, DeviceStatistics)
+    assert again.state_.statistics.device == "cuda"
     for one in (model, again):
         one.set_params(device="cpu").partial_fit(signals[2:])
     np.testing.assert_array_equal(again.filters_, model.filters_)
