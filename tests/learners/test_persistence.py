@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pointillist import BatchCSC, CoordinateDescent, FilterUpdate, OnlineCSC, Ridge, SampledADMM
-from pointillist.dictionary.device import DeviceStatistics
 from pointillist.errors import ModelFileError
 from pointillist.learners.persistence import load, save
 from pointillist.storage import load_model, save_model
@@ -130,7 +129,7 @@ def test_a_model_of_a_device_that_is_not_here_goes_on_without_it(path, signals, 
     save(model.set_params(device="cuda"), path, resume=True)
     again = load(path)
     assert again.device == "cuda"
-    assert isinstance(again.state_.statistics, DeviceStatistics)
+    assert again.state_.statistics.device == "cuda"
     for one in (model, again):
         one.set_params(device="cpu").partial_fit(signals[2:])
     np.testing.assert_array_equal(again.filters_, model.filters_)
