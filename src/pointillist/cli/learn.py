@@ -171,7 +171,7 @@ def fit(
 def make_learner(request: Request) -> BatchCSC | OnlineCSC:
     """The learner that the request describes."""
     given = {name: value for name, value in request.optional.items() if value is not None and name != "n_epochs"}
-    update = FilterUpdate(forgetting=given.pop("forgetting", None))
+    update = FilterUpdate(init=given.pop("init", "random"), forgetting=given.pop("forgetting", None))
     return (BatchCSC if request.mode == "batch" else OnlineCSC)(**request.parameters, **given, update=update)
 
 
