@@ -26,6 +26,10 @@ def path(tmp_path):
     return tmp_path / "filters.safetensors"
 
 
+class OwnSolver(pt.CoordinateDescent):
+    """A solver that is not one of the package."""
+
+
 class Killed(BaseException):
     """Ends a run at once, as nothing in the library expects."""
 
@@ -77,6 +81,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(signals, path, step, every):
         {"update": pt.FilterUpdate(init="patches", zero_mean=True)},
         {"penalty": 3.0},  # leaves filters unused: they are replaced on the way
         {"n_jobs": 2},
+        {"solver": OwnSolver(max_iter=3)},
     ],
 )
 def test_settings_of_every_kind_resume(signals, path, settings):
@@ -185,9 +190,9 @@ def unfinished(signals, path):
         ({"batch_size": 3}, "batch_size is 3, was 2"),
         ({"random_state": 1}, "random_state is 1, was 0"),
         ({"update": pt.FilterUpdate(init=np.ones((4, 5)))}, "update__init holds other values"),
-        ({"update": pt.FilterUpdate(n_sweeps=2)}, "update__n_sweeps is 2, was None"),
-        ({"learning": pt.Ridge(2.0)}, "learning__strength is 2.0, was None"),
-        ({"solver": pt.CoordinateDescent()}, "solver is 'CoordinateDescent', was 'cd'"),
+        ({"update": pt.FilterUpdate(n_sweeps=2)}, "run: update is 'FilterUpdate', was None. Resume"),
+        ({"learning": pt.Ridge(2.0)}, "run: learning is 'Ridge', was None. Resume"),
+        ({"solver": pt.CoordinateDescent()}, "run: solver is 'CoordinateDescent', was 'cd'. Resume"),
     ],
 )
 def test_other_settings_are_refused_by_name(signals, unfinished, settings, words):
@@ -203,11 +208,17 @@ def test_another_order_of_the_data_is_refused(signals, unfinished, run, words):
         fit(signals, checkpoint=unfinished, resume=True, **run)
 
 
-def test_other_arrays_among_the_settings_are_refused(signals, path):
-    settings = {**SMALL, "penalty": np.full(4, 0.3)}
+def test_other_values_in_the_settings_are_refused(signals, path):
+    settings = {**SMALL, "penalty": np.full(4, 0.3), "update": pt.FilterUpdate(init=np.eye(4, 5))}
     checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
         fit(signals, settings, checkpoint=checkpoint, callbacks=[kill_at(5)])
+    for update, words in (
+        (pt.FilterUpdate(init=np.ones((4, 5))), "run: update__init holds other values. Resume"),
+        (pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2), "run: update__n_sweeps is 2, was 1. Resume"),
+    ):
+        with pytest.raises(CheckpointError, match=words):
+            fit(signals, {**settings, "update": update}, checkpoint=checkpoint, resume=True)
     with pytest.raises(CheckpointError, match="penalty holds other values"):
         fit(signals, {**settings, "penalty": np.full(4, 0.4)}, checkpoint=checkpoint, resume=True)
 

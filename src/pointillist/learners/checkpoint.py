@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +28,8 @@ from pointillist.storage import CheckpointFolder, Stored, own_version
 log = logging.getLogger(__name__)
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_FREE = ("n_jobs",)
-"""Parameters that may change between two parts of a run: threads do not change its bits."""
+_FREE = "n_jobs"
+"""The parameter that may change between two parts of a run: threads do not change its bits."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,11 @@ def restore(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Store
 
 def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Stored) -> None:
     then, now = stored.metadata, _run(feed)
-    parameters, arrays = pack_parameters(learner, then["seed"])
+    packed, arrays = pack_parameters(learner, then["seed"])
+    parameters, before = flat(packed), flat(then["parameters"])
+    both = parameters.keys() & before.keys()  # where one has other settings altogether, their fields say nothing
     differences = [
-        *_differences(flat(then["parameters"]), flat(parameters)),
+        *_differences(before, parameters, only=both - {_FREE}),
         *[f"{name} holds other values" for name in changed_arrays(arrays, stored.arrays)],
         *_differences(then["fit"], now["fit"]),
         *_differences(then["data"], now["data"], "data: "),
@@ -190,10 +192,12 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
 
 
 def _run(feed: Feed) -> dict[str, Any]:
-    """What must not change while a run is interrupted, besides the learner's parameters."""
+    """What the bits of a run depend on besides the learner's parameters and the version of the package."""
     return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
 
 
-def _differences(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    names = [name for name in {**then, **now} if name not in _FREE and then.get(name) != now.get(name)]
+def _differences(
+    then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "", only: Set[str] | None = None
+) -> list[str]:
+    names = [name for name in {**then, **now} if (only is None or name in only) and then.get(name) != now.get(name)]
     return [f"{prefix}{name} is {now.get(name)!r}, was {then.get(name)!r}" for name in names]

@@ -168,6 +168,6 @@ def _unpacked(value: Any, arrays: Mapping[str, NDArray]) -> Any:
         return tuple(_unpacked(item, arrays) for item in value["tuple"])
     if "array" in value:
         return arrays[value["array"]]
-    if value["class"] not in _SETTINGS:
+    if value["class"] not in _SETTINGS or value["settings"] is None:
         raise _UnknownClassError(value["class"])
     return _SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in value["settings"].items()})
