@@ -27,8 +27,8 @@ from pointillist.storage.files import atomic_path
 FORMAT_VERSION = 2
 
 _HEADER, _CHECKSUM = "pointillist", "sha256"
-_HEADER_LIMIT = 10**8 - 10**6
-"""Bytes of metadata. The safetensors format allows 100 MB in front of the arrays, their names and shapes included."""
+_HEADER_LIMIT = 45 * 10**6
+"""Bytes of metadata. The safetensors format allows 100 MB in front of the arrays, and quotation marks count twice there."""
 _TYPES = (
     "float16", "float32", "float64", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
