@@ -41,13 +41,13 @@ class TestManners:
 
     def test_a_table_has_names(self, learner):
         class Table:
-            columns = [f"t{i}" for i in range(30)]
+            columns = tuple(f"t{i}" for i in range(30))
 
             def __array__(self, dtype=None, copy=None):
                 return TestManners.signals
 
         model = learner.fit(Table())
-        assert model.feature_names_in_.tolist() == Table.columns
+        assert tuple(model.feature_names_in_) == Table.columns
         np.testing.assert_array_equal(model.transform(Table()), model.transform(self.signals))
         assert not hasattr(learner.fit(self.signals), "feature_names_in_")
 
