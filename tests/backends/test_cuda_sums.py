@@ -45,13 +45,13 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_sums_agree(case):
     ours, theirs, filters = _both(*case)
-    np.testing.assert_allclose(ours.linear(), theirs.linear(), atol=1e-6 * np.abs(theirs.linear()).max())
-    pairs = ours.on_host().pairs
-    np.testing.assert_allclose(pairs, theirs.pairs, atol=1e-12 * np.abs(theirs.pairs).max())
-    np.testing.assert_allclose(ours.lipschitz(), theirs.lipschitz(), rtol=1e-10)
+    here = ours.on_host()
+    np.testing.assert_allclose(here.linear(), theirs.linear(), atol=1e-6 * np.abs(theirs.linear()).max())
+    np.testing.assert_allclose(here.pairs, theirs.pairs, atol=1e-12 * np.abs(theirs.pairs).max())
+    np.testing.assert_allclose(here.lipschitz(), theirs.lipschitz(), rtol=1e-10)
     np.testing.assert_allclose(ours.energies(), theirs.energies(), rtol=1e-10)
     assert ours.total == theirs.total
-    assert ours.surrogate(filters) == pytest.approx(theirs.surrogate(filters), rel=1e-6)
+    assert here.surrogate(filters) == pytest.approx(theirs.surrogate(filters), rel=1e-6)
 
 
 @pytest.mark.parametrize("case", CASES)

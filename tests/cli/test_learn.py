@@ -43,7 +43,7 @@ def test_batch_mode_with_options(learn, images, tmp_path):
     assert "--validation shares 1 signals" in answer.err
     model = load(tmp_path / "out.safetensors")
     assert isinstance(model, BatchCSC)
-    assert (model.max_iter, model.boundary, model.init, model.solver) == (3, "valid", "patches", "admm")
+    assert (model.max_iter, model.boundary, model.update.init, model.solver) == (3, "valid", "patches", "admm")
     assert model.preprocessing_ == {"normalise": "none"}
     assert min(Image.open(tmp_path / "mosaic.png").size) >= 600
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.dense import DenseStatistics, code_matrix
-from pointillist.dictionary.statistics import CodedBatch, sweep_by_blocks
+from pointillist.dictionary.dense import DenseStatistics, code_matrix, sweep_by_blocks
+from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.dictionary.update import make_statistics
 from pointillist.model.geometry import BOUNDARIES, Geometry

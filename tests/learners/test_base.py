@@ -1,5 +1,7 @@
 """What both learners promise: scikit-learn's manners, same bits, honest history, clear refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -106,6 +108,21 @@ def test_score_is_minus_the_mean_objective_a_sample(make, signals):
     assert model.score(signals) == pytest.approx(-model.encode(signals).objective.sum() / signals.size)
     assert model.score(signals) < 0
     assert model.score(signals) > model.score(3 * signals)
+
+
+def test_the_size_of_a_tensor_is_a_method(make, signals, monkeypatch):
+    """Residuals that live on a device may be torch's: their number of samples follows from the shape."""
+
+    class Tensor:
+        shape = (1, 14, 15)
+
+        def size(self):
+            return self.shape
+
+    model = make(**SMALL).fit(signals)
+    result = model.encode(signals)
+    monkeypatch.setattr("pointillist.learners.base.encode", lambda *_, **__: replace(result, residuals=[Tensor()] * 6))
+    assert model.score(signals) == -result.objective.sum() / signals.size
 
 
 def test_parameters_the_way_of_scikit_learn(make):

@@ -9,7 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import CodedBatch, host_objectives, sweep_by_blocks
+from pointillist.dictionary.statistics import CodedBatch, host_objectives
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.model.geometry import Geometry
 
 
@@ -96,6 +97,18 @@ class DenseStatistics:
         self._linear[...] = arrays["linear"]
         self._quadratic[...] = arrays["quadratic"]
         self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+def sweep_by_blocks(
+    sums: DenseStatistics | ToeplitzStatistics, filters: NDArray, constraints: FilterConstraints
+) -> NDArray:
+    """One pass of projected block coordinate descent, as the paper writes it."""
+    current = filters.astype(np.float64)
+    linear, lipschitz = sums.linear(), sums.lipschitz()
+    for k in np.flatnonzero(lipschitz > 0).tolist():
+        gradient = sums.product(current, k) - linear[k]
+        current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
+    return current.astype(filters.dtype)
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

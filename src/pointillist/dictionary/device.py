@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -24,7 +25,7 @@ from pointillist.model.signals import group_by_shape
 class DeviceStatistics:
     """`ToeplitzStatistics` whose sums live on a device.
 
-    What a step does happens there; what is asked for rarely (storing, reordering, the surrogate) is done by a
+    What a step does happens there; what is asked for rarely (storing, reordering) is done by a
     `ToeplitzStatistics` with a copy of the sums. The device is opened when it is first needed, so that a stored model can be
     read where there is none.
 
@@ -67,26 +68,27 @@ class DeviceStatistics:
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         flat = filters.reshape(self.n_filters, -1)
-        for members in group_by_shape(batch.signals):
-            some = batch.take(members)
-            geometry = some.geometry(filters)
-            offset, lists = as_volume(geometry.offset, 0), self._lists(geometry, some.codes)
-            self._energy = self._energy + self._sums.add(
-                lists, flat, some.residuals, offset, counts[members], some.weights
-            )
+        for members, some, lists, offset in self._parts(batch, filters):
+            added = self._sums.add(lists, flat, some.residuals, offset, counts[members], some.weights)
+            self._energy = self._energy + added
             self.total += float(np.sum(counts[members]))
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
-        objectives = np.empty(len(batch))
-        flat = filters.reshape(self.n_filters, -1)
+        objectives, flat = np.empty(len(batch)), filters.reshape(self.n_filters, -1)
+        for members, some, lists, offset in self._parts(batch, filters):
+            losses = self._sums.losses(lists, flat, some.signals, offset, some.weights)
+            price = broadcast_penalty(penalty, self.n_filters, some.geometry(filters))
+            objectives[members] = (losses + lists.prices(price)).get()
+        return objectives
+
+    def _parts(
+        self, batch: CodedBatch, filters: NDArray
+    ) -> Iterator[tuple[list[int], CodedBatch, CodeLists, tuple[int, ...]]]:
+        """Signals of one shape, their codes laid out, and where they lie on the padded grid."""
         for members in group_by_shape(batch.signals):
             some = batch.take(members)
             geometry = some.geometry(filters)
-            offset, lists = as_volume(geometry.offset, 0), self._lists(geometry, some.codes)
-            losses = self._sums.losses(lists, flat, some.signals, offset, some.weights)
-            price = broadcast_penalty(penalty, self.n_filters, geometry)
-            objectives[members] = (losses + lists.prices(price)).get()
-        return objectives
+            yield members, some, self._lists(geometry, some.codes), as_volume(geometry.offset, 0)
 
     def _lists(self, geometry: Geometry, codes: SparseCodes) -> CodeLists:
         """The codes laid out on the device; those of the last step are there already when they are evaluated."""
@@ -106,22 +108,9 @@ class DeviceStatistics:
         moved = self._sums.sweep(flat, support, constraints.zero_mean, constraints.nonnegative).get()
         return moved.reshape(filters.shape).astype(filters.dtype)
 
-    def lipschitz(self) -> NDArray:
-        bounds: NDArray = self._sums.lipschitz().get()
-        return bounds
-
     def energies(self) -> NDArray:
         energies: NDArray = self._sums.energies().get()
         return energies
-
-    def product(self, filters: NDArray, k: int) -> NDArray:
-        return self.on_host().product(filters, k)
-
-    def surrogate(self, filters: NDArray) -> float:
-        return self.on_host().surrogate(filters)
-
-    def linear(self) -> NDArray:
-        return self.on_host().linear()
 
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()

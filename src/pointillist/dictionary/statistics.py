@@ -81,28 +81,12 @@ class Statistics(Protocol):
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
         ...
 
-    def product(self, filters: NDArray, k: int) -> NDArray:
-        """(C d)_k for filters (n_filters, channels, *size), float64."""
-        ...
-
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
         """One pass of projected block coordinate descent over all filters, in their precision."""
         ...
 
-    def linear(self) -> NDArray:
-        """B, of the filters' shape, float64."""
-        ...
-
-    def lipschitz(self) -> NDArray:
-        """For each filter an upper bound of the largest eigenvalue of its diagonal block of C."""
-        ...
-
     def energies(self) -> NDArray:
         """Σ z² for each filter."""
-        ...
-
-    def surrogate(self, filters: NDArray) -> float:
-        """½ dᵀCd − Bᵀd and a constant: up to another one, never below the weighted loss of what was added."""
         ...
 
     def permute(self, order: NDArray) -> None:
@@ -136,13 +120,3 @@ def host_objectives(batch: CodedBatch, filters: NDArray, penalty: float | NDArra
         paid = price[owner, position if price.shape[1] > 1 else 0]
         objectives[i] = loss + inner(paid, np.abs(batch.codes.values[i]))
     return objectives
-
-
-def sweep_by_blocks(sums: Statistics, filters: NDArray, constraints: FilterConstraints) -> NDArray:
-    """One pass of projected block coordinate descent, as the paper writes it; any statistics will do."""
-    current = filters.astype(np.float64)
-    linear, lipschitz = sums.linear(), sums.lipschitz()
-    for k in np.flatnonzero(lipschitz > 0).tolist():
-        gradient = sums.product(current, k) - linear[k]
-        current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
-    return current.astype(filters.dtype)

@@ -119,36 +119,28 @@ class Step:
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
         solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
+        coder = on_device(solver, self.device, resident=self.resident is not None)
+        return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
+
+    def objective(self, state: Coding, batch: Batch) -> float:
+        """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
+        coder = on_device(make_solver(self.solver, tol=self.tol), self.device)
+        return float(np.sum(self._solve(state, batch, coder, 1.0).objective))
+
+    def _solve(self, state: Coding, batch: Batch, solver: Solver, sampling: float, **more: Any) -> Result:
         return encode_signals(
             batch.signals,
             state.filters,
             state.penalty,
             weights=batch.weights,
-            sampling=float(self.sampling),
+            sampling=sampling,
             boundary=self.boundary,
-            solver=on_device(solver, self.device, resident=self.resident is not None),
+            solver=solver,
             nonnegative=self.nonnegative,
             n_jobs=self.n_jobs,
             seed=state.seed,
-            step=state.step + 1,
-            start=start,
+            **more,
         )
-
-    def objective(self, state: Coding, batch: Batch) -> float:
-        """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
-        result = encode_signals(
-            batch.signals,
-            state.filters,
-            state.penalty,
-            weights=batch.weights,
-            sampling=1.0,
-            boundary=self.boundary,
-            solver=on_device(make_solver(self.solver, tol=self.tol), self.device),
-            nonnegative=self.nonnegative,
-            n_jobs=self.n_jobs,
-            seed=state.seed,
-        )
-        return float(np.sum(result.objective))
 
     def coded(self, batch: Batch, result: Result) -> CodedBatch:
         """A batch with its codes, as statistics take it in."""
