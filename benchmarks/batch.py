@@ -16,8 +16,8 @@ ONLINE = "our online learner, circular"
 
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "3 sweeps": {"n_sweeps": 3},
-    "3 sweeps, circular": {"n_sweeps": 3, "boundary": "circular"},
+    "3 sweeps": {"update__n_sweeps": 3},
+    "3 sweeps, circular": {"update__n_sweeps": 3, "boundary": "circular"},
     ONLINE: online.OURS["circular, long ridge"],
 }
 
@@ -47,16 +47,19 @@ def run(context: Context) -> Report:
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        passes = {"n_epochs": context.count(60, 8)} if name == ONLINE else {"max_iter": context.count(60, 8)}
         kind = pt.OnlineCSC if name == ONLINE else pt.BatchCSC
-        model = kind(inputs.n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0, **options)
-        model.set_params(**dict.fromkeys(passes, 1)).fit(inputs.train[:2])
-        model.set_params(**passes)
+        model = kind(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0).set_params(**options, update__init=start)
+        passes = {"n_epochs": context.count(60, 8)} if name == ONLINE else {}
+        if name != ONLINE:
+            model.set_params(max_iter=1)
+        model.fit(inputs.train[:2])
+        if name != ONLINE:
+            model.set_params(max_iter=context.count(60, 8))
         limit = context.pick(30.0, 3.0)
         lowest = min(trained for _, trained in levels)
         goal = {"limit": limit, "target": target, "training": lowest}
         every = 5 if name == ONLINE else 2
-        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=every, **goal))
+        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=every, **goal, **passes))
 
     race = Table(
         f"Batch learning on {inputs.name}: seconds to an objective, at most {threads()} threads",

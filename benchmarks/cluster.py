@@ -11,8 +11,11 @@ import json
 import pickle
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from rich.console import Console
@@ -24,6 +27,7 @@ from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.tables import Report, Table
 from pointillist.data.sources import NpySource
 from pointillist.learners.cluster import local_cluster
+from pointillist.learners.step import Step
 
 WARM_UP = 2
 
@@ -57,41 +61,47 @@ def run(context: Context) -> Report:
 
 def _measure(context: Context, source: NpySource, batch: int, workers: int) -> dict[str, Any]:
     """One pass; medians over the steps after the first few."""
-    model = _Watched(
-        context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=batch, random_state=0, n_jobs=1, ridge=1.0
-    )
-    if workers:
-        with local_cluster(workers) as client:
-            client.wait_for_workers(workers)
-            # Kernels are compiled or loaded by every worker before the clock starts.
-            warm = pt.OnlineCSC(context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=8, cluster=client)
-            warm.fit(np.stack([source.read(i) for i in range(8)]))
-            model.set_params(cluster=client)
+    model = pt.OnlineCSC(context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=batch, random_state=0, n_jobs=1)
+    with _watching() as (times, sizes):
+        if workers:
+            with local_cluster(workers) as client:
+                client.wait_for_workers(workers)
+                # Kernels are compiled or loaded by every worker before the clock starts.
+                warm = pt.OnlineCSC(context.inputs.n_filters, FILTER_SIZE, PENALTY, batch_size=8)
+                warm.fit(np.stack([source.read(i) for i in range(8)]), cluster=client)
+                times.clear()
+                model.fit(source, cluster=client)
+        else:
             model.fit(source)
-    else:
-        model.fit(source)
-    steps = np.array(model.steps[WARM_UP:])
+    steps = np.array(times[WARM_UP:])
     whole, client_side = np.median(steps[:, 0]), np.median(steps[:, 1])
     return {
         "rate": batch / whole,
         "step": whole,
         "client": client_side,
         "encoding": whole - client_side,
-        "bytes": model.bytes / 1e3,
+        "bytes": sizes[-1] / 1e3,
         "filters": model.filters_,
     }
 
 
-class _Watched(pt.OnlineCSC):
-    """A learner that notes how long its steps take and what comes back from the workers."""
+@contextmanager
+def _watching() -> Iterator[tuple[list[tuple[float, float]], list[float]]]:
+    """Note how long steps take, in all and on the client, and how many bytes a signal brings back from the workers."""
+    times: list[tuple[float, float]] = []
+    sizes: list[float] = []
+    plain = Step.learn
 
-    def _take_in(self, state: Any, codes: Any, image_weights: Any, begin: float) -> dict[str, Any]:
+    def learn(step: Step, state: Any, codes: Any, counts: Any, begin: float) -> dict[str, Any]:
         now = time.perf_counter()
-        info = super()._take_in(state, codes, image_weights, begin)
+        info = plain(step, state, codes, counts, begin)
         end = time.perf_counter()
-        self.steps = [*getattr(self, "steps", []), (end - begin, end - now)]
-        self.bytes = len(pickle.dumps((codes.batch, codes.result), protocol=5)) / len(codes)
+        times.append((end - begin, end - now))
+        sizes.append(len(pickle.dumps(codes.coded, protocol=5)) / len(codes))
         return info
+
+    with mock.patch.object(Step, "learn", learn):
+        yield times, sizes
 
 
 def main() -> None:

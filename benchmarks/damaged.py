@@ -33,12 +33,10 @@ def learned(inputs: Inputs, images: NDArray, weights: NDArray | None, seconds: f
         FILTER_SIZE,
         PENALTY,
         batch_size=10,
-        n_epochs=1 if seconds is None else 10,
-        init=inputs.start(inputs.n_filters),
-        callbacks=[stop],
+        update=pt.FilterUpdate(init=inputs.start(inputs.n_filters)),
         random_state=0,
     )
-    return model.fit(images, weights=weights)
+    return model.fit(images, weights=weights, n_epochs=1 if seconds is None else 10, callbacks=[stop])
 
 
 def main() -> None:

@@ -80,8 +80,8 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
                 file.write(json.dumps({**point, **_judged(test, model.filters_)}) + "\n")
         return False
 
-    model.set_params(callbacks=[follow])
-    model.fit(ArraySource(train), checkpoint=pt.Checkpoints(f"{stem}.safetensors", every="120s"), resume=True)
+    checkpoints = pt.Checkpoints(f"{stem}.safetensors", every="120s")
+    model.fit(ArraySource(train), callbacks=[follow], checkpoint=checkpoints, resume=True)
     times = np.diff([0.0, *[info["seconds"] for info in model.history_]])
     # A resumed run may have judged some steps twice.
     curve = {point["n_seen"]: point for point in map(json.loads, points.read_text().splitlines())}
@@ -98,7 +98,7 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
 
 def _filled(model: pt.OnlineCSC) -> dict[str, float]:
     """Shares of C that are not zero, of pairs of filters and of numbers: what a sparse form of it could save."""
-    pairs = model._state.statistics.arrays()["pairs"]
+    pairs = model.state_.statistics.arrays()["pairs"]
     flat = pairs.reshape(len(pairs), -1)
     return {"pairs": float(np.mean([np.any(row) for row in flat])), "numbers": np.count_nonzero(flat) / flat.size}
 

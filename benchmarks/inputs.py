@@ -118,7 +118,8 @@ class Inputs:
         if self.folder is not None:
             with np.load(self.folder / file) as stored:
                 return np.ascontiguousarray(stored["filters"][:count], np.float32)
-        model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=5, init=self.start(count), random_state=0)
+        model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=5, random_state=0)
+        model.set_params(update__init=self.start(count))
         return model.fit(_crops("train", 20 if self.quick else 60, SIDE)).filters_
 
 

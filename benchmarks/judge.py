@@ -55,11 +55,12 @@ def follow(
     limit: float = np.inf,
     target: float = -np.inf,
     training: float = np.inf,
+    **fit: Any,
 ) -> Trajectory:
     """Fit one of our learners, judging its filters after every `every` iterations.
 
     Learning stops after `limit` seconds (of learning, as the model's own history counts) or at the objective `target`. Given
-    an objective `training`, the training images are judged too, and both must be reached.
+    an objective `training`, the training images are judged too, and both must be reached. `fit` is for the learner's `fit`.
     """
     trajectory = Trajectory(name)
 
@@ -72,5 +73,5 @@ def follow(
                 fitted = trajectory.trained[-1] <= training
         return info["seconds"] > limit or (value <= target and fitted)
 
-    model.set_params(callbacks=(judge,)).fit(train)
+    model.fit(train, callbacks=(judge,), **fit)
     return trajectory

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import pointillist as pt
 from benchmarks import judge, peers
 from benchmarks.context import Context
@@ -16,9 +14,14 @@ from benchmarks.tables import Report, Table
 
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "γ = 6, 3 sweeps": {"forgetting": 6.0, "n_sweeps": 3},
-    "γ = 6, pairs": {"forgetting": 6.0, "n_sweeps": 3, "batch_size": 2},
-    "circular, long ridge": {"forgetting": 6.0, "n_sweeps": 3, "boundary": "circular", "ridge_steps": 100},
+    "γ = 6, 3 sweeps": {"update__forgetting": 6.0, "update__n_sweeps": 3},
+    "γ = 6, pairs": {"update__forgetting": 6.0, "update__n_sweeps": 3, "batch_size": 2},
+    "circular, long ridge": {
+        "update__forgetting": 6.0,
+        "update__n_sweeps": 3,
+        "boundary": "circular",
+        "learning__half_life": 100,
+    },
 }
 
 
@@ -37,19 +40,12 @@ def run(context: Context) -> Report:
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        model = pt.OnlineCSC(
-            inputs.n_filters,
-            FILTER_SIZE,
-            PENALTY,
-            init=start,
-            random_state=0,
-            n_epochs=context.count(30, 4),
-            **options,
-        )
-        _warm_up(model, inputs.train[:2])
-        step = max(1, 2 // model.batch_size)
+        model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0)
+        model.set_params(**options, update__init=start).fit(inputs.train[:2])  # compiles
         limit = context.pick(6.0, 2.0)
-        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, limit=limit, target=target))
+        step = max(1, 2 // model.batch_size)
+        goal = {"limit": limit, "target": target, "n_epochs": context.count(30, 4)}
+        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, **goal))
 
     table = Table(
         f"Online learning on {inputs.name}: seconds to a held-out objective, at most {threads()} threads",
@@ -74,8 +70,3 @@ def run(context: Context) -> Report:
             "sporco threads": used,
         },
     )
-
-
-def _warm_up(model: pt.OnlineCSC, images: np.ndarray) -> None:
-    """Compile what this model needs, on a copy of it."""
-    type(model)(**{**model.get_params(deep=False), "n_epochs": 1}).fit(images)

@@ -18,9 +18,9 @@ PARTS = (
     ("descent", "solvers/descent.py", "_descend"),
     ("working set", "solvers/descent.py", "_enlarge"),
     ("certificate", "solvers/descent.py", "_look"),
-    ("statistics", "learners/base.py", "_add"),
+    ("statistics", "dictionary/toeplitz.py", "add"),
     ("dictionary sweep", "dictionary/update.py", "update_filters"),
-    ("record", "learners/base.py", "_objectives"),
+    ("record", "dictionary/statistics.py", "host_objectives"),
 )
 INSIDE = {"certificate": "scan"}
 
@@ -28,9 +28,8 @@ INSIDE = {"certificate": "scan"}
 def run(context: Context) -> Report:
     inputs = context.inputs
     images = inputs.unseen
-    model = pt.OnlineCSC(
-        inputs.n_filters, FILTER_SIZE, PENALTY, init=inputs.start(inputs.n_filters), n_jobs=1, random_state=0
-    )
+    model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, n_jobs=1, random_state=0)
+    model.set_params(update__init=inputs.start(inputs.n_filters))
     works: dict[str, Callable[[], Any]] = {
         "encoding, tol 0.05": lambda: pt.encode(images, inputs.filters, PENALTY, tol=0.05, n_jobs=1),
         "encoding, tol 1e-3": lambda: pt.encode(images, inputs.filters, PENALTY, tol=1e-3, n_jobs=1),

@@ -27,15 +27,16 @@ def run(context: Context) -> Report:
         curves = {}
         for p in fractions:
             context.say(f"{learner}, p = {p}")
-            options = {"max_iter": 400} if learner == "batch" else {"n_epochs": 100, "batch_size": 2, "forgetting": 2.0}
+            update = pt.FilterUpdate(init=start, n_sweeps=3, forgetting=None if learner == "batch" else 2.0)
+            options = {"max_iter": 1} if learner == "batch" else {"batch_size": 2}
             model = kind(
-                inputs.n_filters, FILTER_SIZE, PENALTY, sampling=p, init=start, random_state=0, n_sweeps=3, **options
-            )
-            kind(**{**model.get_params(deep=False), "max_iter" if learner == "batch" else "n_epochs": 1}).fit(
-                inputs.train[:2]
-            )
+                inputs.n_filters, FILTER_SIZE, PENALTY, sampling=p, update=update, random_state=0, **options
+            ).fit(inputs.train[:2])
+            passes = {} if learner == "batch" else {"n_epochs": 100}
+            if learner == "batch":
+                model.set_params(max_iter=400)
             every = 2 if learner == "batch" else 5
-            path = judge.follow(model, inputs.train, inputs.held_out, f"p = {p}", every=every, limit=limit)
+            path = judge.follow(model, inputs.train, inputs.held_out, f"p = {p}", every=every, limit=limit, **passes)
             curves[path.name] = (path.seconds, path.values)
             values = [_value_at(path, mark) for mark in marks]
             table.add(f"{p:g}", model.history_[-1]["seconds"] / model.n_iter_, *values, min(path.values))

@@ -16,10 +16,10 @@ from benchmarks.plots import Figure
 from benchmarks.tables import Report, Table
 
 GRID: dict[str, tuple[Any, ...]] = {
-    "learning_tol": (0.2, 0.05),
+    "learning": (0.2, 0.05),
     "sampling": (0.1, 0.2, 0.5),
-    "forgetting": (1.0, 2.0, 3.0),
-    "n_sweeps": (1, 3),
+    "update__forgetting": (1.0, 2.0, 3.0),
+    "update__n_sweeps": (1, 3),
     "batch_size": (1, 5),
 }
 
@@ -28,10 +28,10 @@ def run(context: Context) -> Report:
     inputs = context.inputs
     grid = {name: values[:: context.count(1, 2)] for name, values in GRID.items()}
     if context.quick:
-        grid = {**grid, "n_sweeps": (1,), "batch_size": (1,)}
+        grid = {**grid, "update__n_sweeps": (1,), "batch_size": (1,)}
     names = list(grid)
     settings = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
-    defaults = {name: getattr(pt.OnlineCSC(), name) for name in names}
+    defaults = {name: pt.OnlineCSC().get_params()[name] for name in names}
     report = Report(settings={"grid": grid, "defaults": defaults})
     sets = {inputs.name: (inputs.train, inputs.held_out, 2)}
     natural = (inputs.natural("train", context.count(40, 4)), inputs.natural("test", context.count(4, 1)), 1)
@@ -58,15 +58,8 @@ def run(context: Context) -> Report:
 def _learn(context: Context, train: NDArray, held_out: NDArray, passes: int, setting: dict[str, Any]) -> list[float]:
     """Seconds of learning and the held-out objective."""
     inputs = context.inputs
-    model = pt.OnlineCSC(
-        inputs.n_filters,
-        FILTER_SIZE,
-        PENALTY,
-        init=inputs.start(inputs.n_filters),
-        random_state=0,
-        n_epochs=passes,
-        **setting,
-    ).fit(train)
+    model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0).set_params(**setting)
+    model.set_params(update__init=inputs.start(inputs.n_filters)).fit(train, n_epochs=passes)
     return [model.history_[-1]["seconds"], judge.objective(held_out, model.filters_)]
 
 

@@ -96,7 +96,7 @@ def learning() -> None:
 
 def _filters(count: int, epochs: int) -> NDArray:
     images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
-    return np.asarray(pt.OnlineCSC(count, 11, 1.0, n_epochs=epochs, random_state=0).fit(images).filters_)
+    return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0).fit(images, n_epochs=epochs).filters_)
 
 
 def _show(panel, picture: NDArray, heading: str) -> None:  # type: ignore[no-untyped-def]

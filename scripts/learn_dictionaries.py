@@ -115,7 +115,7 @@ def learn(recipe: Recipe, jobs: int | None = None) -> tuple[NDArray, dict[str, A
         sampling=recipe.sampling,
         channels=recipe.colour,
         batch_size=recipe.batch_size,
-        forgetting=recipe.forgetting,
+        update=pt.FilterUpdate(forgetting=recipe.forgetting),
         random_state=recipe.seed,
         n_jobs=jobs,
     ).fit(crops)

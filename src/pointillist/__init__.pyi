@@ -18,16 +18,16 @@ from .data.sources import (
 from .errors import (
     BlurMisfitWarning,
     CheckpointError,
-    DamagedCheckpointError,
+    FileVersionError,
     ModelFileError,
     PointillistError,
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, OnlineCSC
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
-from .learners.persistence import load, load_codes, save, save_codes
+from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .restore import (
@@ -51,6 +51,7 @@ from .restore import (
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
 from .solvers.encoding import decode, encode, max_penalty
+from .storage import load_codes, save_codes
 
 __all__ = [
     "ArraySource",
@@ -63,7 +64,6 @@ __all__ = [
     "contrast_normalise",
     "CoordinateDescent",
     "CropSource",
-    "DamagedCheckpointError",
     "deblur",
     "decode",
     "demosaic",
@@ -72,6 +72,8 @@ __all__ = [
     "encode",
     "estimate_blur",
     "estimate_sigma",
+    "FileVersionError",
+    "FilterUpdate",
     "find_damage",
     "find_marks",
     "FrequencyADMM",
@@ -104,6 +106,7 @@ __all__ = [
     "psnr",
     "read_photograph",
     "Result",
+    "Ridge",
     "SampledADMM",
     "save",
     "save_codes",

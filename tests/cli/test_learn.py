@@ -30,7 +30,7 @@ def test_writes_a_model_and_says_what_it_did(learn, images, tmp_path):
 def test_does_what_the_estimator_does(learn, images, tmp_path):
     assert learn("--epochs", "2", "--seed", "3", "--penalty", "0.7", "-q").code == 0
     signals = contrast_normalise(load_signals(images))
-    reference = OnlineCSC(4, 5, 0.7, n_epochs=2, random_state=3, n_jobs=1).fit(signals)
+    reference = OnlineCSC(4, 5, 0.7, random_state=3, n_jobs=1).fit(signals, n_epochs=2)
     np.testing.assert_array_equal(load(tmp_path / "out.safetensors").filters_, reference.filters_)
 
 
@@ -44,7 +44,7 @@ def test_batch_mode_with_options(learn, images, tmp_path):
     assert "--validation shares 1 signals" in answer.err
     model = load(tmp_path / "out.safetensors")
     assert isinstance(model, BatchCSC)
-    assert (model.max_iter, model.boundary, model.init, model.solver) == (3, "valid", "patches", "admm")
+    assert (model.max_iter, model.boundary, model.update.init, model.solver) == (3, "valid", "patches", "admm")
     assert model.preprocessing_ == {"normalise": "none"}
     assert min(Image.open(tmp_path / "mosaic.png").size) >= 600
 

@@ -45,7 +45,6 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         n_filters=N_FILTERS,
         filter_size=FILTER_SIZE,
         penalty=PENALTY,
-        n_epochs=N_EPOCHS,
         n_jobs=jobs,
         random_state=seed,
     )
@@ -53,7 +52,7 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         err().print(
             f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
         )
-    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS)
+    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
     save(

@@ -20,13 +20,13 @@ from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
 from pointillist.cli.progress import picture_progress
 from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners.persistence import load, save_codes
+from pointillist.learners.persistence import load
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, extent
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
-from pointillist.storage import check_writable
+from pointillist.storage import check_writable, save_codes
 
 _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 """Signals that a GPU is given at a time, and samples of them at most."""

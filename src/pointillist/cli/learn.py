@@ -18,7 +18,7 @@ from pointillist.cli.learning_summary import data_summary, examples, summarise
 from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
-from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.base import Callback
 from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
@@ -35,12 +35,13 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     show_log(quiet=quiet, verbose=verbose)
     request.check()
     source = open_inputs(request.wanted)
-    model = make_learner(request, len(source))
+    model = make_learner(request)
+    n_epochs = count_epochs(request, len(source))
     others = _held_out(request, source)
     # What a limit chose for the run that is resumed stays chosen: it is part of what was learned.
     record = request.survival.resumed_record(request.output)
     if request.only_plan or (request.limit is not None and record.get("limit") is None):
-        plan = planning.make_plan(request, model, source, others, n_steps(model, len(source)))
+        plan = planning.make_plan(request, model, source, others, n_steps(model, len(source), n_epochs))
         if request.only_plan:
             planning.show(plan, request.output)
             return
@@ -53,8 +54,11 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         source = open_inputs(request.wanted, cache=int(record["cache"]))
     held_out = None if others is None else read_all(others, request.wanted, request.box)[0]
     _look_through(request, source)
-    with _watching(request) as callbacks, _cluster(request, model):
-        stopped, skipped = _learn(request, model, source, held_out, record, callbacks, quiet=quiet)
+    how: dict[str, Any] = {"n_epochs": n_epochs, "prefetch": int(record.get("prefetch", planning.PREFETCH))}
+    how["checkpoint"] = request.survival.checkpoints(request.output, record)
+    with _watching(request) as callbacks, _cluster(request) as cluster:
+        how |= {"callbacks": callbacks, "cluster": cluster}
+        stopped, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
     data = data_summary(request, source, skipped)
     save(
         model,
@@ -71,7 +75,8 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
         write_learning_report(request.report, model, examples(request, source, held_out), data=about)
     if not quiet:
-        summarise(request, model, len(source), skipped, n_steps(model, len(source)) if stopped else None)
+        steps = n_steps(model, len(source), n_epochs) if stopped else None
+        summarise(request, model, len(source), skipped, steps)
 
 
 def _learn(
@@ -79,22 +84,16 @@ def _learn(
     model: BatchCSC | OnlineCSC,
     source: Source,
     held_out: list[NDArray] | None,
-    record: dict[str, Any],
-    callbacks: Sequence[Callback],
+    how: dict[str, Any],
     *,
     quiet: bool,
 ) -> tuple[bool, dict[str, int]]:
-    """Fit as planned; whether a signal ended it early, and what was left out."""
+    """Fit as planned, `how` being for `OnlineCSC.fit`; whether a signal ended it early, and what was left out."""
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, request.box)
-        return fit(model, signals, held_out, quiet=quiet, callbacks=callbacks), skipped
-    how: dict[str, Any] = {
-        "on_error": request.wanted.on_error,
-        "prefetch": int(record.get("prefetch", planning.PREFETCH)),
-        "checkpoint": request.survival.checkpoints(request.output, record),
-        "resume": request.survival.resume,
-    }
-    stopped = fit(model, source, held_out, quiet=quiet, callbacks=callbacks, **how)
+        return fit(model, signals, held_out, quiet=quiet, callbacks=how["callbacks"]), skipped
+    how |= {"on_error": request.wanted.on_error, "resume": request.survival.resume}
+    stopped = fit(model, source, held_out, quiet=quiet, **how)
     return stopped, model.skipped_
 
 
@@ -110,34 +109,35 @@ def fit(
 ) -> bool:
     """Fit with progress, judging the held-out signals about `validations` times; true when a signal ended it early.
 
-    `signals` is a list of arrays or, for online learning, a source; `how` is for `OnlineCSC.fit`.
+    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`.
     """
-    steps = n_steps(model, len(signals))
+    steps = n_steps(model, len(signals), how.get("n_epochs", 1))
     with GracefulStop(announce=not quiet) as stop, learning_progress(steps, quiet=quiet) as progress:
-        model.set_params(callbacks=[progress, *callbacks, stop])
-        if isinstance(model, OnlineCSC):
-            model.fit(signals, validation=held_out, validation_every=max(1, steps // validations), **how)
-        else:
-            model.fit(signals, validation=held_out)
-        model.set_params(callbacks=())
+        how["callbacks"] = [progress, *callbacks, stop]
+        if isinstance(model, OnlineCSC) and held_out is not None:
+            how["validation_every"] = max(1, steps // validations)
+        model.fit(signals, validation=held_out, **how)
         # A request during the very last step changed nothing.
         return stop.requested and len(model.history_) < steps
 
 
-def make_learner(request: LearnRequest, n_signals: int) -> BatchCSC | OnlineCSC:
+def make_learner(request: LearnRequest) -> BatchCSC | OnlineCSC:
     """The learner that the request describes."""
-    given = {name: value for name, value in request.optional.items() if value is not None}
-    if request.mode == "batch":
-        return BatchCSC(**request.parameters, **given)
-    if "n_epochs" not in given:
-        given["n_epochs"] = ceil(AUTOMATIC_STEPS / ceil(n_signals / given.get("batch_size", 1)))
-    return OnlineCSC(**request.parameters, **given)
+    given = {name: value for name, value in request.optional.items() if value is not None and name != "n_epochs"}
+    update = FilterUpdate(init=given.pop("init", "random"), forgetting=given.pop("forgetting", None))
+    return (BatchCSC if request.mode == "batch" else OnlineCSC)(**request.parameters, **given, update=update)
 
 
-def n_steps(model: BatchCSC | OnlineCSC, n_signals: int) -> int:
+def count_epochs(request: LearnRequest, n_signals: int) -> int:
+    """Passes over the signals: as asked for, or enough for some dozens of steps."""
+    given, batch_size = request.optional.get("n_epochs"), request.optional.get("batch_size") or 1
+    return int(given or ceil(AUTOMATIC_STEPS / ceil(n_signals / batch_size)))
+
+
+def n_steps(model: BatchCSC | OnlineCSC, n_signals: int, n_epochs: int) -> int:
     """Steps that `fit` takes unless it is stopped."""
     if isinstance(model, OnlineCSC):
-        return model.n_epochs * ceil(n_signals / model.batch_size)
+        return n_epochs * ceil(n_signals / model.batch_size)
     return model.max_iter
 
 
@@ -161,16 +161,13 @@ def _look_through(request: LearnRequest, source: Source) -> None:
 
 
 @contextmanager
-def _cluster(request: LearnRequest, model: BatchCSC | OnlineCSC) -> Iterator[None]:
-    """Let the model encode where the request says, as long as the context lasts."""
+def _cluster(request: LearnRequest) -> Iterator[Any]:
+    """Where the request says that codes are solved for, None where that is here; workers last as long as the context."""
     with ExitStack() as stack:
         cluster: Any = request.scheduler
         if request.workers is not None:
             cluster = stack.enter_context(local_cluster(request.workers))
-        if cluster is not None:
-            model.set_params(cluster=cluster)
-            stack.callback(model.set_params, cluster=None)
-        yield
+        yield cluster
 
 
 @contextmanager

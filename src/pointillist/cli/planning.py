@@ -22,7 +22,7 @@ from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, Stream, read_batch
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import Survey, survey
-from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, warm_up
 from pointillist.learners.memory import memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
@@ -111,7 +111,7 @@ def _run_sizes(
         itemsize=itemsize,
         sampling=float(model.sampling),
         boundary=model.boundary,
-        statistics=model.statistics,
+        statistics=(model.update or FilterUpdate()).statistics,
         checkpoints=request.survival != Survival(),
     )
 

@@ -89,7 +89,7 @@ def _settings(request: Request) -> dict[str, Any]:
     if request.filters is not None:
         path = Path(request.filters)
         settings["filters"] = (
-            load_model(path).filters.astype(np.float32) if path.exists() else load_filters(request.filters)
+            load_model(path).arrays["filters"].astype(np.float32) if path.exists() else load_filters(request.filters)
         )
     settings["penalty"] = _price(request.penalty)
     return settings

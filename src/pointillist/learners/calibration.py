@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.memory import memory_now
 from pointillist.learners.online import OnlineCSC
@@ -38,7 +39,8 @@ def warm_up(model: ConvolutionalLearner, shape: Sequence[int], dtype: Any = np.f
         Shape of the noise; the filters must fit in.
     """
     few = [2] * len(model.n_filters) if isinstance(model.n_filters, list) else _FEW_FILTERS
-    trial = _trial(model, n_filters=few, penalty=_PENALTY, init="random")
+    update = replace(model.update or FilterUpdate(), init="random")
+    trial = _trial(model, n_filters=few, penalty=_PENALTY, update=update)
     count = 2 * effective_jobs(model.n_jobs)
     noise = np.random.default_rng(0).standard_normal((count, *shape)).astype(dtype)
     for _ in range(_WARM_STEPS):
@@ -70,4 +72,4 @@ def measure_pace(model: ConvolutionalLearner, signals: Sequence[NDArray]) -> Pac
 def _trial(model: ConvolutionalLearner, **changed: Any) -> OnlineCSC:
     """An online learner with the settings that the model shares with it."""
     shared = {name: value for name, value in model.get_params(deep=False).items() if name in OnlineCSC().get_params()}
-    return OnlineCSC(**{**shared, "callbacks": (), "random_state": 0, **changed})
+    return OnlineCSC(**{**shared, "random_state": 0, **changed})

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+import scipy.sparse
 from numpy.typing import NDArray
 
+from pointillist.data.skipping import OnError, check_on_error
 from pointillist.data.sources import (
     ArraySource,
     IteratorSource,
@@ -23,51 +25,55 @@ from pointillist.data.sources import (
 from pointillist.data.sources.cache import Cache
 from pointillist.data.sources.stream import Least, nothing_usable
 from pointillist.dictionary.support import filter_shapes
-from pointillist.learners.state import Batch
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
+from pointillist.model.signals import Signals
 
-Check = Callable[[Any, Any], Batch]
-"""Makes a `Batch` of signals and their weights."""
+Check = Callable[[list[NDArray]], Batch]
+"""Makes a `Batch` of signals that were read."""
 _PATCH_CACHE = 2**26
 """Bytes of signals that are kept while first filters are drawn from them."""
 
 
 def in_memory(X: Any) -> bool:
     """Whether signals are arrays at hand, of the host or of a device, rather than a source or an iterator."""
-    return isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    return isinstance(X, Sequence) or arrays or scipy.sparse.issparse(X)
 
 
 @dataclass(frozen=True)
 class FilterBox:
-    """The box that all filters of a learner fit into, which depends on a signal's number of axes only."""
+    """The box that all filters of a step fit into, which depends on a signal's number of axes only."""
 
-    n_filters: Any
-    filter_size: Any
-    channels: bool
+    step: Step
 
     def __call__(self, signal: NDArray) -> tuple[int, ...]:
-        return filter_shapes(self.n_filters, self.filter_size, signal.ndim - int(self.channels)).box
+        step = self.step
+        return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
 
 
-def open_feed(X: Any, weights: Any, check: Check, box: FilterBox, **settings: Any) -> Feed:
+def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> Feed:
     """The batches that `fit` learns from.
 
     Parameters
     ----------
-    X, weights
+    X, weights, on_error
         As `OnlineCSC.fit` takes them.
-    check : callable
-        Makes a `Batch` of signals and weights.
-    box : FilterBox
-        Smaller signals of a source are of no use.
+    step : Step
+        Checks signals; those of a source that are smaller than its filters are of no use.
     settings
         What else `make_stream` takes.
     """
-    if in_memory(X):
-        whole = check(X, weights)
-        return Feed(make_stream(ArraySource(whole.signals), **settings), whole, check)
-    if weights is not None:
-        raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
-    return Feed(make_stream(as_source(X), least=box, **settings), None, check)
+    check_on_error(on_error)
+    if not in_memory(X):
+        if weights is not None:
+            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+        stream = make_stream(as_source(X), least=FilterBox(step), on_error=on_error, **settings)
+        return Feed(stream, None, step.check)
+    if on_error == "skip":
+        raise ValueError('on_error="skip" is for sources: arrays are checked at once, so leave it out')
+    whole = step.check(X, weights)
+    return Feed(make_stream(ArraySource(whole.signals), **settings), whole, step.check)
 
 
 class Feed:
@@ -89,7 +95,7 @@ class Feed:
     def __iter__(self) -> Iterator[Batch]:
         if self.whole is not None:
             return self._in_memory(self.whole)
-        return (self._check(signals, None) for signals in self.stream)
+        return (self._check(signals) for signals in self.stream)
 
     def _in_memory(self, whole: Batch) -> Iterator[Batch]:
         assert isinstance(self.stream, Stream)
@@ -99,7 +105,7 @@ class Feed:
 
     def first(self) -> Batch:
         """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
-        return self._check(self.stream.first(), None) if self.whole is None else self.whole
+        return self._check(self.stream.first()) if self.whole is None else self.whole
 
     @property
     def elsewhere(self) -> Stream | None:
@@ -119,6 +125,10 @@ class Feed:
         if self.whole is not None and self.whole.weights is not None:
             facts["weights"] = ArraySource(self.whole.weights).describe()["content"]
         return facts
+
+    def run(self) -> dict[str, Any]:
+        """How the run goes through the data, for a checkpoint."""
+        return {"n_epochs": self.stream.n_epochs, "shuffle": getattr(self.stream, "shuffle", False)}
 
 
 class Readable(Sequence[NDArray]):
@@ -144,5 +154,5 @@ class Readable(Sequence[NDArray]):
         for tried in range(index, index + len(self)):
             read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._least, "skip")
             if read.signals:
-                return self._check(read.signals, None).signals[0]
+                return self._check(read.signals).signals[0]
         raise nothing_usable(read.skipped)

@@ -13,8 +13,8 @@ from math import ceil, prod
 from typing import Any
 
 from pointillist.dictionary.pairs import bytes_together
-from pointillist.dictionary.statistics import statistics_bytes
-from pointillist.dictionary.update import filter_bytes
+from pointillist.dictionary.update import filter_bytes, statistics_bytes
+from pointillist.learners.packing import bytes_on_disk
 from pointillist.model.codes import CODE_BYTES
 from pointillist.model.geometry import Geometry, sizes
 from pointillist.model.sampling import sample_bytes
@@ -22,10 +22,8 @@ from pointillist.solvers.descent import descent_bytes
 
 MARGIN, ALLOWANCE = 1.1, 2 * 10**7
 """Allocators keep more than what was asked for: so many times as much, and so many bytes in any case."""
-_RECORD, _JSON_RECORD = 800, 220
-"""Bytes of one step's record in the history, and in a file."""
-_CHECKPOINT_FILES = 3
-"""Checkpoints on disk at the same time: the last two and the one that is being written."""
+_RECORD = 800
+"""Bytes of one step's record in the history."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +115,9 @@ class RunSizes:
 
     def disk(self) -> int:
         """Bytes of the model file, and of the checkpoints while they are there."""
-        model = 4 * self._filter_samples + _JSON_RECORD * self.n_steps
-        return model + (_CHECKPOINT_FILES * (model + self.statistics_bytes[0]) if self.checkpoints else 0)
+        return bytes_on_disk(
+            4 * self._filter_samples, self.n_steps, self.statistics_bytes[0] if self.checkpoints else None
+        )
 
 
 @dataclass(frozen=True)

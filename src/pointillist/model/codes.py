@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pointillist.backends.cuda.exchange import all_to_host, any_resident, summed_by
 
@@ -101,6 +102,10 @@ class SparseCodes:
             row[index] = value
         return out.reshape(len(self), self.n_filters, *grid)
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
+        """`to_dense`, for whoever takes arrays, such as the next step of a pipeline."""
+        return self.to_dense().astype(dtype or self.dtype, copy=False)
+
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
         grid, host = self._common_grid("to_scipy"), self.on_host()
@@ -159,8 +164,10 @@ class SparseCodes:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitem__(self, item: int | slice | Sequence[int]) -> SparseCodes:
+    def __getitem__(self, item: Any) -> SparseCodes:
         """The codes of one signal or of a selection of signals, always as `SparseCodes`."""
+        if isinstance(item, tuple) and len(item) == 2 and item[1] is Ellipsis:  # as scikit-learn selects signals
+            item = item[0]
         if isinstance(item, slice):
             chosen = list(range(len(self)))[item]
         else:

@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import Statistics, make_statistics
-from pointillist.dictionary.update import update_filters
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.dictionary.statistics import CodedBatch, Statistics
+from pointillist.dictionary.update import make_statistics, update_filters
 from pointillist.report.blocks import Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
@@ -100,11 +98,8 @@ def _statistics(image: NDArray, filters: NDArray) -> Statistics:
     """What the codes of one image leave for the filters."""
     bank = np.ascontiguousarray(filters[:, None])
     result = exact([image], filters, PENALTY, sampling=SAMPLING, random_state=0)
-    geometry = Geometry(image.shape, filters.shape[1:], 1, "same")
-    problem = Problem(filters=bank, geometry=geometry, penalty=broadcast_penalty(PENALTY, len(bank), geometry))
     sums = make_statistics("toeplitz", len(bank), 1, filters.shape[1:])
-    codes = result.codes
-    sums.add(problem, 0, image[None], codes.indices[0], codes.values[0], result.residuals[0], 1.0)
+    sums.add(CodedBatch([image[None]], None, result.codes, result.residuals), bank, np.ones(1))
     return sums
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.learners import BatchCSC
+from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import draw_sample
@@ -86,7 +86,7 @@ def _learn(lab: Lab, solver: str, p: float) -> Run:
     settings: dict[str, Any] = {
         "sampling": p,
         "solver": solver,
-        "init": lab.inputs.start(scale.n_filters),
+        "update": FilterUpdate(init=lab.inputs.start(scale.n_filters)),
         "random_state": 0,
     }
     BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=1, **settings).fit(train[:1])  # compiles
@@ -237,9 +237,8 @@ def _race(lab: Lab) -> tuple[Table, Verdict]:
     scale, start = lab.scale, lab.inputs.start(lab.scale.n_filters)
     lab.say(f"race against {rivals.rival_name()} for {scale.rival_seconds:.0f} s")
     rival = rivals.learn_batch(lab.inputs.train, start, scale.rival_seconds)
-    model = BatchCSC(
-        scale.n_filters, scale.filter_size, PENALTY, max_iter=2 * scale.iterations, init=start, random_state=0
-    )
+    update, count = FilterUpdate(init=start), 2 * scale.iterations
+    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=count, update=update, random_state=0)
     mine = follow(model, lab.inputs.train, OURS)
     values = [one.objective for one in mine.judged(lab.inputs.train)]
     levels = [one.objective for one in rival.judged(lab.inputs.train)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointillist.learners import OnlineCSC
+from sklearn.base import clone
+
+from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.report.blocks import Block, Cell, Chart, Curve, Row, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY
@@ -14,8 +16,8 @@ from pointillist.reproduce.lab import Lab, Outcome
 TITLE = "Fig. 2: online learning"
 # The paper's: a tenth of the codes, its ADMM, and an average over all images.
 LEARNERS: dict[str, dict[str, Any]] = {
-    "the paper's (SOCSC)": {"solver": "admm", "sampling": 0.1, "forgetting": 1.0},
-    "our defaults": {},
+    "the paper's (SOCSC)": {"solver": "admm", "sampling": 0.1, "update": FilterUpdate(forgetting=1.0)},
+    "our defaults": {"update": FilterUpdate()},
 }
 PAPER, OURS = LEARNERS
 COMPARABLE_OBJECTIVE, COMPARABLE_PSNR = 0.03, 0.5
@@ -36,11 +38,10 @@ def run(lab: Lab) -> Outcome:
     for name, settings in LEARNERS.items():
         lab.say(f"online, {name}")
         passes = scale.passes if name == OURS else scale.rival_passes
-        model = OnlineCSC(
-            scale.n_filters, scale.filter_size, PENALTY, n_epochs=passes, init=start, random_state=0, **settings
-        )
-        OnlineCSC(**{**model.get_params(), "n_epochs": 1}).fit(inputs.train[:1])  # compiles
-        paths[name] = follow(model, inputs.train, name, due=lambda step: step % every == 0)
+        model = OnlineCSC(scale.n_filters, scale.filter_size, PENALTY, random_state=0, **settings)
+        model.set_params(update__init=start)
+        clone(model).fit(inputs.train[:1])  # compiles
+        paths[name] = follow(model, inputs.train, name, due=lambda step: step % every == 0, n_epochs=passes)
     lab.say("judging on unseen images")
     judged = {name: path.judged(inputs.judged) for name, path in paths.items()}
     return Outcome(TITLE, _verdicts(lab, paths, judged), _blocks(lab, paths, judged))

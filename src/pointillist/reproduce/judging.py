@@ -67,7 +67,9 @@ class Path:
         return [judge(images, filters) for filters in self.filters]
 
 
-def follow(model: Any, images: NDArray, name: str, *, due: Callable[[int], bool] = lambda step: True) -> Path:
+def follow(
+    model: Any, images: NDArray, name: str, *, due: Callable[[int], bool] = lambda step: True, **fit: Any
+) -> Path:
     """Fit one of our learners and keep its filters after every step that is `due`, and after the last."""
     path = Path(name)
     last: list[dict[str, Any]] = []
@@ -78,7 +80,7 @@ def follow(model: Any, images: NDArray, name: str, *, due: Callable[[int], bool]
             path.add(info["seconds"], info["n_seen"], model.filters_)
         return False
 
-    model.set_params(callbacks=(keep,)).fit(images)
+    model.fit(images, callbacks=(keep,), **fit)
     if path.seen[-1:] != [last[0]["n_seen"]]:
         path.add(last[0]["seconds"], last[0]["n_seen"], model.filters_)
     return path

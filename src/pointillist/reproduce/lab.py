@@ -8,16 +8,16 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save_file
+from sklearn.base import clone
 
-from pointillist.learners import OnlineCSC
+from pointillist.errors import ModelFileError
+from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.report.blocks import Block, Verdict, from_plain, to_plain
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs
 from pointillist.reproduce.judging import Path, follow, powers_of_two
 from pointillist.reproduce.scale import Scale
-from pointillist.storage import atomic_path
+from pointillist.storage import read_arrays, write_arrays
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class Lab:
                 self.scale.filter_size,
                 PENALTY,
                 batch_size=batch_size,
-                init=self.inputs.start(n_filters),
+                update=FilterUpdate(init=self.inputs.start(n_filters)),
                 random_state=0,
             )
             patches = self.inputs.patches("train", n_patches)
-            OnlineCSC(**model.get_params()).fit(patches[:1])  # compiles, so that the first step is not slower
+            clone(model).fit(patches[:1])  # compiles, so that the first step is not slower
             return follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two)
 
         return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)
@@ -105,12 +105,14 @@ class Lab:
 def _read(file: FilePath, token: str) -> Path | None:
     if not file.is_file():
         return None
-    with safe_open(file, framework="numpy") as stored:
-        about = stored.metadata()
-        if about.get("token") != token:
-            return None
-        seconds, seen, filters = (stored.get_tensor(name) for name in ("seconds", "seen", "filters"))
-    return Path(about["name"], seconds.tolist(), seen.tolist(), list(filters))
+    try:
+        stored = read_arrays(file, "learned")
+    except ModelFileError:
+        return None
+    if stored.metadata["token"] != token:
+        return None
+    seconds, seen, filters = (stored.arrays[name] for name in ("seconds", "seen", "filters"))
+    return Path(stored.metadata["name"], seconds.tolist(), seen.tolist(), list(filters))
 
 
 def _write(file: FilePath, path: Path, token: str) -> None:
@@ -119,5 +121,4 @@ def _write(file: FilePath, path: Path, token: str) -> None:
         "seen": np.array(path.seen, np.int64),
         "filters": np.stack(path.filters),
     }
-    with atomic_path(file) as temporary:
-        save_file(arrays, temporary, {"name": path.name, "token": token})
+    write_arrays(file, "learned", {"name": path.name, "token": token}, arrays)

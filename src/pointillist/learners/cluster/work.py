@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pointillist.data.skipping import OnError
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
-from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.state import Batch
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
 from pointillist.solvers.base import Result
 
 
@@ -21,7 +21,7 @@ from pointillist.solvers.base import Result
 class Job:
     """What stays the same during a run; every worker gets it once."""
 
-    learner: ConvolutionalLearner
+    step: Step
     source: Source | None  # None where the client sends the signals
     least: Least | None
     on_error: OnError
@@ -49,13 +49,13 @@ class Coded:
 def code(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
     """Read, where that is left to the worker, and encode; pure."""
     if isinstance(piece, Batch):
-        return Coded(piece, job.learner._encode(brief, piece), [])
+        return Coded(piece, job.step.encode(brief, piece), [])
     assert job.source is not None
     read = read_batch(job.source, piece, job.least, job.on_error)
     if not read.signals:
         return Coded(None, None, read.skipped)
-    batch = job.learner._batch(read.signals, None)
-    return Coded(batch, job.learner._encode(brief, batch), read.skipped)
+    batch = job.step.check(read.signals)
+    return Coded(batch, job.step.encode(brief, batch), read.skipped)
 
 
 def code_for_the_client(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
