@@ -22,9 +22,9 @@ def positive(value: float | None) -> float | None:
     return value
 
 
-def _jobs(value: int | None) -> int | None:
-    if value is not None and value != -1 and value < 1:
-        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
+def _jobs(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core, -2 all but one")
     return value
 
 
@@ -41,9 +41,7 @@ def _device(value: str) -> str:
     return value
 
 
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
-]
+Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
 ]

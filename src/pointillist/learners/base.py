@@ -30,7 +30,7 @@ from pointillist.model.problem import Problem, broadcast_penalty, inner
 from pointillist.model.sampling import check_sampling, generator, seed_from
 from pointillist.model.signals import Signals, as_signals, as_weights, check_finite, group_by_shape
 from pointillist.solvers import make_solver
-from pointillist.solvers.base import Result, Solver, effective_jobs
+from pointillist.solvers.base import Result, Solver, check_jobs, effective_jobs
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import decode, encode, encode_signals, on_host
 from pointillist.solvers.resident import resident_signals
@@ -153,7 +153,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
             raise ValueError(f"ridge must not be negative, got {self.ridge}")
         if self.ridge_steps is not None and not self.ridge_steps > 0:
             raise ValueError(f"ridge_steps must be positive, got {self.ridge_steps}")
-        effective_jobs(self.n_jobs)
+        check_jobs(self.n_jobs)
         is_cpu(self.device)
 
     def _batch(self, X: Signals, weights: Signals | None) -> Batch:

@@ -69,7 +69,7 @@ class BatchCSC(ConvolutionalLearner):
     callbacks : sequence of callables
         Each gets the iteration's record (a dict) and stops learning by returning True.
     n_jobs : int or None
-        Threads; None is all cores. The filters do not depend on it.
+        Threads, as in `encode`; -1 is all cores. The filters do not depend on it.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
     random_state : int, numpy Generator or None
@@ -120,7 +120,7 @@ class BatchCSC(ConvolutionalLearner):
         ridge: float = 1.0,
         ridge_steps: float | None = None,
         callbacks: Sequence[Callback] = (),
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         device: str = "cpu",
         random_state: int | np.random.Generator | None = None,
     ) -> None:

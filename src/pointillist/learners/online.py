@@ -93,7 +93,7 @@ class OnlineCSC(ConvolutionalLearner):
         ridge: float = 1.0,
         ridge_steps: float | None = None,
         callbacks: Sequence[Callback] = (),
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         device: str = "cpu",
         cluster: Any = None,
         random_state: int | np.random.Generator | None = None,

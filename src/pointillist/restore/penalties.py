@@ -53,7 +53,7 @@ def penalty_path(
     tol: float = 1e-3,
     channels: bool = False,
     nonnegative: bool = False,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     device: str = "cpu",
 ) -> list[PathPoint]:
     """Code signals for falling penalties, each started from the codes of the one before.

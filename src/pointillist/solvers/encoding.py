@@ -36,7 +36,7 @@ def encode(
     channels: bool = False,
     nonnegative: bool = False,
     start: SparseCodes | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     device: str = "cpu",
     random_state: int | np.random.Generator | None = None,
     progress: Progress | None = None,
@@ -69,8 +69,9 @@ def encode(
         Restrict the codes to be ≥ 0.
     start : SparseCodes
         Codes to start from, where the solver can.
-    n_jobs : int
-        Threads; None or -1 is all cores. Answers do not depend on it.
+    n_jobs : int or None
+        Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
+        Answers do not depend on it.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve on a GPU (coordinate descent, signals of up to three dimensions); that takes
         ``pip install 'pointillist[cuda]'``. Signals that live there (CuPy arrays, torch's CUDA tensors) then stay there:
