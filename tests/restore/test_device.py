@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist import deblur, demosaic, denoise, inpaint, penalty_path, super_resolve
 from pointillist.data import photographs
-from pointillist.restore import deblur, demosaic, denoise, inpaint, penalty_path, super_resolve
 
 PSF = np.outer([1.0, 2.0, 1.0], [1.0, 2.0, 1.0]) / 16
 

@@ -70,7 +70,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     statistics: str
     n_sweeps: int
     replace_unused: bool
-    tol: float
+    tol: float | None
     learning_tol: float | None
     ridge: float
     ridge_steps: float | None

@@ -54,8 +54,8 @@ class BatchCSC(ConvolutionalLearner):
         Passes over the filters in each update.
     replace_unused : bool
         Replace filters that no code uses by badly explained patches.
-    tol : float
-        Relative duality gap for `transform`.
+    tol : float or None
+        Relative duality gap for `transform`, as in `encode`: None is 1e-3, or the solver object's own.
     learning_tol : float or None
         The same while learning; None is the solver's own habit (ADMM: ten iterations; coordinate descent: a few rounds
         with a ridge, or 0.1 without).
@@ -115,7 +115,7 @@ class BatchCSC(ConvolutionalLearner):
         statistics: str = "toeplitz",
         n_sweeps: int = 1,
         replace_unused: bool = True,
-        tol: float = 1e-3,
+        tol: float | None = None,
         learning_tol: float | None = None,
         ridge: float = 1.0,
         ridge_steps: float | None = None,

@@ -88,7 +88,7 @@ class OnlineCSC(ConvolutionalLearner):
         statistics: str = "toeplitz",
         n_sweeps: int = 1,
         replace_unused: bool = True,
-        tol: float = 1e-3,
+        tol: float | None = None,
         learning_tol: float | None = None,
         ridge: float = 1.0,
         ridge_steps: float | None = None,

@@ -6,6 +6,7 @@ share a factor.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,8 @@ class SampledADMM:
     'converged'
     """
 
+    takes_start: ClassVar[bool] = False
+
     max_iter: int = 1000
     tol: float = 1e-3
     relaxation: float = 1.8
@@ -86,7 +89,7 @@ class SampledADMM:
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result:
-        """Solve for the codes of signals (channels, *space); ADMM starts from zero and ignores `start`."""
+        """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions: list[Solution] = []
         chunk = 1 if state.problem.has_own_weights else self._chunk(state.problem)
         system: SmallSystem | None = None

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import joblib
 import numpy as np
@@ -117,7 +117,12 @@ class Result:
 
 
 class Solver(Protocol):
-    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs."""
+    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
+
+    `takes_start` says whether `solve` uses the codes that it may be given to start from.
+    """
+
+    takes_start: ClassVar[bool]
 
     def prepare(self, problem: Problem) -> Any: ...
 

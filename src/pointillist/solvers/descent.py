@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class CoordinateDescent:
     >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
     'converged'
     """
+
+    takes_start: ClassVar[bool] = True
 
     tol: float = 1e-3
     max_iter: int = 200

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ class DeviceDescent:
     resident : bool
         Leave codes and residuals on the device, as CuPy arrays; they go to the host otherwise.
     """
+
+    takes_start: ClassVar[bool] = True
 
     settings: CoordinateDescent = field(default_factory=CoordinateDescent)
     device: str = "cuda"

@@ -32,7 +32,7 @@ def encode(
     sampling: float = 1.0,
     boundary: str = "same",
     solver: str | Solver = "cd",
-    tol: float | None = 1e-3,
+    tol: float | None = None,
     channels: bool = False,
     nonnegative: bool = False,
     start: SparseCodes | None = None,
@@ -61,14 +61,15 @@ def encode(
     solver : str or solver object
         "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or for instance
         ``SampledADMM(max_iter=50)``.
-    tol : float
-        Relative duality gap to reach (for named solvers; objects carry their own).
+    tol : float or None
+        Relative duality gap to reach; None is 1e-3 for a named solver, and a solver object's own. A number beside a solver
+        object is an error: give it to the object.
     channels : bool
         Whether the axis after the first holds channels, which share their codes.
     nonnegative : bool
         Restrict the codes to be ≥ 0.
     start : SparseCodes
-        Codes to start from, where the solver can.
+        Codes of these signals to start from, for instance those of a larger penalty; for coordinate descent only.
     n_jobs : int or None
         Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
         Answers do not depend on it.
@@ -112,7 +113,7 @@ def encode(
         boundary=boundary,
         solver=coder,
         nonnegative=nonnegative,
-        start=start.on_host() if start is not None and is_cpu(device) else start,
+        start=None if start is None else _checked_start(start, coder, arrays, bank, boundary, device),
         n_jobs=effective_jobs(n_jobs),
         seed=seed_from(random_state),
         progress=progress,
@@ -141,6 +142,21 @@ def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
     for i, array in enumerate(arrays):
         if array.shape[0] != bank.shape[1]:
             raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
+
+
+def _checked_start(
+    start: SparseCodes, solver: Solver, signals: list[NDArray], filters: NDArray, boundary: str, device: str
+) -> SparseCodes:
+    """Codes to start from, on the host where that solves; refused where they are of no use."""
+    if not getattr(solver, "takes_start", True):
+        raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
+    grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
+    if start.n_filters != len(filters) or start.grids != grids:
+        raise ValueError(
+            f"start must hold codes of the same signals for the same filters and boundary: {len(filters)} filters on grids "
+            f"of the shapes {sorted(set(grids))}, got {start!r} on {sorted(set(start.grids))}"
+        )
+    return start.on_host() if is_cpu(device) else start
 
 
 def encode_signals(
@@ -280,7 +296,7 @@ def max_penalty(
     Parameters
     ----------
     signals, filters, weights, boundary, channels, nonnegative
-        As in `encode`.
+        As in `encode`. What lives on a device is evaluated on the host.
 
     Returns
     -------
@@ -295,8 +311,8 @@ def max_penalty(
     >>> pt.encode(signals, filters, penalty=4.0).codes.nnz
     0
     """
-    bank = as_filters(filters, channels=channels)
-    arrays, seen = _checked(signals, weights, bank, channels)
+    bank = as_filters(to_host(filters), channels=channels)
+    arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
     factors = np.empty(len(arrays))
     for members in group_by_shape(arrays):
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)

@@ -6,7 +6,7 @@ and weights have no place in the frequency domain.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.fft
@@ -34,6 +34,8 @@ class FrequencyADMM:
     >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver, boundary="circular").status.value
     'converged'
     """
+
+    takes_start: ClassVar[bool] = False
 
     max_iter: int = 1000
     tol: float = 1e-3
@@ -83,7 +85,7 @@ class FrequencyADMM:
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result:
-        """Solve for the codes of signals (channels, *space); `start` is ignored."""
+        """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)
         return collect(state.problem, solutions, self.tol)
 

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class TiledDescent:
     progress : callable, optional
         Called with the part of the signal that is settled, after every colour of tiles.
     """
+
+    takes_start: ClassVar[bool] = True
 
     coder: CoordinateDescent = field(default_factory=CoordinateDescent)
     cell: int | None = None
