@@ -29,7 +29,7 @@ class PathPoint:
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> point = pt.penalty_path(np.eye(1, 30, 9), [[0.6, 0.8]], penalties=[0.1])[0]
+    >>> point = pt.penalty_path(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalties=[0.1])[0]
     >>> point.penalty, point.result.codes.nnz
     (0.1, 1)
     """
