@@ -132,7 +132,7 @@ def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
 
 
 def test_a_ridge_solves_the_elastic_net_and_its_gap_still_bounds(monkeypatch, reference):
-    monkeypatch.setattr("pointillist.solvers.descent._NEGLIGIBLE", 0.0)
+    monkeypatch.setattr("pointillist.solvers.rounds._NEGLIGIBLE", 0.0)
     problem, x = reference.problem(np.random.default_rng(4), (60,), (5,), dtype=np.float64, n_filters=4)
     ridge = 0.7
     solver = CoordinateDescent(ridge=ridge, max_iter=60, max_sweeps=500, inner=1e-6, tol=0)

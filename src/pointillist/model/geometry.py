@@ -75,11 +75,11 @@ class Geometry:
             return tuple(f - 1 for f in self.filter)
         return tuple((f - 1) // 2 for f in self.filter)
 
-    @property
+    @cached_property
     def n_positions(self) -> int:
         return prod(self.grid)
 
-    @property
+    @cached_property
     def padded_length(self) -> int:
         """Samples of one flat padded signal with all its channels and its spare end."""
         return self.channels * prod(self.padded) + SPARE_SAMPLES
@@ -111,7 +111,7 @@ class Geometry:
             folded = wrapped
         return folded
 
-    @property
+    @cached_property
     def _inside(self) -> tuple[slice, ...]:
         spans = (slice(o, o + s) for o, s in zip(self.offset, self.signal, strict=True))
         return (slice(None), *spans)

@@ -49,21 +49,12 @@ class DescentState:
         out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
 
-    @cached_property
-    def smallest_penalty(self) -> float:
-        return float(np.min(self.problem.penalty))
-
-    @cached_property
-    def largest_norm(self) -> float:
-        flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
-        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
-
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
         rise = box_sums(geometry, change**2)
         # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
         np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
-        rise *= rise.dtype.type(1.0001 * self.largest_norm / self.smallest_penalty)
+        rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
         return rise
 
     @cached_property

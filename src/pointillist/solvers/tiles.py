@@ -26,7 +26,8 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.large import bands, scratch
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread
-from pointillist.solvers.descent import CoordinateDescent, Descent
+from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
+from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper
 
 Progress = Callable[[float], None]
@@ -266,14 +267,14 @@ class _Tiling:
         coder = self.settings.coder
         if len(codes):
             coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        descent = Descent(coder, coder.prepare(part.problem), 0, signal, (codes, values), map, excess=_MARGIN * excess)
-        found = descent.run()
-        rises = {}
-        if found.iterations:
-            change = part.put(found.certificate.residual)
+        sets = HostWorkingSet(coder, coder.prepare(part.problem), 0, signal, (codes, values), map)
+        found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + _MARGIN * excess)
+        rises, rounds = {}, int(found.iterations[0])
+        if rounds:
+            change = part.put(found.residuals[0])
             rises = part.rises(self.cells.around(tile), self.state.rises(part.touching, part.touching.spread(change)))
-        ratio = descent.ratio + descent.rounding
-        return _Visit(tile, part.whole(found.indices), found.values, ratio, rises, found.iterations)
+        indices, values = part.whole(found.codes.indices[0]), found.codes.values[0]
+        return _Visit(tile, indices, values, sets.ratio + sets.rounding, rises, rounds)
 
     def _share_out(self, codes: NDArray, values: NDArray, tile: tuple[slice, ...]) -> None:
         """Give codes to the cells of a tile that own them."""
