@@ -16,24 +16,23 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import any_resident
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics, ToeplitzStatistics, make_statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import initial_filters, replace_filters, unused_filters, update_filters
-from pointillist.learners.device import DeviceStatistics, resident_batch
+from pointillist.learners.device import DeviceStatistics
 from pointillist.learners.state import Batch, CodesHere, Coding, LearnerState, StepCodes
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.operators import synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, inner
 from pointillist.model.sampling import check_sampling, generator, seed_from
-from pointillist.model.signals import Signals, as_signals, as_weights, check_finite, group_by_shape
+from pointillist.model.signals import Signals, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, check_jobs, effective_jobs
 from pointillist.solvers.device import on_device
-from pointillist.solvers.encoding import decode, encode, encode_signals, on_host
-from pointillist.solvers.resident import resident_signals
+from pointillist.solvers.encoding import decode, encode, encode_signals
+from pointillist.solvers.inputs import take_signals, take_unseen
 from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
@@ -121,9 +120,7 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
     def _unseen(self, X: Signals) -> list[NDArray] | None:
         """Weights of zero where X is NaN, None where it never is."""
         ndim = self.filters_.ndim - 1 - self.channels
-        if not is_cpu(self.device) and any_resident(X):
-            return resident_signals(X, None, self.device, ndim, channels=self.channels, name="X", nan_unseen=True)[1]
-        return _seen(as_signals(on_host(X), ndim, channels=self.channels, name="X"))
+        return take_unseen(X, ndim, channels=self.channels, device=self.device)
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
         """Signals from codes: an array when they share a shape, a list otherwise."""
@@ -158,16 +155,8 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
 
     def _batch(self, X: Signals, weights: Signals | None) -> Batch:
         """Check signals and weights against the parameters."""
-        if self._learning_device and any_resident(X):
-            return Batch(*resident_batch(X, weights, self._learning_device, self._ndim(X), self.channels))
-        X, weights = on_host(X), on_host(weights)
-        signals = as_signals(X, self._ndim(X), channels=self.channels, name="X")
-        seen = _seen(signals) if weights is None else as_weights(weights, signals, channels=self.channels)
-        signals = check_finite(signals, seen, "X")
-        for i, signal in enumerate(signals):
-            if np.ptp(signal if seen is None else signal[seen[i] > 0]) == 0:
-                raise ValueError(f"X[{i}] is constant: there is nothing to learn from it; leave it out")
-        return Batch(signals, seen)
+        device = self._learning_device or "cpu"
+        return Batch(*take_signals(X, weights, self._ndim(X), channels=self.channels, device=device, to_learn=True))
 
     @property
     def _learning_device(self) -> str | None:
@@ -391,13 +380,3 @@ class ConvolutionalLearner(TransformerMixin, BaseEstimator):
         """Number of learned samples in all filters."""
         check_is_fitted(self, "filters_")
         return prod(self.filters_.shape)
-
-
-def _seen(signals: list[NDArray]) -> list[NDArray] | None:
-    """Weights of zero where signals are NaN, None where they never are."""
-    if not any(np.any(np.isnan(signal)) for signal in signals):
-        return None
-    for i, signal in enumerate(signals):
-        if np.all(np.isnan(signal)):
-            raise ValueError(f"X[{i}] is NaN everywhere: nothing of that signal was seen; leave it out")
-    return [(~np.isnan(signal)).astype(signal.dtype) for signal in signals]

@@ -19,7 +19,7 @@ from pointillist.backends.cuda.sums import CodeLists, DeviceSums
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import ToeplitzStatistics
 from pointillist.model.problem import Problem
-from pointillist.solvers.resident import refuse_constant, resident_signals, upload
+from pointillist.solvers.resident import upload
 
 Codes = tuple[Sequence[NDArray], Sequence[NDArray]]
 AnyBatch = TypeVar("AnyBatch", bound=Any)
@@ -212,15 +212,6 @@ def _moved(batch: AnyBatch, device: Device) -> AnyBatch:
     with device.use():
         weights = None if batch.weights is None else upload(batch.weights, device)
         return replace(batch, signals=upload(batch.signals, device), weights=weights)
-
-
-def resident_batch(
-    X: Any, weights: Any, device: str, ndim: int, channels: bool
-) -> tuple[list[NDArray], list[NDArray] | None]:
-    """Signals on a device to learn from, each (channels, *space), and their weights; NaN marks what was not seen."""
-    signals, seen = resident_signals(X, weights, device, ndim, channels=channels, name="X", nan_unseen=True)
-    refuse_constant(signals, seen, device, "X")
-    return signals, seen
 
 
 def _ahead(items: Iterable[Any], device: Device, move: Callable[[Any], Any]) -> Iterator[Any]:

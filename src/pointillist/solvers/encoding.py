@@ -1,25 +1,25 @@
 """Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import any_resident, is_resident, kind_of, stacked, to_host
+from pointillist.backends.cuda.exchange import is_resident, kind_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
-from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite, group_by_shape
+from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
-from pointillist.solvers.resident import decode_resident, of_kind, resident_signals
+from pointillist.solvers.inputs import stay_resident, take_signals
+from pointillist.solvers.resident import decode_resident, of_kind
 from pointillist.solvers.tiles import Progress, TiledDescent
 
 
@@ -96,14 +96,11 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    resident = not is_cpu(device) and any_resident(signals)
+    resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
-    if resident:
-        arrays, seen = resident_signals(signals, weights, device, bank.ndim - 2, channels=channels)
-        _check_channels(arrays, bank)
-    else:
-        arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device)
+    _check_channels(arrays, bank)
     result = encode_signals(
         arrays,
         bank,
@@ -120,22 +117,6 @@ def encode(
     )
     warn_unless_converged(result)
     return of_kind(result, kind_of(signals)) if resident else result
-
-
-def on_host(signals: Any) -> Any:
-    """Signals, or a list of them, brought from whatever device they live on."""
-    if isinstance(signals, list | tuple):
-        return [to_host(one) for one in signals]
-    return to_host(signals)
-
-
-def _checked(
-    signals: Signals, weights: Signals | None, bank: NDArray, channels: bool
-) -> tuple[list[NDArray], list[NDArray] | None]:
-    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
-    _check_channels(arrays, bank)
-    seen = as_weights(weights, arrays, channels=channels)
-    return check_finite(arrays, seen), seen
 
 
 def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
@@ -312,7 +293,8 @@ def max_penalty(
     0
     """
     bank = as_filters(to_host(filters), channels=channels)
-    arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
+    _check_channels(arrays, bank)
     factors = np.empty(len(arrays))
     for members in group_by_shape(arrays):
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)
