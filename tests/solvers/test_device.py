@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.cuda.engine import Batch
+from pointillist.backends.devices import Batch
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate
@@ -17,7 +17,7 @@ def no_device(monkeypatch):
     def missing(device):
         raise RuntimeError(f'device="{device}" needs CuPy: pip install')
 
-    monkeypatch.setattr("pointillist.solvers.device.open_device", missing)
+    monkeypatch.setattr("pointillist.solvers.device.check_device", missing)
     monkeypatch.setattr("pointillist.learners.device.open_device", missing)
 
 

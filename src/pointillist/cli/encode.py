@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
 from pointillist.cli.progress import share_progress
@@ -93,7 +92,7 @@ def _encode(
     rows: list[Row] = []
     done, total = 0, sum(signal.size for signal in inputs.signals)
     with share_progress("encoding", quiet=quiet) as progress:
-        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _on_device(inputs.signals)
+        together = 4 * effective_jobs(model.n_jobs) if model.device == "cpu" else _on_device(inputs.signals)
         for chunk in _chunks(inputs.signals, together):
             names, signals = inputs.names[chunk], inputs.signals[chunk]
             size = sum(signal.size for signal in signals)

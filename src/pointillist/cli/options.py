@@ -31,11 +31,10 @@ def _jobs(value: int) -> int:
 def _device(value: str) -> str:
     if value == "cpu":  # what the others need takes time to import
         return value
-    from pointillist.backends.cuda.device import is_cpu, open_device
+    from pointillist.solvers.device import check_device
 
     try:
-        if not is_cpu(value):
-            open_device(value)
+        check_device(value)
     except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error)) from error
     return value

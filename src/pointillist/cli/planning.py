@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import out, warn
 from pointillist.cli.inputs import CACHE, Wanted, sizes
 from pointillist.data.sources import Source, Stream, read_part
@@ -68,7 +67,7 @@ def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, seen: Surve
     """The plan with about how long the run takes, from a few steps with some of its signals."""
     run = plan.run
     # A device codes all signals of a step at once.
-    together = 2 * run.n_jobs if is_cpu(model.device) else max(2, min(run.batch_size, _ON_DEVICE))
+    together = 2 * run.n_jobs if model.device == "cpu" else max(2, min(run.batch_size, _ON_DEVICE))
     signals = _first_signals(source, wanted, run.size, together)
     cut = [_middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)

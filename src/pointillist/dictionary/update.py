@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.cuda.exchange import to_host
+from pointillist.backends.devices import to_host
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics
 

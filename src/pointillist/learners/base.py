@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.backends.cuda.device import is_cpu
+from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import Statistics, ToeplitzStatistics, make_statistics
 from pointillist.dictionary.support import filter_shapes

@@ -19,9 +19,9 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import binding as llvm
 from numpy.typing import NDArray
 
+from pointillist.backends.devices import processor
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, LearnerState
@@ -227,7 +227,7 @@ def environment() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
         "machine": platform.machine(),
-        "processor": llvm.get_host_cpu_name(),
+        "processor": processor(),
     }
 
 

@@ -12,10 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import Device, open_device
-from pointillist.backends.cuda.exchange import any_resident
-from pointillist.backends.cuda.plan import as_volume
-from pointillist.backends.cuda.sums import CodeLists, DeviceSums
+from pointillist.backends.devices import CodeLists, Device, DeviceSums, any_resident, as_volume, open_device
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import ToeplitzStatistics
 from pointillist.model.problem import Problem

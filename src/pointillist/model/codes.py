@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.exchange import all_to_host, any_resident, summed_by
+from pointillist.backends.devices import all_to_host, any_resident, summed_by
 
 
 class SparseCodes:

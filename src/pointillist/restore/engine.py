@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
 
-from pointillist.backends.cuda.device import is_cpu, open_device
+from pointillist.backends.devices import check_device
 from pointillist.data import load_filters
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -83,8 +83,7 @@ class Settings:
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
         check_jobs(self.n_jobs)
-        if not is_cpu(self.device):
-            open_device(self.device)  # before any other work
+        check_device(self.device)  # before any other work
 
     @classmethod
     def given(cls, options: Options, **defaults: Any) -> Settings:

@@ -16,10 +16,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import Device, is_cpu, open_device
-from pointillist.backends.cuda.engine import Batch, Engine
-from pointillist.backends.cuda.exchange import pieces, rows, to_host
-from pointillist.backends.cuda.plan import DEPTH, Plan, as_volume, batches, make_plan
+from pointillist.backends.devices import (
+    DEPTH,
+    Batch,
+    Device,
+    Engine,
+    Plan,
+    as_volume,
+    batches,
+    check_device,
+    is_cpu,
+    make_plan,
+    open_device,
+    pieces,
+    rows,
+    to_host,
+)
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
 from pointillist.solvers.base import Result, Solver
@@ -39,7 +51,7 @@ def on_device(solver: Solver, device: str, *, resident: bool = False) -> Solver:
         return replace(solver, device=device, resident=resident)
     if not isinstance(solver, CoordinateDescent):
         raise ValueError(f'device="{device}" solves with solver="cd" only, got {solver!r}')
-    open_device(device)
+    check_device(device)
     return DeviceDescent(settings=solver, device=device, resident=resident)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import is_resident, kind_of, stacked, to_host
+from pointillist.backends.devices import is_cpu, is_resident, kind_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, converted

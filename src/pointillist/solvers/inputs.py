@@ -8,8 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import any_resident, to_host
+from pointillist.backends.devices import any_resident, is_cpu, to_host
 from pointillist.model.signals import (
     HOST,
     Namespace,

@@ -10,10 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import Device, open_device
-from pointillist.backends.cuda.exchange import as_cupy, as_kind, rows, stacked, to_host
-from pointillist.backends.cuda.plan import as_volume
-from pointillist.backends.cuda.sums import CodeLists
+from pointillist.backends.devices import (
+    CodeLists,
+    Device,
+    as_cupy,
+    as_kind,
+    as_volume,
+    open_device,
+    rows,
+    stacked,
+    to_host,
+)
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.signals import group_by_shape
