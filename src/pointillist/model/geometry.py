@@ -89,8 +89,8 @@ class Geometry:
         flat = np.zeros(self.padded_length, signal.dtype)
         box = self._box(flat)
         if self.boundary == "circular":
-            around = [(o, f - 1 - o) for o, f in zip(self.offset, self.filter, strict=True)]
-            box[...] = np.pad(signal, [(0, 0), *around], mode="wrap")
+            margins = [(o, f - 1 - o) for o, f in zip(self.offset, self.filter, strict=True)]
+            box[...] = np.pad(signal, [(0, 0), *margins], mode="wrap")
         else:
             box[self._inside] = signal
         return flat

@@ -96,22 +96,22 @@ class Result:
         return Status.CONVERGED
 
     @classmethod
-    def merge(cls, parts: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
+    def merge(cls, results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
         """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
         order = np.argsort([place for group in places for place in group])
         in_order = np.array_equal(order, np.arange(len(order)))
-        if len(parts) == 1 and in_order:
-            return parts[0]
-        codes = SparseCodes.concatenate([part.codes for part in parts])
+        if len(results) == 1 and in_order:
+            return results[0]
+        codes = SparseCodes.concatenate([result.codes for result in results])
         codes = codes if in_order else codes[order.tolist()]
-        statuses = [status for part in parts for status in part.statuses]
-        residuals = [residual for part in parts for residual in part.residuals]
+        statuses = [status for result in results for status in result.statuses]
+        residuals = [residual for result in results for residual in result.residuals]
         return cls(
             codes,
-            np.concatenate([part.objective for part in parts])[order],
-            np.concatenate([part.gap for part in parts])[order],
+            np.concatenate([result.objective for result in results])[order],
+            np.concatenate([result.gap for result in results])[order],
             tuple(statuses[i] for i in order),
-            np.concatenate([part.iterations for part in parts])[order],
+            np.concatenate([result.iterations for result in results])[order],
             [residuals[i] for i in order],
         )
 

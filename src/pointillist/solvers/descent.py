@@ -23,7 +23,7 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, one_blas_thread, parallel
-from pointillist.solvers.frames import part
+from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
 
@@ -149,7 +149,7 @@ class HostWorkingSet:
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
         self.ratio = np.inf
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
-        self.exact: NDArray = signal  # w (x − Dz) in float64, and the same padded in the signal's precision
+        self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
         self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
@@ -273,7 +273,7 @@ class HostWorkingSet:
         self._keep(self.values != 0)
 
     def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """A sweep over the tiles, colour by colour; it returns the largest move."""
+        """A sweep over the tiles, colour by colour, which returns the largest move."""
         places = self._places(self.codes)
         colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
 
@@ -283,8 +283,8 @@ class HostWorkingSet:
         return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
 
     def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """The same on a circle, frame by frame."""
-        frames = part(self.geometry, self.codes)
+        """A sweep around a circle, frame by frame; which returns the largest move."""
+        frames = frames_of(self.geometry, self.codes)
         bases, starts = self._places(self.codes)
         for frame in frames:
             bases[frame.members] = self._places(frame.codes)[0]

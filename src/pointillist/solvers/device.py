@@ -99,29 +99,27 @@ class DeviceDescent:
             memory, shared = int(_MEMORY * device.free_memory()), 0
         else:
             memory, shared = self.memory, engine.bytes
-        parts = list(batches(len(signals), state.plan, memory, len(device.streams), shared))
+        slices = list(batches(len(signals), state.plan, memory, len(device.streams), shared))
         streams: SimpleQueue[Any] = SimpleQueue()
         for stream in device.streams:
             streams.put(stream)
 
-        def work(part: slice) -> Result:
+        def work(chosen: slice) -> Result:
             stream = streams.get()
             try:
                 with device.use(), stream:
-                    begin = None if start is None else start[part]
-                    sets = DeviceWorkingSets(self, state, signals[part], part, begin)
+                    begin = None if start is None else start[chosen]
+                    sets = DeviceWorkingSets(self, state, signals[chosen], chosen, begin)
                     return solve_by_rounds(sets, self.settings)
             finally:
                 streams.put(stream)
 
-        if len(parts) == 1 or engine.seconds is not None:
-            results = [work(part) for part in parts]
+        if len(slices) == 1 or engine.seconds is not None:
+            results = [work(chosen) for chosen in slices]
         else:
             with ThreadPoolExecutor(len(device.streams)) as pool:
-                results = list(pool.map(work, parts))
-        if len(results) == 1:
-            return results[0]
-        return Result.merge(results, [range(part.start, part.stop) for part in parts])
+                results = list(pool.map(work, slices))
+        return Result.merge(results, [range(chosen.start, chosen.stop) for chosen in slices])
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ class DeviceState:
 
     @cached_property
     def tensor_rounding(self) -> float:
-        """The same on tensor cores: what the split leaves out, and sums of 17 terms that are cut off, thrice a step."""
+        """`rounding` on tensor cores: what the split leaves out, and sums of 17 terms that are cut off, thrice a step."""
         sums = 3 * 17 * (self.plan.paired_taps // DEPTH) * float(np.finfo(np.float32).eps)
         return (3 * 2.0**-16 + sums) * self._steepness
 
@@ -174,22 +172,22 @@ class DeviceWorkingSets:
         solver: DeviceDescent,
         state: DeviceState,
         signals: Sequence[NDArray],
-        part: slice,
+        chosen: slice,
         start: SparseCodes | None,
     ) -> None:
         self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
-        self.signals, self.n_signals, self.first = signals, len(signals), part.start
-        self.batch = Batch(state.engine, signals, self._weights(part))
+        self.signals, self.n_signals, self.first = signals, len(signals), chosen.start
+        self.batch = Batch(state.engine, signals, self._weights(chosen))
         if start is not None:
             self.batch.begin(start.indices, start.values)
         self.tensor = state.engine.has_tensor_scan and (self.settings.tol >= _TENSOR_TOL or self.settings.ridge > 0)
         self.bare = np.zeros(self.n_signals)  # the gap if nothing were rounded
 
-    def _weights(self, part: slice) -> list[NDArray] | None:
+    def _weights(self, chosen: slice) -> list[NDArray] | None:
         weights = self.problem.weights
         if weights is None:
             return None
-        return list(weights[part]) if self.problem.has_own_weights else [weights]
+        return list(weights[chosen]) if self.problem.has_own_weights else [weights]
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
         """Evaluate and certify, by a scan in float32 where only the rounding of tensor cores stands in the way."""

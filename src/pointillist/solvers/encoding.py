@@ -172,7 +172,7 @@ def encode_signals(
         chosen = [_in_precision(signals[i], dtype) for i in members]
         begin = None if start is None else start[members]
         size = sum(signal.size for signal in chosen)
-        coder = _by_tiles(solver, problem, _part_of(progress, done / total, size / total))
+        coder = _by_tiles(solver, problem, _share_of(progress, done / total, size / total))
         parts.append(coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
         places.append(members)
         done += size
@@ -194,7 +194,7 @@ def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> So
     return TiledDescent(coder=solver, progress=progress)
 
 
-def _part_of(progress: Progress | None, first: float, share: float) -> Progress | None:
+def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
     return None if progress is None else lambda settled: progress(first + share * settled)
 
 

@@ -185,7 +185,7 @@ class Plan:
 
     @property
     def paired_tiles(self) -> Shape:
-        """The same of tiles."""
+        """Tiles along each axis that alternate between two colours; the rest, around a circle, have colours of their own."""
         layers, rows, columns = self.bucket
         return self._paired(self.tiles, (layers * self.tile[0], rows * self.tile[1], columns * self.tile[2]))
 
