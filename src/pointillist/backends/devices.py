@@ -16,37 +16,15 @@ from pointillist.backends.cuda.exchange import (
     stacked,
     summed_by,
     to_host,
-)
+)  # fmt: skip
 from pointillist.backends.cuda.plan import DEPTH, Plan, as_volume, batches, make_plan
 from pointillist.backends.cuda.sums import CodeLists, DeviceSums
 
 __all__ = [
-    "DEPTH",
-    "Batch",
-    "CodeLists",
-    "Device",
-    "DeviceSums",
-    "Engine",
-    "Plan",
-    "all_to_host",
-    "any_resident",
-    "as_cupy",
-    "as_kind",
-    "as_volume",
-    "batches",
-    "check_device",
-    "is_cpu",
-    "is_resident",
-    "kind_of",
-    "make_plan",
-    "open_device",
-    "pieces",
-    "processor",
-    "rows",
-    "stacked",
-    "summed_by",
-    "to_host",
-]
+    "DEPTH", "Batch", "CodeLists", "Device", "DeviceSums", "Engine", "Plan", "all_to_host", "any_resident",
+    "as_cupy", "as_kind", "as_volume", "batches", "check_device", "is_cpu", "is_resident", "kind_of",
+    "make_plan", "open_device", "pieces", "processor", "rows", "stacked", "summed_by", "to_host",
+]  # fmt: skip
 
 
 def check_device(device: str) -> None:

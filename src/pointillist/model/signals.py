@@ -4,7 +4,7 @@ The checks are the same wherever the arrays live; a `Namespace` says how they ar
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,49 +14,32 @@ from pointillist.model.large import bands, converted, scratch
 Signals = NDArray | Sequence[ArrayLike]
 
 
-class Namespace(Protocol):
-    """What the checks ask for of the arrays of one library; `xp` is its module, with NumPy's functions."""
+class Namespace:
+    """What the checks ask for of arrays: of NumPy's here, large ones of which are walked in bands and may live in files.
 
-    @property
-    def xp(self) -> Any: ...
+    A subclass serves another library; `xp` is its module, with NumPy's functions.
+    """
+
+    xp: Any = np
 
     def array(self, given: Any, name: str) -> Any:
         """Anything that is like an array as one of this library; errors call it by `name`."""
+        return np.asarray(given)
 
     def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array broadcast to a shape, contiguous and in a precision; the array itself where it is all that."""
+        return converted(array if array.shape == shape else np.broadcast_to(array, shape), dtype)
 
     def split(self, whole: Any, dtype: Any) -> list[Any]:
         """The entries of an array along its first axis, contiguous and in a precision."""
+        return [converted(one, dtype) for one in whole]
 
     def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
         """For each array the number of its elements for which `test`, evaluated element by element, is true."""
+        return np.array([sum(np.count_nonzero(test(one[band])) for band in bands(one.shape)) for one in arrays], int)
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""
-
-    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
-        """Smallest and largest sample of each signal, of those whose weight is not zero."""
-
-
-class HostNamespace:
-    """NumPy's arrays, large ones of which are walked in bands and may live in files."""
-
-    xp = np
-
-    def array(self, given: Any, name: str) -> NDArray:
-        return np.asarray(given)
-
-    def full(self, array: NDArray, shape: tuple[int, ...], dtype: Any) -> NDArray:
-        return converted(array if array.shape == shape else np.broadcast_to(array, shape), dtype)
-
-    def split(self, whole: NDArray, dtype: Any) -> list[NDArray]:
-        return [converted(one, dtype) for one in whole]
-
-    def count(self, test: Callable[[NDArray], NDArray], arrays: Sequence[NDArray]) -> NDArray:
-        return np.array([sum(np.count_nonzero(test(one[band])) for band in bands(one.shape)) for one in arrays], int)
-
-    def seen_only(self, signals: Sequence[NDArray], weights: Sequence[NDArray]) -> list[NDArray]:
         seen = []
         for signal, weight in zip(signals, weights, strict=True):
             out = scratch(signal, signal.shape, signal.dtype)
@@ -65,12 +48,13 @@ class HostNamespace:
             seen.append(out)
         return seen
 
-    def extents(self, signals: Sequence[NDArray], weights: Sequence[NDArray] | None) -> tuple[NDArray, NDArray]:
+    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
+        """Smallest and largest sample of each signal, of those whose weight is not zero."""
         seen = signals if weights is None else [x[w > 0] for x, w in zip(signals, weights, strict=True)]
         return np.array([np.min(x) for x in seen]), np.array([np.max(x) for x in seen])
 
 
-HOST = HostNamespace()
+HOST = Namespace()
 
 
 def as_signals(
@@ -95,7 +79,7 @@ def as_signals(
     if len(whole) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
     _check_numbers(whole, name)
-    return space.split(whole if channels else whole[:, None], _kept(whole))
+    return space.split(whole if channels else whole[:, None], kept_precision(whole.dtype))
 
 
 def _one(array: Any, i: int, ndim: int, channels: bool, name: str, space: Namespace) -> Any:
@@ -105,7 +89,7 @@ def _one(array: Any, i: int, ndim: int, channels: bool, name: str, space: Namesp
             f"{name}[{i}] must have {channels + ndim} axes, got shape {array.shape}; the filters have {ndim} dimensions"
         )
     full = array if channels else array[None]
-    return space.full(full, full.shape, _kept(array))
+    return space.full(full, full.shape, kept_precision(array.dtype))
 
 
 def _check_numbers(array: Any, name: str) -> None:
@@ -115,8 +99,9 @@ def _check_numbers(array: Any, name: str) -> None:
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
 
 
-def _kept(array: Any) -> np.dtype:
-    return np.dtype(np.float64 if array.dtype == np.float64 else np.float32)
+def kept_precision(dtype: Any) -> np.dtype:
+    """The precision that arrays are worked on in: float64 where that was given, float32 otherwise."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
 def check_finite(
@@ -213,7 +198,7 @@ def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
         )
     if array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError("filters must be finite and not empty")
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float64 else np.float32)
+    array = np.ascontiguousarray(array, kept_precision(array.dtype))
     return array if channels else array[:, None]
 
 

@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, descent
+from pointillist.backends.layout import Layout
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers.base import Result, one_blas_thread, parallel
 from pointillist.solvers.frames import frames_of
-from pointillist.solvers.rounds import Look, solve_by_rounds
+from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
 
 Places = tuple[NDArray, NDArray]
@@ -32,7 +33,7 @@ Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateDescent:
+class CoordinateDescent(Schedule):
     """Settings of the working-set coordinate descent.
 
     Parameters
@@ -67,27 +68,15 @@ class CoordinateDescent:
 
     takes_start: ClassVar[bool] = True
 
-    tol: float = 1e-3
-    max_iter: int = 200
-    cells: tuple[int, ...] = (3, 2, 1)
-    inner: float = 0.3
     max_sweeps: int = 20
     extra: int = 5
     tile: int = 128
     keep_start: bool = False
-    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if self.max_iter < 1 or self.max_sweeps < 1:
-            raise ValueError(f"max_iter and max_sweeps must be at least 1, got {self.max_iter} and {self.max_sweeps}")
-        if not self.cells or any(cell < 1 for cell in self.cells):
-            raise ValueError(f"cells must be positive integers, got {self.cells}")
-        if not self.ridge >= 0:
-            raise ValueError(f"ridge must not be negative, got {self.ridge}")
-        if not 0 < self.inner < 1:
-            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+        super().__post_init__()
+        if self.max_sweeps < 1:
+            raise ValueError(f"max_sweeps must be at least 1, got {self.max_sweeps}")
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
@@ -181,7 +170,10 @@ class HostWorkingSet:
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
         rounding = self._rounding(self.residual)
-        self.ratio = self._bound(self.residual) if rough else self._scan(self.residual, rounding)
+        if rough:  # an upper bound without a scan
+            self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
+        else:
+            self.ratio = self._scan(self.residual, rounding)
         gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding)
         return Look(np.array([objective]), np.array([gap]), np.array([self.ratio]))
 
@@ -228,10 +220,6 @@ class HostWorkingSet:
             state.scan_codes(residual, self.beside, self.best, self.winner)
         return float(np.max(self.best))
 
-    def _bound(self, residual: NDArray) -> float:
-        """An upper bound of the largest ratio without a scan."""
-        return float(np.max(self.best + self.slack + self._change(residual)))
-
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
@@ -274,7 +262,7 @@ class HostWorkingSet:
 
     def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
         """A sweep over the tiles, colour by colour, which returns the largest move."""
-        places = self._places(self.codes)
+        places = _places(self.layout, self.codes)
         colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
 
         def tile(chosen: NDArray) -> float:
@@ -285,9 +273,9 @@ class HostWorkingSet:
     def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
         """A sweep around a circle, frame by frame; which returns the largest move."""
         frames = frames_of(self.geometry, self.codes)
-        bases, starts = self._places(self.codes)
+        bases, starts = _places(self.layout, self.codes)
         for frame in frames:
-            bases[frame.members] = self._places(frame.codes)[0]
+            bases[frame.members] = _places(self.layout, frame.codes)[0]
         weights = [self.padded_weights] * len(frames)
         if self.weights is not None:
             weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
@@ -304,15 +292,16 @@ class HostWorkingSet:
 
         return sweep
 
-    def _places(self, codes: NDArray) -> Places:
-        """Where each code's box begins in the padded signal, and its filter in the runs."""
-        bases, starts = np.empty_like(codes), np.empty_like(codes)
-        descent.locate(self.layout, codes, bases, starts)
-        return bases, starts
-
 
 _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
+
+
+def _places(layout: Layout, codes: NDArray) -> Places:
+    """Where each code's box begins in the padded signal, and its filter in the runs."""
+    bases, starts = np.empty_like(codes), np.empty_like(codes)
+    descent.locate(layout, codes, bases, starts)
+    return bases, starts
 
 
 def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:

@@ -23,7 +23,7 @@ from pointillist.backends.devices import (
 )
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.signals import group_by_shape
+from pointillist.model.signals import Namespace, group_by_shape, kept_precision
 from pointillist.solvers.base import Result
 
 
@@ -33,23 +33,19 @@ def upload(arrays: Any, device: Device) -> Any:
     A list whose entries are one and the same array stays such a list.
     """
     if not isinstance(arrays, list | tuple):
-        return device.upload(arrays, _kept(arrays.dtype))
+        return device.upload(arrays, kept_precision(arrays.dtype))
     moved: list[Any] = [None] * len(arrays)
     for members in group_by_shape(arrays):
         if all(arrays[i] is arrays[members[0]] for i in members):
-            shared = device.upload([arrays[members[0]]], _kept(arrays[members[0]].dtype))[0]
+            shared = device.upload([arrays[members[0]]], kept_precision(arrays[members[0]].dtype))[0]
             stack: Any = [shared] * len(members)
         else:
             stack = device.upload(
-                [arrays[i] for i in members], np.result_type(*{_kept(arrays[i].dtype) for i in members})
+                [arrays[i] for i in members], np.result_type(*{kept_precision(arrays[i].dtype) for i in members})
             )
         for i, one in zip(members, stack if isinstance(stack, list) else rows(stack), strict=True):
             moved[i] = one
     return moved
-
-
-def _kept(dtype: Any) -> np.dtype:
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
 @contextmanager
@@ -62,8 +58,8 @@ def device_namespace(name: str) -> Iterator[DeviceNamespace]:
         device.wait()  # the solver's streams are others
 
 
-class DeviceNamespace:
-    """CuPy's arrays on one device; see `Namespace`.
+class DeviceNamespace(Namespace):
+    """CuPy's arrays on one device.
 
     Tests are made for all signals of a shape at once, since a device answers slowly to many small questions.
     """

@@ -8,6 +8,7 @@ arrays live and how they are worked on is the business of `WorkingSets`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,19 +62,27 @@ class WorkingSets(Protocol):
         """w (x − Dz) of every signal, (channels, *space)."""
 
 
-class Schedule(Protocol):
-    """What the rounds need of the settings of a solver; see `CoordinateDescent`."""
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The settings of the rounds; see `CoordinateDescent`."""
 
-    @property
-    def tol(self) -> float: ...
-    @property
-    def max_iter(self) -> int: ...
-    @property
-    def cells(self) -> tuple[int, ...]: ...
-    @property
-    def inner(self) -> float: ...
-    @property
-    def ridge(self) -> float: ...
+    tol: float = 1e-3
+    max_iter: int = 200
+    cells: tuple[int, ...] = (3, 2, 1)
+    inner: float = 0.3
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if not self.cells or any(cell < 1 for cell in self.cells):
+            raise ValueError(f"cells must be positive integers, got {self.cells}")
+        if not self.ridge >= 0:
+            raise ValueError(f"ridge must not be negative, got {self.ridge}")
+        if not 0 < self.inner < 1:
+            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
 
 
 def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Look], NDArray] | None = None) -> Result:

@@ -327,14 +327,12 @@ class _TileView:
         whole = all(a >= 0 and b <= n for a, b, n in spans)
         seen = tiling.weights
         if seen is None:
-            self.weights = None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), self._shape))
+            self.weights = (
+                None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape))
+            )
         else:
             self.weights = self._cut(seen)
         self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return self.tiling.signal.shape
 
     def _cut(self, array: NDArray) -> NDArray:
         out = np.zeros((self.geometry.channels, *self.geometry.signal), array.dtype)
