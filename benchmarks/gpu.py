@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import pointillist as pt
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.sporco_cupy import rival
-from pointillist.backends.cuda.device import open_device
+from pointillist.backends.devices import open_device
 from pointillist.data import photographs
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty

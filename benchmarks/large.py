@@ -22,7 +22,7 @@ from benchmarks import measure, tables
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.tables import Table
 from pointillist.model.geometry import Geometry
-from pointillist.solvers.tiles import Cells
+from pointillist.solvers.tiles import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap
 
@@ -35,7 +35,7 @@ def code(folder: str, *, mapped: bool, tol: float) -> dict[str, Any]:
     result = pt.encode([image], filters, PENALTY, tol=tol)
     seconds = time.perf_counter() - begin
     peak = measure.peak_mb()
-    side = Cells.of(Geometry(image.shape, filters.shape[1:]), None).side
+    side = Blocks.of(Geometry(image.shape, filters.shape[1:]), None).side
     return {
         "seconds": seconds,
         "coding_peak_mb": peak,

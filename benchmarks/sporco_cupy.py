@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inputs import PENALTY, Inputs
-from pointillist.backends.cuda.exchange import to_host
+from pointillist.backends.devices import to_host
 from pointillist.reproduce.rivals import DEFAULT, TUNED
 
 ITERATIONS = 100

@@ -33,7 +33,6 @@ from .model.metrics import psnr
 from .restore import (
     BlurEstimate,
     Details,
-    PathPoint,
     deblur,
     demosaic,
     denoise,
@@ -45,12 +44,12 @@ from .restore import (
     inpaint,
     mark_damage,
     motion_kernel,
-    penalty_path,
     super_resolve,
 )
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
 from .solvers.encoding import decode, encode, max_penalty
+from .solvers.path import PathPoint, penalty_path
 from .storage import load_codes, save_codes
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.backends.cuda.device import Device
+from pointillist.backends.devices import Device
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.learners import BatchCSC, OnlineCSC

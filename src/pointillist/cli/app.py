@@ -147,7 +147,7 @@ def learn(
     validation: Annotated[
         list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
     ] = None,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     mosaic: Mosaic = None,
     report: Annotated[
@@ -248,7 +248,7 @@ def encode(
         Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
     ] = None,
     solver: Solver = None,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
@@ -292,7 +292,7 @@ def demo(
         "demo-output"
     ),
     seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
     """Learn filters from the photographs that come with the package, and draw what came out."""

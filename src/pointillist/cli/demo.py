@@ -29,7 +29,7 @@ VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while
 _FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png", "report.html")
 
 
-def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
+def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     """Learn, judge, draw and summarise."""
     show_log(quiet=quiet)
     if folder.exists() and not folder.is_dir():

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import count, out, show_log, warn
 from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
 from pointillist.cli.progress import picture_progress
@@ -94,7 +93,7 @@ def _encode(
     done, total = 0, sum(signal.size for signal in signals)
     with picture_progress("encoding", 1, quiet=quiet) as progress:
         progress.begin("encoding")
-        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _on_device(signals)
+        together = 4 * effective_jobs(model.n_jobs) if model.device == "cpu" else _on_device(signals)
         for chunk in _chunks(signals, together):
             some = signals[chunk]
             size = sum(signal.size for signal in some)

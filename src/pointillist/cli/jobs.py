@@ -44,7 +44,7 @@ class Request:
     filters: str | None
     reference: Path | None
     compare: Path | None
-    jobs: int | None
+    jobs: int
     device: str
     on_error: str
     options: dict[str, Any] = field(default_factory=dict)

@@ -17,28 +17,25 @@ def positive(value: float | None) -> float | None:
     return value
 
 
-def _jobs(value: int | None) -> int | None:
-    if value is not None and value != -1 and value < 1:
-        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
+def _jobs(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core, -2 all but one")
     return value
 
 
 def _device(value: str) -> str:
     if value == "cpu":  # what the others need takes time to import
         return value
-    from pointillist.backends.cuda.device import is_cpu, open_device
+    from pointillist.solvers.device import check_device
 
     try:
-        if not is_cpu(value):
-            open_device(value)
+        check_device(value)
     except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error)) from error
     return value
 
 
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
-]
+Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
 ]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import out, warn
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, Stream, read_batch
@@ -75,7 +74,7 @@ def make_plan(
 
 def _together(model: BatchCSC | OnlineCSC, seen: Survey) -> int:
     """Signals that a pace is measured with; a device codes all signals of a step at once."""
-    if is_cpu(model.device):
+    if model.device == "cpu":
         return 2 * effective_jobs(model.n_jobs)
     return max(2, min(_batch_size(model, seen), _ON_DEVICE))
 

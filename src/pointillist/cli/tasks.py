@@ -97,7 +97,7 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend, find)
 
 
-def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: int | None) -> Marks:
+def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: int) -> Marks:
     """The missing pixels by mask, by colour, as damage that is looked for, or as the picture marks them itself."""
     by_colour = {"tolerance": options["tolerance"], "fringe": options["fringe"]}
     if job.mask is not None:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import open_device
-from pointillist.backends.cuda.plan import as_volume
-from pointillist.backends.cuda.sums import CodeLists, DeviceSums
+from pointillist.backends.devices import CodeLists, DeviceSums, as_volume, open_device
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import to_host
+from pointillist.backends.devices import is_cpu, to_host
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.dense import DenseStatistics
 from pointillist.dictionary.device import DeviceStatistics

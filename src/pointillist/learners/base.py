@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import any_resident
+from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.coding import Learning
-from pointillist.learners.inputs import Batch, as_arrays, unseen_by_nan
+from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.model.codes import SparseCodes
-from pointillist.model.signals import Signals, checked_signals
+from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
-from pointillist.solvers.encoding import decode, encode, on_host
-from pointillist.solvers.resident import resident_signals
+from pointillist.solvers.encoding import decode, encode
+from pointillist.solvers.inputs import take_unseen
 from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
@@ -90,10 +89,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
 
     def _unseen(self, X: Signals) -> list[NDArray] | None:
         """Weights of zero where X is NaN, None where it never is."""
-        ndim = self.filters_.ndim - 1 - self.channels
-        if not is_cpu(self.device) and any_resident(X):
-            return resident_signals(X, None, self.device, ndim, channels=self.channels, name="X", nan_unseen=True)[1]
-        return unseen_by_nan(checked_signals(on_host(X), ndim, channels=self.channels, name="X"))
+        return take_unseen(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, device=self.device)
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
         """Signals from codes: an array when they share a shape, a list otherwise."""

@@ -10,11 +10,9 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.exchange import any_resident
-from pointillist.model.signals import Signals, as_weights, check_finite, checked_signals
-from pointillist.model.usable import why_unusable
-from pointillist.solvers.encoding import on_host
-from pointillist.solvers.resident import refuse_constant, resident_signals
+from pointillist.backends.devices import any_resident
+from pointillist.model.signals import Signals
+from pointillist.solvers.inputs import take_signals
 
 
 @dataclass(frozen=True)
@@ -74,25 +72,4 @@ def checked_batch(X: Signals, weights: Signals | None, ndim: int, channels: bool
 
     Signals that live on a device stay there where `device` names it; None brings them to the host.
     """
-    if device is not None and any_resident(X):
-        there, seen_there = resident_signals(X, weights, device, ndim, channels=channels, name="X", nan_unseen=True)
-        refuse_constant(there, seen_there, device, "X")
-        return Batch(there, seen_there)
-    signals = checked_signals(on_host(X), ndim, channels=channels, name="X")
-    seen = unseen_by_nan(signals) if weights is None else as_weights(on_host(weights), signals, channels=channels)
-    signals = check_finite(signals, seen, "X")
-    for i, signal in enumerate(signals):
-        useless = why_unusable(signal, weights=None if seen is None else seen[i])
-        if useless:
-            raise ValueError(f"X[{i}] {useless}")
-    return Batch(signals, seen)
-
-
-def unseen_by_nan(signals: list[NDArray]) -> list[NDArray] | None:
-    """Weights of zero where signals are NaN, None where they never are."""
-    if not any(np.any(np.isnan(signal)) for signal in signals):
-        return None
-    for i, signal in enumerate(signals):
-        if np.all(np.isnan(signal)):
-            raise ValueError(f"X[{i}] is NaN everywhere: nothing of that signal was seen; leave it out")
-    return [(~np.isnan(signal)).astype(signal.dtype) for signal in signals]
+    return Batch(*take_signals(X, weights, ndim, channels=channels, device=device or "cpu", to_learn=True))

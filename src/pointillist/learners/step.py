@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import is_cpu
+from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (

@@ -20,7 +20,7 @@ def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "platform": platform.platform(),
         "processor": processor(),
-        "threads": effective_jobs(None),
+        "threads": effective_jobs(-1),
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else [],
         "python": platform.python_version(),
         "versions": {name: installed(name) for name in packages},

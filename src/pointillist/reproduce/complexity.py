@@ -84,7 +84,7 @@ def _coding(image: NDArray, filters: NDArray, p: float, solver: Solver) -> Calla
         boundary="same",
         solver=solver,
         nonnegative=False,
-        n_jobs=effective_jobs(None),
+        n_jobs=effective_jobs(-1),
         seed=0,
     )
 

@@ -227,7 +227,7 @@ def _constant_part(lab: Lab) -> float:
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)
         for _ in range(ADMM_ITERATIONS):
-            system.solve(train[:, None], effective_jobs(None))
+            system.solve(train[:, None], effective_jobs(-1))
 
     return shortest(work, 1)
 

@@ -41,7 +41,7 @@ class BatchFrequency:
         while True:
             begin = time.perf_counter()
             codes = circular_codes(self.images, self.filters)
-            transformed = scipy.fft.rfft2(codes, workers=effective_jobs(None))
+            transformed = scipy.fft.rfft2(codes, workers=effective_jobs(-1))
             self._update(transformed, spectra)
             self.seconds += time.perf_counter() - begin
             yield self._objective(transformed, spectra, float(np.sum(np.abs(codes), dtype=np.float64)))
@@ -108,7 +108,7 @@ def circular_codes(images: NDArray, filters: NDArray) -> NDArray:
         boundary="circular",
         solver=FrequencyADMM(max_iter=ITERATIONS, tol=0.0),
         nonnegative=False,
-        n_jobs=effective_jobs(None),
+        n_jobs=effective_jobs(-1),
         seed=0,
     )
     return result.codes.to_dense()

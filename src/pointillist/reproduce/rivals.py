@@ -160,7 +160,7 @@ def _use_best_threads(images: NDArray, filters: NDArray) -> None:
         coder = cbpdn.ConvBPDN(as_sporco(filters), as_sporco(images), PENALTY, options, dimK=1)
         return shortest(coder.solve, 2)
 
-    _use_threads(min({1, effective_jobs(None)}, key=seconds))
+    _use_threads(min({1, effective_jobs(-1)}, key=seconds))
 
 
 def _use_threads(count: int) -> None:

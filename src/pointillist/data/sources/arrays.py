@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.cuda.exchange import is_resident, to_host
+from pointillist.backends.devices import is_resident, to_host
 from pointillist.data.mapped import floats
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
