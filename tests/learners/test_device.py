@@ -126,11 +126,12 @@ def test_the_objective_is_the_cpus(monkeypatch):
     signals = _signals(4, 30, 30)
     weights = (np.random.default_rng(0).random(signals.shape) < 0.7).astype(np.float32)
     model = OnlineCSC(6, 5, np.linspace(0.5, 1, 6), batch_size=4, random_state=0, device="cuda")
-    batch = model._batch(signals, weights)
-    state = model._start(batch)
+    step = model.training_step()
+    batch = step.check(signals, weights)
+    state = step.start(batch, 0)
     state.filters = state.filters * np.float32(1.5)  # feasible or not is no matter here
     result = encode(signals, state.filters[:, 0], np.linspace(0.5, 1, 6), weights=weights)
-    ours = model._objectives(state, batch, result.codes)
+    ours = state.statistics.objectives(step.coded(batch, result), state.filters, state.penalty)
     np.testing.assert_allclose(ours, result.objective, rtol=1e-6)
 
 
