@@ -16,8 +16,8 @@ ONLINE = "our online learner, circular"
 
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "3 sweeps": {"n_sweeps": 3},
-    "3 sweeps, circular": {"n_sweeps": 3, "boundary": "circular"},
+    "3 sweeps": {"update__n_sweeps": 3},
+    "3 sweeps, circular": {"update__n_sweeps": 3, "boundary": "circular"},
     ONLINE: online.OURS["circular, long ridge"],
 }
 SPORCO = {"consensus": "cns", "proximal gradient": "pgm"}
@@ -42,17 +42,18 @@ def run(context: Context) -> Findings:
     levels = [(judge.objective(inputs.judged, f), judge.objective(inputs.train, f)) for f in goals.filters]
     authors = inputs.folder is not None and not context.quick
     target = min(min(rival.values), AUTHORS_LEVEL if authors else rival.values[-1])
-    limit = context.pick(30.0, 3.0)
+    limit, passes = context.pick(30.0, 3.0), context.pick(60, 8)
+    goal = {"limit": limit, "target": target, "training": min(trained for _, trained in levels)}
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        kind, passes = (pt.OnlineCSC, "n_epochs") if name == ONLINE else (pt.BatchCSC, "max_iter")
-        model = kind(inputs.scale.n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0, **options)
-        model.set_params(**{passes: 1}).fit(inputs.train[:2])
-        model.set_params(**{passes: context.pick(60, 8)})
-        goal = {"limit": limit, "target": target, "training": min(trained for _, trained in levels)}
-        every = 5 if name == ONLINE else 2
-        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal))
+        model: pt.OnlineCSC | pt.BatchCSC
+        if name == ONLINE:
+            model, every, fit = pt.OnlineCSC(random_state=0), 5, {"n_epochs": passes}
+        else:
+            model, every, fit = pt.BatchCSC(max_iter=passes, random_state=0), 2, {}
+        model.set_params(n_filters=len(start), filter_size=FILTER_SIZE, penalty=PENALTY, update__init=start, **options)
+        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal, **fit))
 
     race = Table(
         f"Batch learning on {inputs.name}: seconds to an objective, at most {threads()} threads",

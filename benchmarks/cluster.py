@@ -54,20 +54,17 @@ def measured(context: Context) -> Table:
 def _pass(context: Context, source: NpySource, batch: int, workers: int) -> dict[str, Any]:
     """One pass over the images: the median step after the first few, and what the client did in a step."""
     count, ends = context.inputs.scale.n_filters, [time.perf_counter()]
-    given = {"batch_size": batch, "random_state": 0, "n_jobs": 1, "ridge": 1.0}
-    callbacks = [lambda info: ends.append(time.perf_counter())]
-    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, callbacks=callbacks, **given)
+    fit = {"callbacks": [lambda info: ends.append(time.perf_counter())]}
+    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=batch, random_state=0, n_jobs=1)
     some, waited = np.stack([source.read(i) for i in range(8)]), None
     if workers:
         with local_cluster(workers) as client:
             client.wait_for_workers(workers)
             # Kernels are compiled or loaded by every worker before the clock starts.
-            warm = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=8, cluster=client)
-            warm.fit(some)
-            model.set_params(cluster=client)
-            waited = waiting(lambda: model.fit(source)) / model.n_iter_
+            pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=8).fit(some, cluster=client)
+            waited = waiting(lambda: model.fit(source, cluster=client, **fit)) / model.n_iter_
     else:
-        model.fit(source)
+        model.fit(source, **fit)
     step = float(np.median(np.diff(ends)[WARM_UP:]))
     client_side = None if waited is None else step - waited
     answer = some, pt.encode(some, model.filters_, PENALTY, tol=0.1)

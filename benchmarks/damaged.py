@@ -25,10 +25,10 @@ def learned(inputs: Inputs, images: NDArray, weights: NDArray | None, seconds: f
     def stop(info: dict[str, Any]) -> bool:
         return seconds is not None and info["seconds"] >= seconds
 
-    count, passes = inputs.scale.n_filters, 1 if seconds is None else 10
-    given = {"batch_size": 10, "n_epochs": passes, "init": inputs.start(count), "random_state": 0}
-    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, callbacks=[stop], **given)
-    return model.fit(images, weights=weights)
+    start = inputs.start(inputs.scale.n_filters)
+    update = pt.FilterUpdate(init=start)
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, batch_size=10, update=update, random_state=0)
+    return model.fit(images, weights=weights, n_epochs=1 if seconds is None else 10, callbacks=[stop])
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.measure import profiled
 from benchmarks.sporco_cupy import rival
 from benchmarks.tables import Table
-from pointillist.backends.cuda.device import open_device
+from pointillist.backends.devices import open_device
 from pointillist.data import photographs
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
@@ -151,7 +151,14 @@ def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         start = inputs.start(count)
         part = stream[:640] if where == "cpu" else np.concatenate([stream] * (1 if quick else 4))
         model = pt.OnlineCSC(
-            count, 11, PENALTY, sampling=0.1, batch_size=size, init=start, random_state=0, device=where
+            count,
+            11,
+            PENALTY,
+            sampling=0.1,
+            batch_size=size,
+            update=pt.FilterUpdate(init=start),
+            random_state=0,
+            device=where,
         )
         held_out: dict[int, float] = {}
         batches: Any = (part[first : first + size] for first in range(0, len(part), size))

@@ -78,8 +78,8 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
                 file.write(json.dumps({**point, **_judged(test, model.filters_)}) + "\n")
         return False
 
-    model.set_params(callbacks=[follow])
-    model.fit(ArraySource(train), checkpoint=pt.Checkpoints(f"{stem}.safetensors", every="120s"), resume=True)
+    checkpoints = pt.Checkpoints(f"{stem}.safetensors", every="120s")
+    model.fit(ArraySource(train), callbacks=[follow], checkpoint=checkpoints, resume=True)
     times = np.diff([0.0, *[info["seconds"] for info in model.history_]])
     # A resumed run may have judged some steps twice.
     curve = {point["n_seen"]: point for point in map(json.loads, points.read_text().splitlines())}

@@ -27,7 +27,7 @@ PAPER = {
     for row, words in (("a", "100 filters of an earlier method"), ("b", "its 100 filters"), ("c", "its 400 filters"))
 }
 PENALTY, ITERATIONS = figure4.PENALTY, figure4.ITERATIONS
-LEARNING = {"sampling": 0.1, "batch_size": 10, "forgetting": 2.0, "random_state": 0}
+LEARNING = {"sampling": 0.1, "batch_size": 10, "update": pt.FilterUpdate(forgetting=2.0), "random_state": 0}
 LEARNING_PENALTY = 1.0
 
 Rebuild = Callable[[NDArray, NDArray], dict[str, NDArray]]

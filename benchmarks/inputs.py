@@ -57,5 +57,6 @@ class Inputs(inputs.Inputs):
         return self._learned(count) if self.published is None else self.published[:count]
 
     def _learned(self, count: int) -> NDArray:
-        model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=5, init=self.start(count), random_state=0)
+        update = pt.FilterUpdate(init=self.start(count))
+        model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, batch_size=5, update=update, random_state=0)
         return model.fit(self.patches("train", 6 * self.scale.n_images)).filters_

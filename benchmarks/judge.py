@@ -44,11 +44,12 @@ def descend(
     limit: float = np.inf,
     target: float = -np.inf,
     training: float = np.inf,
+    **fit: Any,
 ) -> Descent:
     """Fit one of our learners, judging its filters after every `every` iterations.
 
     Learning stops after `limit` seconds (of learning, as the model's own history counts) or at the objective `target`. Given
-    an objective `training`, the training images are judged too, and both must be reached.
+    an objective `training`, the training images are judged too, and both must be reached. `fit` is for the learner's `fit`.
     """
     found = Descent(name, [], [])
 
@@ -63,7 +64,7 @@ def descend(
         reached = min(found.values[-1:], default=np.inf) <= target and min(found.trained[-1:], default=0.0) <= training
         return seconds > limit or reached
 
-    trajectory = follow(model, train, name, due=lambda step: step % every == 0, stop=stop)
+    trajectory = follow(model, train, name, due=lambda step: step % every == 0, stop=stop, **fit)
     value(trajectory)
     found.seconds = trajectory.seconds
     return found

@@ -21,7 +21,7 @@ from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
 from pointillist.model.geometry import Geometry
 from pointillist.report.machine import peak_mb
-from pointillist.solvers.tiles import Cells
+from pointillist.solvers.tiles import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap
 
@@ -34,7 +34,7 @@ def code(folder: str, *, mapped: bool, tol: float) -> dict[str, Any]:
     result = pt.encode([image], filters, PENALTY, tol=tol)
     seconds = time.perf_counter() - begin
     peak = peak_mb()
-    side = Cells.of(Geometry(image.shape, filters.shape[1:]), None).side
+    side = Blocks.of(Geometry(image.shape, filters.shape[1:]), None).side
     return {
         "seconds": seconds,
         "coding_peak_mb": peak,

@@ -49,6 +49,7 @@ def learn(crops: int) -> dict[str, Any]:
         model = Path(folder) / "filters.safetensors"
         words = ["learn", f"{photographs}/*.jpg", "-o", model, "--filters", N_FILTERS, "--size", FILTER_SIZE]
         words += ["--crops", crops, "--crop-size", CROP_SIZE, "--batch", BATCH_SIZE, "--epochs", 1, "--quiet"]
+        words += ["--max-memory", "64G"]  # which is never reached, but makes a plan
         if command([str(word) for word in words]):
             raise RuntimeError("the command failed")
         learned = load(model)

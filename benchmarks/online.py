@@ -16,9 +16,14 @@ from pointillist.reproduce.rivals import choose_threads, learn_online
 PASSES = 2
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "γ = 6, 3 sweeps": {"forgetting": 6.0, "n_sweeps": 3},
-    "γ = 6, pairs": {"forgetting": 6.0, "n_sweeps": 3, "batch_size": 2},
-    "circular, long ridge": {"forgetting": 6.0, "n_sweeps": 3, "boundary": "circular", "ridge_steps": 100},
+    "γ = 6, 3 sweeps": {"update__forgetting": 6.0, "update__n_sweeps": 3},
+    "γ = 6, pairs": {"update__forgetting": 6.0, "update__n_sweeps": 3, "batch_size": 2},
+    "circular, long ridge": {
+        "update__forgetting": 6.0,
+        "update__n_sweeps": 3,
+        "boundary": "circular",
+        "learning__half_life": 100,
+    },
 }
 
 
@@ -40,12 +45,10 @@ def run(context: Context) -> Findings:
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        given = {"init": start, "random_state": 0, "n_epochs": 1, **options}
-        model = pt.OnlineCSC(inputs.scale.n_filters, FILTER_SIZE, PENALTY, **given)
-        model.fit(inputs.train[:2])  # compiles
-        model.set_params(n_epochs=context.pick(30, 4))
+        model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**options, update__init=start)
+        goal = {"limit": limit, "target": target, "n_epochs": context.pick(30, 4)}
         every = max(1, 2 // model.batch_size)
-        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, limit=limit, target=target))
+        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal))
 
     table = Table(
         f"Online learning on {inputs.name}: seconds to a held-out objective, at most {threads()} threads",

@@ -47,7 +47,9 @@ def learn(n_filters: int, patches: int, quick: bool, file: str) -> dict[str, Any
     inputs = Inputs(quick=quick)
     images = inputs.patches("train", patches)
     start = inputs.start(n_filters)
-    pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, init=start, random_state=0).fit(images[:1])
-    model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=BATCH_SIZE, init=start, random_state=0).fit(images)
+    update = pt.FilterUpdate(init=start)
+    model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0)
+    model.fit(images[:1])
+    model.fit(images)
     np.save(file, model.filters_)
     return {"seconds": model.history_[-1]["seconds"]}

@@ -19,7 +19,8 @@ def run(context: Context) -> Findings:
     """Profile encoding and learning, function by function of the package."""
     inputs = context.inputs
     images, count = inputs.unseen, inputs.scale.n_filters
-    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, init=inputs.start(count), n_jobs=1, random_state=0)
+    update = pt.FilterUpdate(init=inputs.start(count))
+    model = pt.OnlineCSC(count, FILTER_SIZE, PENALTY, update=update, n_jobs=1, random_state=0)
     works: dict[str, Callable[[], Any]] = {
         "encoding, tol 0.05": lambda: pt.encode(images, inputs.filters, PENALTY, tol=0.05, n_jobs=1),
         "encoding, tol 1e-3": lambda: pt.encode(images, inputs.filters, PENALTY, tol=1e-3, n_jobs=1),

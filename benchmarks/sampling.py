@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pointillist as pt
 from benchmarks import judge
 from benchmarks.context import Context
@@ -17,11 +19,13 @@ def run(context: Context) -> Findings:
     limit = context.pick(8.0, 1.0)
     marks = [limit / 8, limit / 4, limit / 2, limit]
     found = Findings(settings={"fractions": fractions, "limit": limit})
-    online = {"n_epochs": 1, "batch_size": 2, "forgetting": 2.0}
-    for learner, kind, passes, given, every in (
-        ("batch", pt.BatchCSC, {"max_iter": 400}, {"max_iter": 1}, 2),
-        ("online", pt.OnlineCSC, {"n_epochs": 100}, online, 5),
-    ):
+    update = pt.FilterUpdate(init=start, n_sweeps=3)
+    models: dict[str, tuple[pt.BatchCSC | pt.OnlineCSC, int, dict[str, int]]] = {
+        "batch": (pt.BatchCSC(max_iter=400, update=update), 2, {}),
+        "online": (pt.OnlineCSC(batch_size=2, update=replace(update, forgetting=2.0)), 5, {"n_epochs": 100}),
+    }
+    for learner, (model, every, fit) in models.items():
+        model.set_params(n_filters=len(start), filter_size=FILTER_SIZE, penalty=PENALTY, random_state=0)
         table = Table(
             f"Sampling, {learner} learning on {inputs.name}: held-out objective",
             ["p", "s per iteration", *[f"after {mark:.3g} s" for mark in marks], "lowest"],
@@ -29,11 +33,8 @@ def run(context: Context) -> Findings:
         curves = {}
         for p in fractions:
             context.say(f"{learner}, p = {p}")
-            options = {"sampling": p, "init": start, "random_state": 0, "n_sweeps": 3, **given}
-            model = kind(inputs.scale.n_filters, FILTER_SIZE, PENALTY, **options)
-            model.fit(inputs.train[:2])  # compiles
-            model.set_params(**passes)
-            path = judge.descend(model, inputs.train, inputs.judged, f"p = {p}", every=every, limit=limit)
+            model.set_params(sampling=p)
+            path = judge.descend(model, inputs.train, inputs.judged, f"p = {p}", every=every, limit=limit, **fit)
             curves[path.name] = (path.seconds, path.values)
             values = [_value_at(path, mark) for mark in marks]
             table.add(f"{p:g}", model.history_[-1]["seconds"] / model.n_iter_, *values, min(path.values))

@@ -88,9 +88,9 @@ def run(context: Context) -> Findings:
 
 def _step(image: np.ndarray, filters: np.ndarray, sampling: float) -> float:
     """Shortest time of a learning step with one image, from given filters."""
-    model = pt.OnlineCSC(
-        len(filters), filters.shape[1], PENALTY, sampling=sampling, init=filters, random_state=0, n_epochs=4
-    ).fit(image)
+    update = pt.FilterUpdate(init=filters)
+    model = pt.OnlineCSC(len(filters), filters.shape[1], PENALTY, sampling=sampling, update=update, random_state=0)
+    model.fit(image, n_epochs=4)
     times = np.diff([0.0, *[info["seconds"] for info in model.history_]])
     return float(min(times[1:]))
 
@@ -114,7 +114,7 @@ def learn_many(count: int, quick: bool) -> dict[str, Any]:
     """Time of one online pass in this process, images made one batch at a time."""
     inputs = Inputs(quick=quick)
     start = inputs.start(inputs.scale.n_filters)
-    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, init=start, random_state=0)
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, update=pt.FilterUpdate(init=start), random_state=0)
     for i in range(0, count + 2, 2):  # the first pair warms up
         model.partial_fit(inputs.train[[i % len(inputs.train), (i + 1) % len(inputs.train)]])
     return {"seconds": model.history_[-1]["seconds"] - model.history_[0]["seconds"]}

@@ -16,10 +16,10 @@ from benchmarks.tables import Findings, Table, chart
 from pointillist.report.blocks import Chart
 
 GRID: dict[str, tuple[Any, ...]] = {
-    "learning_tol": (0.2, 0.05),
+    "learning": (0.2, 0.05),
     "sampling": (0.1, 0.2, 0.5),
-    "forgetting": (1.0, 2.0, 3.0),
-    "n_sweeps": (1, 3),
+    "update__forgetting": (1.0, 2.0, 3.0),
+    "update__n_sweeps": (1, 3),
     "batch_size": (1, 5),
 }
 
@@ -28,10 +28,10 @@ def run(context: Context) -> Findings:
     inputs = context.inputs
     grid = {name: values[:: context.pick(1, 2)] for name, values in GRID.items()}
     if context.quick:
-        grid = {**grid, "n_sweeps": (1,), "batch_size": (1,)}
+        grid = {**grid, "update__n_sweeps": (1,), "batch_size": (1,)}
     names = list(grid)
     settings = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
-    defaults = {name: getattr(pt.OnlineCSC(), name) for name in names}
+    defaults = {name: pt.OnlineCSC().get_params()[name] for name in names}
     found = Findings(settings={"grid": grid, "defaults": defaults})
     sets = {inputs.name: (inputs.train, inputs.judged, 2)}
     natural = (inputs.patches("train", context.pick(40, 4)), inputs.patches("test", context.pick(4, 1)), 1)
@@ -57,9 +57,9 @@ def run(context: Context) -> Findings:
 
 def _learn(context: Context, train: NDArray, held_out: NDArray, passes: int, setting: dict[str, Any]) -> list[float]:
     """Seconds of learning and the held-out objective."""
-    inputs = context.inputs
-    given = {"init": inputs.start(inputs.scale.n_filters), "random_state": 0, "n_epochs": passes, **setting}
-    model = pt.OnlineCSC(inputs.scale.n_filters, FILTER_SIZE, PENALTY, **given).fit(train)
+    start = context.inputs.start(context.inputs.scale.n_filters)
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**setting, update__init=start)
+    model.fit(train, n_epochs=passes)
     return [model.history_[-1]["seconds"], judge.objective(held_out, model.filters_)]
 
 

@@ -20,7 +20,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 def home() -> None:
     """A colour photograph with 70 % of its pixels lost, and filled in: the two halves of the slider."""
-    photo = pt.photographs("test", grey=False)["coffee"].transpose(1, 2, 0)
+    photo = pt.photographs("test", grey=False)["coffee"]
     lost = np.random.default_rng(0).random(photo.shape[:2]) < 0.7
     before = np.where(lost[..., None], 0, photo)
     after = pt.inpaint(photo, lost)
@@ -96,7 +96,7 @@ def learning() -> None:
 
 def _filters(count: int, epochs: int) -> NDArray:
     images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
-    return np.asarray(pt.OnlineCSC(count, 11, 1.0, n_epochs=epochs, random_state=0).fit(images).filters_)
+    return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0).fit(images, n_epochs=epochs).filters_)
 
 
 def _show(panel, picture: NDArray, heading: str) -> None:  # type: ignore[no-untyped-def]

@@ -105,7 +105,7 @@ def training_crops(recipe: Recipe) -> list[NDArray]:
     return crops
 
 
-def learn(recipe: Recipe, jobs: int | None = None) -> tuple[NDArray, dict[str, Any]]:
+def learn(recipe: Recipe, jobs: int = -1) -> tuple[NDArray, dict[str, Any]]:
     """The filters in float16, ready to be saved, and what the learner says about itself."""
     crops = training_crops(recipe)
     model = pt.OnlineCSC(
@@ -115,7 +115,7 @@ def learn(recipe: Recipe, jobs: int | None = None) -> tuple[NDArray, dict[str, A
         sampling=recipe.sampling,
         channels=recipe.colour,
         batch_size=recipe.batch_size,
-        forgetting=recipe.forgetting,
+        update=pt.FilterUpdate(forgetting=recipe.forgetting),
         random_state=recipe.seed,
         n_jobs=jobs,
     ).fit(crops)
@@ -152,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=list(RECIPES), default=list(RECIPES))
     parser.add_argument("--output", type=Path, default=FOLDER)
-    parser.add_argument("--jobs", type=int, default=None)
+    parser.add_argument("--jobs", type=int, default=-1)
     arguments = parser.parse_args()
     for name in arguments.only:
         recipe = RECIPES[name]

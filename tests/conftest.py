@@ -16,6 +16,8 @@ import scipy.signal
 from hypothesis import settings
 from sklearn.linear_model import Lasso
 
+from pointillist.dictionary.statistics import CodedBatch
+from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 
@@ -92,6 +94,14 @@ def _problem(rng, signal, size, *, n_filters=3, channels=1, boundary="same", wei
     return Problem(filters=filters, geometry=geometry, penalty=price, weights=weights, **more), x
 
 
+def _add(sums, problem, signal, indices, values, residual, weight):
+    """Add one coded signal to statistics."""
+    codes = SparseCodes([indices], [values], [problem.geometry.grid], problem.n_filters)
+    weights = None if problem.weights is None else [problem.weights]
+    batch = CodedBatch([signal], weights, codes, [residual], problem.geometry.boundary)
+    sums.add(batch, problem.filters, np.array([weight]))
+
+
 def _matched(found, planted):
     """For each planted filter the largest |cosine| with any found filter over all shifts (in 1 or more dimensions)."""
     best = np.zeros(len(planted))
@@ -112,6 +122,7 @@ def reference():
         lasso=_lasso,
         filters=_filters,
         problem=_problem,
+        add=_add,
         matched=_matched,
     )
 

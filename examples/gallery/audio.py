@@ -28,8 +28,8 @@ for onset, note in zip(onsets, notes):
     sound[onset : onset + LENGTH] += pluck(PITCHES[note])
 
 model = pt.BatchCSC(
-    n_filters=5, filter_size=LENGTH, penalty=2.0, boundary="valid", nonnegative=True, init="patches", ridge=0, max_iter=40,
-    random_state=0,
+    n_filters=5, filter_size=LENGTH, penalty=2.0, boundary="valid", nonnegative=True, learning=0.1,
+    update=pt.FilterUpdate(init="patches"), max_iter=40, random_state=0,
 ).fit(sound[None])  # fmt: skip
 codes = model.transform(sound[None]).to_dense()[0]
 

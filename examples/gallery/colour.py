@@ -13,21 +13,21 @@ from pointillist.report import mosaic
 
 
 def detail(photo):
-    """What is left of (3, height, width) without its smooth part: filters are for detail, not for brightness."""
-    return photo - gaussian_filter(photo, (0, 4, 4))
+    """What is left of (height, width, 3) without its smooth part: filters are for detail, not for brightness."""
+    return photo - gaussian_filter(photo, (4, 4, 0))
 
 
-photos = {name: photo for name, photo in pt.photographs(grey=False).items() if np.ptp(photo, axis=0).max() > 0.1}
+photos = {name: photo for name, photo in pt.photographs(grey=False).items() if np.ptp(photo, axis=-1).max() > 0.1}
 test = photos.pop("coffee")
-model = pt.OnlineCSC(n_filters=49, filter_size=9, penalty=0.12, channels=True, n_epochs=6, random_state=0)
-model.fit([detail(photo) for photo in photos.values()])
+model = pt.OnlineCSC(n_filters=49, filter_size=9, penalty=0.12, channels=True, random_state=0)
+model.fit(pt.as_signals(detail(photo) for photo in photos.values()), n_epochs=6)
 
-result = model.encode([detail(test)])
-fit = model.inverse_transform(result.codes)[0] + gaussian_filter(test, (0, 4, 4))
-print(f"{result.codes.nnz:,} codes for {test[0].size:,} pixels of three channels: {pt.psnr(test, fit):.1f} dB")
+result = model.encode(pt.as_signals(detail(test)))
+fit = model.inverse_transform(result.codes)[0].transpose(1, 2, 0) + gaussian_filter(test, (4, 4, 0))
+print(f"{result.codes.nnz:,} codes for {test[..., 0].size:,} pixels of three channels: {pt.psnr(test, fit):.1f} dB")
 
 figure, panels = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1, 1.4, 1.4])
-pictures = [mosaic(model.filters_, channels=True), test.transpose(1, 2, 0), fit.transpose(1, 2, 0).clip(0, 1)]
+pictures = [mosaic(model.filters_, channels=True), test, fit.clip(0, 1)]
 for panel, picture, title in zip(panels, pictures, ["Filters", "Unseen photograph", "Smooth part and codes"]):
     panel.imshow(picture)
     panel.set_title(title, loc="left")

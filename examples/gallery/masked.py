@@ -15,10 +15,10 @@ whole = [pt.contrast_normalise(photo) for photo in pt.photographs("train").value
 damaged = [np.where(rng.random(image.shape) < 0.5, np.nan, image) for image in whole]
 unseen = [pt.contrast_normalise(photo) for photo in pt.photographs("test").values()]
 
-settings = {"n_filters": 49, "filter_size": 9, "penalty": 1.0, "n_epochs": 20, "random_state": 0}
+settings = {"n_filters": 49, "filter_size": 9, "penalty": 1.0, "random_state": 0}
 models = {}
 for name, images in {"whole images": whole, "half of the pixels": damaged}.items():
-    models[name] = pt.OnlineCSC(**settings).fit(images)
+    models[name] = pt.OnlineCSC(**settings).fit(images, n_epochs=20)
     objective = models[name].encode(unseen).objective.sum()
     print(f"learned from {name}: objective of whole unseen images {objective:,.0f}")
 

@@ -11,7 +11,7 @@ import pointillist as pt
 from pointillist.report import mosaic
 
 images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
-model = pt.OnlineCSC(n_filters=64, filter_size=11, penalty=1.0, n_epochs=6, random_state=0).fit(images)
+model = pt.OnlineCSC(n_filters=64, filter_size=11, penalty=1.0, random_state=0).fit(images, n_epochs=6)
 
 unseen = pt.contrast_normalise(pt.photographs("test")["camera"])
 result = model.encode([unseen])

@@ -25,8 +25,8 @@ model = pt.BatchCSC(
     filter_size=(5, 9, 9),
     penalty=0.6,
     nonnegative=True,
-    init="patches",
-    ridge=0,
+    learning=0.1,
+    update=pt.FilterUpdate(init="patches"),
     max_iter=40,
     random_state=0,
 ).fit(film[None])

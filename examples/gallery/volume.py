@@ -24,7 +24,9 @@ truth = np.column_stack([rng.integers(2, size=60), *(rng.integers(6, n - 6, 60) 
 for kind, z, y, x in truth:
     volume[z - 4 : z + 5, y - 5 : y + 6, x - 5 : x + 6] += 3 * shapes[kind]
 
-model = pt.BatchCSC(n_filters=2, filter_size=size, penalty=0.8, nonnegative=True, ridge=0, max_iter=30, random_state=3)
+model = pt.BatchCSC(
+    n_filters=2, filter_size=size, penalty=0.8, nonnegative=True, learning=0.1, max_iter=30, random_state=3
+)
 model.fit(volume[None])
 codes = model.transform(volume[None])
 strong = codes.values[0] > 1

@@ -13,9 +13,8 @@ import pointillist as pt
 
 
 def photograph(name: str, *, grey: bool = True) -> NDArray[np.uint8]:
-    """A shipped photograph that no shipped dictionary was learned from, (H, W) or (H, W, 3)."""
-    samples = pt.photographs("test", grey=grey)[name]
-    return np.round(255 * (samples if grey else np.moveaxis(samples, 0, -1))).astype(np.uint8)
+    """A shipped photograph that no shipped dictionary was learned from, (height, width) or (height, width, 3)."""
+    return np.round(255 * pt.photographs("test", grey=grey)[name]).astype(np.uint8)
 
 
 def decibels(reference: NDArray, picture: NDArray) -> float:

@@ -1,5 +1,5 @@
 # The public names and where they live: type checkers read this file, and so does the package when a name is first used.
-from .data import contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
+from .data import as_signals, contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
 from .data.photofiles import Photograph, read_photograph, write_photograph
 from .data.sources import (
     ArraySource,
@@ -18,22 +18,21 @@ from .data.sources import (
 from .errors import (
     BlurMisfitWarning,
     CheckpointError,
-    DamagedCheckpointError,
+    FileVersionError,
     ModelFileError,
     PointillistError,
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, OnlineCSC
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
-from .learners.persistence import load, load_codes, save, save_codes
+from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .restore import (
     BlurEstimate,
     Details,
-    PathPoint,
     deblur,
     demosaic,
     denoise,
@@ -45,15 +44,17 @@ from .restore import (
     inpaint,
     mark_damage,
     motion_kernel,
-    penalty_path,
     super_resolve,
 )
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
 from .solvers.encoding import decode, encode, max_penalty
+from .solvers.path import PathPoint, penalty_path
+from .storage import load_codes, save_codes
 
 __all__ = [
     "ArraySource",
+    "as_signals",
     "BatchCSC",
     "BlurEstimate",
     "BlurMisfitWarning",
@@ -62,7 +63,6 @@ __all__ = [
     "contrast_normalise",
     "CoordinateDescent",
     "CropSource",
-    "DamagedCheckpointError",
     "deblur",
     "decode",
     "demosaic",
@@ -71,6 +71,8 @@ __all__ = [
     "encode",
     "estimate_blur",
     "estimate_sigma",
+    "FileVersionError",
+    "FilterUpdate",
     "find_damage",
     "find_marks",
     "FrequencyADMM",
@@ -103,6 +105,7 @@ __all__ = [
     "psnr",
     "read_photograph",
     "Result",
+    "Ridge",
     "SampledADMM",
     "save",
     "save_codes",

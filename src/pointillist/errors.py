@@ -60,6 +60,17 @@ class ModelFileError(PointillistError, ValueError):
     """
 
 
+class FileVersionError(ModelFileError):
+    """A file that pointillist wrote is in a format that this version does not read.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> issubclass(pt.FileVersionError, pt.ModelFileError)
+    True
+    """
+
+
 class CheckpointError(PointillistError, ValueError):
     """A checkpoint cannot be used for this run; the message names the file and the reason.
 
@@ -67,17 +78,6 @@ class CheckpointError(PointillistError, ValueError):
     --------
     >>> import pointillist as pt
     >>> issubclass(pt.CheckpointError, pt.PointillistError)
-    True
-    """
-
-
-class DamagedCheckpointError(CheckpointError):
-    """A checkpoint does not hold what was written into it.
-
-    Examples
-    --------
-    >>> import pointillist as pt
-    >>> issubclass(pt.DamagedCheckpointError, pt.CheckpointError)
     True
     """
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.pairs import add_pairs
-from pointillist.dictionary.statistics import ToeplitzStatistics
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.model.geometry import Geometry
 
 

@@ -25,7 +25,7 @@ MAKE = 271
 
 @pytest.fixture(scope="module")
 def truth():
-    return np.rint(255 * pt.photographs("test", grey=False)["coffee"].transpose(1, 2, 0)).astype(np.uint8)
+    return np.rint(255 * pt.photographs("test", grey=False)["coffee"]).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from PIL import Image
 from pointillist import contrast_normalise, load_signals
 from pointillist.cli import encode
 from pointillist.data import mapped
-from pointillist.learners.persistence import load, load_codes, load_codes_metadata
+from pointillist.learners.persistence import load
 from pointillist.solvers import encoding
+from pointillist.storage import load_codes, load_codes_metadata
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 

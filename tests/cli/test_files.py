@@ -22,8 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_leftovers")
 
 @pytest.fixture(scope="module")
 def colour():
-    picture = photographs("test", grey=False)["coffee"][:, 100:148, 100:164]
-    return np.round(255 * np.moveaxis(picture, 0, -1)).astype(np.uint8)
+    return np.round(255 * photographs("test", grey=False)["coffee"][100:148, 100:164]).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from PIL import Image
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
 from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
+from pointillist.model.geometry import BOUNDARIES
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -29,7 +30,7 @@ def test_writes_a_model_and_says_what_it_did(learn, images, tmp_path):
 def test_does_what_the_estimator_does(learn, images, tmp_path):
     assert learn("--epochs", "2", "--seed", "3", "--penalty", "0.7", "-q").code == 0
     signals = contrast_normalise(load_signals(images))
-    reference = OnlineCSC(4, 5, 0.7, n_epochs=2, random_state=3, n_jobs=1).fit(signals)
+    reference = OnlineCSC(4, 5, 0.7, random_state=3, n_jobs=1).fit(signals, n_epochs=2)
     np.testing.assert_array_equal(load(tmp_path / "out.safetensors").filters_, reference.filters_)
 
 
@@ -43,7 +44,7 @@ def test_batch_mode_with_options(learn, images, tmp_path):
     assert "--validation shares 1 signals" in answer.err
     model = load(tmp_path / "out.safetensors")
     assert isinstance(model, BatchCSC)
-    assert (model.max_iter, model.boundary, model.init, model.solver) == (3, "valid", "patches", "admm")
+    assert (model.max_iter, model.boundary, model.update.init, model.solver) == (3, "valid", "patches", "admm")
     assert model.preprocessing_ == {"normalise": "none"}
     assert min(Image.open(tmp_path / "mosaic.png").size) >= 600
 
@@ -96,3 +97,10 @@ def test_report_of_a_run(learn, images, tmp_path):
     same = learn("--report", tmp_path / "out.safetensors")
     assert same.code == 2
     assert "give them different names" in same.err
+
+
+def test_every_boundary_can_be_asked_for(learn, tmp_path):
+    for boundary in BOUNDARIES:
+        answer = learn("--boundary", boundary, "--epochs", "1", "-q")
+        assert answer.code == 0, answer.err
+        assert load(tmp_path / "out.safetensors").boundary == boundary

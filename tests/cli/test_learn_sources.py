@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from pointillist import OnlineCSC, contrast_normalise, photographs
+from pointillist import OnlineCSC, contrast_normalise, load_image, photographs
 from pointillist.cli import planning
 from pointillist.cli.stopping import GracefulStop
 from pointillist.learners.persistence import load
@@ -24,7 +24,7 @@ QUICK = ("--epochs", "2", "--batch", "2", "--seed", "3", "-q")
 @pytest.fixture(scope="module")
 def expected():
     signals = contrast_normalise(STACK)
-    return OnlineCSC(4, 5, n_epochs=2, batch_size=2, random_state=3, n_jobs=1).fit(signals).filters_
+    return OnlineCSC(4, 5, batch_size=2, random_state=3, n_jobs=1).fit(signals, n_epochs=2).filters_
 
 
 def as_npy(folder):
@@ -91,13 +91,35 @@ def test_the_plan_is_printed_and_nothing_done(learn, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "images"]
 
 
-def test_every_run_says_its_plan_in_one_line_and_keeps_it(learn, tmp_path):
-    answer = learn("--epochs", "1", paths=as_npy(tmp_path))
+def test_a_run_with_a_limit_says_its_plan_in_one_line_and_keeps_it(learn, tmp_path):
+    answer = learn("--epochs", "1", "--max-memory", "9G", paths=as_npy(tmp_path))
     assert sum(line.startswith("plan: up to ") for line in answer.err.splitlines()) == 1
     record = load(tmp_path / "out.safetensors").extra_["plan"]
     assert record["batch_size"] == 1
-    assert record["limit"] is None
+    assert record["limit"] == 9 * 10**9
     assert record["memory"] > 10**7
+
+
+def test_nothing_is_tried_out_unless_a_plan_is_asked_for(learn, tmp_path, monkeypatch):
+    monkeypatch.setattr(planning, "warm_up", lambda *_: pytest.fail("a throw-away step"))
+    monkeypatch.setattr(planning, "survey", lambda *_: pytest.fail("a survey"))
+    answer = learn("--epochs", "1", paths=as_npy(tmp_path))
+    assert answer.code == 0, answer.err
+    assert "plan" not in answer.err
+    assert "plan" not in load(tmp_path / "out.safetensors").extra_
+
+
+@pytest.mark.parametrize("mode", [("--mode", "online", "--epochs", "2"), ("--mode", "batch", "--iterations", "2")])
+def test_every_file_is_read_once(learn, images, monkeypatch, mode):
+    reads = []
+
+    def counting(file, *, grey):
+        reads.append(file)
+        return load_image(file, grey=grey)
+
+    monkeypatch.setattr("pointillist.data.sources.images.load_image", counting)
+    assert learn(*mode, "--init", "patches", "-q").code == 0
+    assert sorted(reads) == sorted(str(path) for path in images.iterdir())
 
 
 def test_a_memory_limit_is_kept_or_refused(learn, tmp_path):
@@ -163,16 +185,16 @@ def test_a_run_stays_within_the_limit_that_it_was_given(tmp_path):
     np.save(tmp_path / "large.npy", np.random.default_rng(0).random((24, 300, 300)).astype(np.float32))
     command = ["learn", tmp_path / "large.npy", "-o", tmp_path / "m.safetensors", "--filters", "4", "--size", "5"]
     command += ["--batch", "24", "--epochs", "1", "--jobs", "2", "-q"]
-    program = "import sys; from pointillist.cli.running import run; from pointillist.learners import calibration as c; "
-    program += "assert run(sys.argv[1:]) == 0; print(c.memory_peak())"
+    program = "import sys; from pointillist.cli.running import run; from pointillist.learners import memory; "
+    program += "assert run(sys.argv[1:]) == 0; print(memory.memory_peak())"
 
     def peak(*more):
         words = [sys.executable, "-c", program, *map(str, command), *more]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
         return int(done.stdout), load(tmp_path / "m.safetensors").extra_["plan"]
 
-    peak()  # leaves the compiled kernels on disk
-    free, plan = peak()
+    peak("--max-memory", "9G")  # leaves the compiled kernels on disk
+    free, plan = peak("--max-memory", "9G")
     limit = plan["memory"] - 3 * 10**7
     kept, smaller = peak("--max-memory", str(limit))
     assert free <= plan["memory"]

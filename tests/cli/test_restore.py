@@ -24,9 +24,7 @@ def grey():
 
 @pytest.fixture(scope="module")
 def colour():
-    return np.round(255 * np.moveaxis(photographs("test", grey=False)["coffee"][:, 100:148, 100:156], 0, -1)).astype(
-        np.uint8
-    )
+    return np.round(255 * photographs("test", grey=False)["coffee"][100:148, 100:156]).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +325,7 @@ def test_fringes_are_taken_unless_they_shall_stay(cli, filters, grey, tmp_path):
 
 
 def test_marks_in_a_jpeg_are_found_by_themselves(cli, tmp_path):
-    colour = np.round(255 * np.moveaxis(photographs("test", grey=False)["coffee"], 0, -1)).astype(np.uint8)
+    colour = np.round(255 * photographs("test", grey=False)["coffee"]).astype(np.uint8)
     missing = np.zeros(colour.shape[:2], bool)
     missing[12:18, 10:90] = True
     pixels = colour.copy()

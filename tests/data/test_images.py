@@ -8,6 +8,7 @@ import tifffile
 from PIL import Image
 
 from pointillist.data import load_image
+from pointillist.data.photofiles import photograph_size
 from pointillist.errors import UnreadableFileError
 
 WEIGHTS = np.array([0.2989, 0.5870, 0.1140])
@@ -31,7 +32,7 @@ def test_colour_and_its_grey(tmp_path, rgb, suffix):
     np.testing.assert_allclose(grey, grey_of(rgb), atol=1e-6)
     colour = load_image(str(path), grey=False)
     assert colour.dtype == np.float32
-    np.testing.assert_allclose(colour, np.moveaxis(rgb, -1, 0) / 255, atol=1e-6)
+    np.testing.assert_allclose(colour, rgb / 255, atol=1e-6)
 
 
 def test_jpeg_is_close(tmp_path):
@@ -43,8 +44,8 @@ def test_jpeg_is_close(tmp_path):
 def test_grey_file_read_as_colour_has_three_equal_channels(tmp_path, rgb):
     Image.fromarray(rgb[..., 0]).save(tmp_path / "g.png")
     colour = load_image(tmp_path / "g.png", grey=False)
-    assert colour.shape == (3, 7, 11)
-    np.testing.assert_array_equal(colour, np.stack([load_image(tmp_path / "g.png")] * 3))
+    assert colour.shape == (7, 11, 3)
+    np.testing.assert_array_equal(colour, np.stack([load_image(tmp_path / "g.png")] * 3, axis=-1))
 
 
 @pytest.mark.parametrize("suffix", ["png", "tif"])
@@ -56,8 +57,8 @@ def test_sixteen_bit_grey(tmp_path, suffix):
 
 @pytest.mark.parametrize("options", [{}, {"planarconfig": "separate"}, {"compression": "zlib"}])
 def test_sixteen_bit_colour_tiff_keeps_its_precision(tmp_path, options):
-    raw = np.random.default_rng(2).integers(0, 65536, (3, 6, 9), dtype=np.uint16)
-    stored = raw if "planarconfig" in options else np.moveaxis(raw, 0, -1)
+    raw = np.random.default_rng(2).integers(0, 65536, (6, 9, 3), dtype=np.uint16)
+    stored = np.moveaxis(raw, -1, 0) if "planarconfig" in options else raw
     tifffile.imwrite(tmp_path / "deep.tif", stored, photometric="rgb", **options)
     np.testing.assert_allclose(load_image(tmp_path / "deep.tif", grey=False), raw / 65535, atol=1e-7)
 
@@ -175,7 +176,9 @@ def test_decompression_bomb(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"bomb.{suffix}"
     Image.fromarray(np.zeros((30, 30), dtype=np.uint16)).save(path)
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    assert "too many pixels" in unreadable(path)
+    assert "too many pixels, the limit is 0.0002 megapixels" in unreadable(path)
+    with pytest.raises(UnreadableFileError, match="too many pixels"):
+        photograph_size(path)
 
 
 def test_missing_file_and_folder(tmp_path):

@@ -26,8 +26,8 @@ def test_files_are_small_models_that_say_how_they_were_learned(name):
     path = files("pointillist.data").joinpath("dictionaries", f"{name}.safetensors")
     assert path.stat().st_size < 150_000
     model = load_model(path)
-    assert model.filters.dtype == np.float16
-    np.testing.assert_array_equal(model.filters.astype(np.float32), load_filters(name))
+    assert model.arrays["filters"].dtype == np.float16
+    np.testing.assert_array_equal(model.arrays["filters"].astype(np.float32), load_filters(name))
     assert not set(model.metadata["training"]) & set(model.metadata["held_out"])
     assert {"camera", "coffee"} <= set(model.metadata["held_out"])
 

@@ -40,7 +40,7 @@ def test_pictures_are_small_and_have_contrast():
 
 
 def test_colour():
-    assert all(picture.shape[0] == 3 for picture in photographs("test", grey=False).values())
+    assert all(picture.shape[-1] == 3 for picture in photographs("test", grey=False).values())
 
 
 def test_unknown_split():

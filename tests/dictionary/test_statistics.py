@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import (
-    DenseStatistics,
-    ToeplitzStatistics,
-    code_matrix,
-    make_statistics,
-    sweep_by_blocks,
-)
-from pointillist.learners import OnlineCSC
+from pointillist.dictionary.dense import DenseStatistics, code_matrix, sweep_by_blocks
+from pointillist.dictionary.statistics import CodedBatch
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.dictionary.update import make_statistics
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.problem import certificate
+from pointillist.solvers.encoding import encode
 
 SHAPES = {
     "1-D": ((40,), (6,)),
@@ -41,11 +38,11 @@ def coded(reference, seed, shape, *, boundary="valid", channels=1, weights=None,
     return problem, x, indices, values, residual
 
 
-def both(problem, *answers, weight=1.0):
+def both(reference, problem, *answers, weight=1.0):
     shape = (problem.n_filters, problem.geometry.channels, problem.geometry.filter)
     dense, small = DenseStatistics(*shape), ToeplitzStatistics(*shape)
     for sums in (dense, small):
-        sums.add(problem, 0, *answers, weight)
+        reference.add(sums, problem, *answers, weight)
     return dense, small
 
 
@@ -54,7 +51,7 @@ def both(problem, *answers, weight=1.0):
 @pytest.mark.parametrize("boundary", ["valid", "circular"])
 def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, boundary, reference):
     problem, *answers = coded(reference, 0, shape, channels=channels, boundary=boundary)
-    dense, small = both(problem, *answers, weight=1.3)
+    dense, small = both(reference, problem, *answers, weight=1.3)
     other = reference.filters(np.random.default_rng(1), 3, channels, problem.geometry.filter)
     scale = np.max(np.abs(dense.linear()))
     np.testing.assert_allclose(small.linear(), dense.linear(), atol=1e-12 * scale)
@@ -63,7 +60,7 @@ def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, boun
         np.testing.assert_allclose(small.product(other, k), expected, atol=1e-12 * np.max(np.abs(expected)))
     np.testing.assert_allclose(small.energies(), dense.energies(), rtol=1e-12)
     for filters in (other, problem.filters):
-        assert small.objective(filters) == pytest.approx(dense.objective(filters), rel=1e-10)
+        assert small.surrogate(filters) == pytest.approx(dense.surrogate(filters), rel=1e-10)
     assert small.total == dense.total == 1.3
 
 
@@ -73,14 +70,14 @@ def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, boun
 def test_the_dense_surrogate_is_the_weighted_loss(boundary, weights, shape, reference):
     problem, x, indices, values, residual = coded(reference, 2, shape, boundary=boundary, weights=weights, channels=2)
     sums = DenseStatistics(3, 2, problem.geometry.filter)
-    sums.add(problem, 0, x, indices, values, residual, 0.7)
+    reference.add(sums, problem, x, indices, values, residual, 0.7)
     codes = np.zeros((3, problem.geometry.n_positions))
     codes.ravel()[indices] = values
     codes = codes.reshape(3, *problem.geometry.grid)
     w = 1.0 if problem.weights is None else problem.weights
     for filters in (problem.filters, reference.filters(np.random.default_rng(3), 3, 2, problem.geometry.filter)):
         loss = 0.5 * np.sum(w * (x - reference.synthesise(codes, filters, boundary)) ** 2)
-        assert sums.objective(filters) == pytest.approx(0.7 * loss, rel=1e-10)
+        assert sums.surrogate(filters) == pytest.approx(0.7 * loss, rel=1e-10)
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)
@@ -91,14 +88,14 @@ def test_the_imputed_surrogate_majorises_and_touches(boundary, weights, shape, r
     problem, *answers = coded(reference, 4, shape, boundary=boundary, weights=weights, channels=2)
     if weights == "uneven":
         assert np.max(problem.weights) > 1
-    dense, small = both(problem, *answers)
+    dense, small = both(reference, problem, *answers)
     rng = np.random.default_rng(5)
     here = problem.filters
     for size in (1e-4, 1e-2, 1.0, 10.0):
         step = size * rng.standard_normal(here.shape)
-        rise = dense.objective(here + step) - dense.objective(here)
-        surrogate = small.objective(here + step) - small.objective(here)
-        assert surrogate >= rise - 1e-9 * abs(dense.objective(here))
+        rise = dense.surrogate(here + step) - dense.surrogate(here)
+        surrogate = small.surrogate(here + step) - small.surrogate(here)
+        assert surrogate >= rise - 1e-9 * abs(dense.surrogate(here))
     for k in range(3):
         slope = dense.product(here, k) - dense.linear()[k]
         np.testing.assert_allclose(small.product(here, k) - small.linear()[k], slope, atol=1e-9)
@@ -107,7 +104,7 @@ def test_the_imputed_surrogate_majorises_and_touches(boundary, weights, shape, r
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lipschitz_bounds_the_largest_eigenvalue(shape, reference):
     problem, *answers = coded(reference, 6, shape)
-    dense, small = both(problem, *answers)
+    dense, small = both(reference, problem, *answers)
     exact, bound = dense.lipschitz(), small.lipschitz()
     taps = int(np.prod(problem.geometry.filter))
     for k in range(3):
@@ -122,14 +119,14 @@ def test_lipschitz_bounds_the_largest_eigenvalue(shape, reference):
 def test_permuting_statistics_and_filters_changes_nothing(kind, shape, reference):
     problem, *answers = coded(reference, 7, shape, n_filters=5, channels=2)
     sums, fresh = (make_statistics(kind, 5, 2, problem.geometry.filter) for _ in range(2))
-    sums.add(problem, 0, *answers, 1.0)
+    reference.add(sums, problem, *answers, 1.0)
     other = reference.filters(np.random.default_rng(8), 5, 2, problem.geometry.filter)
-    objective, energies, lipschitz = sums.objective(other), sums.energies(), sums.lipschitz()
+    objective, energies, lipschitz = sums.surrogate(other), sums.energies(), sums.lipschitz()
     products = np.stack([sums.product(other, k) for k in range(5)])
     linear = sums.linear().copy()
     order = np.array([3, 0, 4, 2, 1])
     sums.permute(order)
-    assert sums.objective(other[order]) == pytest.approx(objective, rel=1e-12)
+    assert sums.surrogate(other[order]) == pytest.approx(objective, rel=1e-12)
     np.testing.assert_array_equal(sums.energies(), energies[order])
     np.testing.assert_allclose(sums.lipschitz(), lipschitz[order], rtol=1e-12)
     np.testing.assert_array_equal(sums.linear(), linear[order])
@@ -141,7 +138,7 @@ def test_permuting_statistics_and_filters_changes_nothing(kind, shape, reference
     place = np.argsort(order)
     indices = place[indices // positions] * positions + indices % positions
     renamed = dataclasses.replace(problem, filters=problem.filters[order])
-    fresh.add(renamed, 0, x, np.sort(indices), values[np.argsort(indices)], residual, 1.0)
+    reference.add(fresh, renamed, x, np.sort(indices), values[np.argsort(indices)], residual, 1.0)
     for name, array in fresh.arrays().items():
         np.testing.assert_allclose(array, sums.arrays()[name], atol=1e-10)
 
@@ -150,10 +147,10 @@ def test_permuting_statistics_and_filters_changes_nothing(kind, shape, reference
 def test_arrays_restore_the_sums(kind, reference):
     problem, *answers = coded(reference, 9, "2-D", channels=2)
     sums, copy = (make_statistics(kind, 3, 2, problem.geometry.filter) for _ in range(2))
-    sums.add(problem, 0, *answers, 1.0)
+    reference.add(sums, problem, *answers, 1.0)
     copy.restore({name: array.copy() for name, array in sums.arrays().items()})
     for one in (sums, copy):
-        one.add(problem, 0, *answers, 0.5)
+        reference.add(one, problem, *answers, 0.5)
     assert copy.total == sums.total == 1.5
     for name, array in sums.arrays().items():
         np.testing.assert_array_equal(copy.arrays()[name], array)
@@ -170,14 +167,13 @@ def test_the_split_into_batches_does_not_matter(forgetting, kind, reference):
         indices = np.flatnonzero(rng.random(3 * problem.geometry.n_positions) < 0.05)
         values = rng.standard_normal(len(indices))
         images.append((x, indices, values, certificate(problem, 0, x, indices, values).residual))
-    learner = OnlineCSC(forgetting=forgetting)
     found = {}
     for batch in (1, 3, 7):
         sums = make_statistics(kind, 3, 1, problem.geometry.filter)
         for first in range(0, 21, batch):
-            weights = learner._image_weights(first, batch)
+            weights = np.diff(np.arange(first, first + batch + 1.0) ** forgetting)
             for image, weight in zip(images[first : first + batch], weights, strict=True):
-                sums.add(problem, 0, *image, float(weight))
+                reference.add(sums, problem, *image, float(weight))
         found[batch] = sums.arrays()
     assert found[1]["sums"][0] == pytest.approx(21**forgetting)
     for batch in (3, 7):
@@ -185,17 +181,10 @@ def test_the_split_into_batches_does_not_matter(forgetting, kind, reference):
             np.testing.assert_allclose(found[batch][name], array, rtol=1e-10, atol=1e-8)
 
 
-def test_weights_of_images_are_increments_of_a_power():
-    assert OnlineCSC(forgetting=1.0)._image_weights(5, 3).tolist() == [1, 1, 1]
-    np.testing.assert_allclose(OnlineCSC(forgetting=2.0)._image_weights(2, 3), [5, 7, 9])
-    with pytest.raises(ValueError, match="forgetting must be at least 1"):
-        OnlineCSC(forgetting=0.5)._image_weights(0, 1)
-
-
 @pytest.mark.parametrize("shape", ["1-D", "2-D"])
 def test_single_precision_codes_give_nearly_the_same_sums(shape, reference):
-    exact = both(*coded(reference, 12, shape))[1]
-    single = both(*coded(reference, 12, shape, dtype=np.float32))[1]
+    exact = both(reference, *coded(reference, 12, shape))[1]
+    single = both(reference, *coded(reference, 12, shape, dtype=np.float32))[1]
     for name, array in exact.arrays().items():
         assert single.arrays()[name].dtype == np.float64
         np.testing.assert_allclose(single.arrays()[name], array, atol=1e-4)
@@ -205,7 +194,7 @@ def test_single_precision_codes_give_nearly_the_same_sums(shape, reference):
 @pytest.mark.parametrize("kind", [{}, {"zero_mean": True}, {"nonnegative": True}])
 def test_the_fast_sweep_is_the_papers(shape, kind, reference):
     problem, *answers = coded(reference, 13, shape, channels=2, boundary="same")
-    small = both(problem, *answers)[1]
+    small = both(reference, problem, *answers)[1]
     constraints = FilterConstraints(**kind)
     start = np.stack([constraints.project(one, k) for k, one in enumerate(problem.filters)])
     fast, slow = small.sweep(start, constraints), sweep_by_blocks(small, start, constraints)
@@ -224,6 +213,45 @@ def test_code_matrix_synthesises(boundary, reference):
     np.testing.assert_allclose(matrix @ filters.ravel(), expected.ravel(), atol=1e-12)
 
 
-def test_unknown_statistics_are_named():
-    with pytest.raises(ValueError, match='statistics must be "toeplitz" or "dense"'):
-        make_statistics("sparse", 3, 1, (3,))
+@pytest.mark.parametrize("kind", ["dense", "toeplitz"])
+def test_a_batch_of_any_shapes_is_the_sum_of_its_signals(kind):
+    """Weights, channels and penalties of each code, against sums and objectives written out signal by signal."""
+    rng = np.random.default_rng(15)
+    filters = rng.standard_normal((3, 2, 3, 2))
+    signals = [rng.standard_normal((2, *shape)) for shape in ((8, 9), (7, 6), (8, 9))]
+    weights = [2 * rng.random(signal.shape) for signal in signals]
+    result = encode(signals, filters, 0.5, weights=weights, channels=True)
+    batch = CodedBatch(signals, weights, result.codes, result.residuals)
+    counts = np.array([1.0, 2.0, 4.0])
+    whole, parts, threads = (make_statistics(kind, 3, 2, (3, 2)) for _ in range(3))
+    whole.add(batch, filters, counts)
+    threads.add(batch, filters, counts, n_jobs=3)
+    for i in range(3):
+        parts.add(batch.take([i]), filters, counts[[i]])
+    for name, array in whole.arrays().items():
+        np.testing.assert_allclose(array, parts.arrays()[name], rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(array, threads.arrays()[name])
+    np.testing.assert_allclose(whole.objectives(batch, filters, 0.5), result.objective, rtol=1e-10)
+    each = np.array([0.5, 1.0, 2.0])
+    dearer = whole.objectives(batch, filters, each) - result.objective
+    usage = np.array([codes.usage() for codes in result.codes])
+    np.testing.assert_allclose(dearer, usage @ (each - 0.5), rtol=1e-9)
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_sums_do_not_depend_on_the_number_of_threads(boundary):
+    """Enough codes that threads share the work, each with filters of its own."""
+    rng = np.random.default_rng(16)
+    signals = [rng.standard_normal((1, 40, 45)) for _ in range(4)]
+    filters = rng.standard_normal((7, 1, 4, 5)) / 4
+    result = encode(np.stack([signal[0] for signal in signals]), filters[:, 0], 0.05, boundary=boundary, tol=0.1)
+    assert result.codes.nnz > 2000
+    batch = CodedBatch(signals, None, result.codes, result.residuals, boundary)
+    found = []
+    for n_jobs in (1, 2, 3, 16):
+        sums = ToeplitzStatistics(7, 1, (4, 5))
+        sums.add(batch, filters, np.ones(4), n_jobs)
+        found.append(sums.arrays())
+    for other in found[1:]:
+        for name, array in found[0].items():
+            np.testing.assert_array_equal(other[name], array)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import make_statistics
 from pointillist.dictionary.update import (
+    FilterUpdate,
     draw_patches,
     initial_filters,
+    make_statistics,
     replace_filters,
     unused_filters,
     update_filters,
@@ -28,7 +29,7 @@ def statistics_of(reference, kind, seed, signal, size, *, boundary="same", weigh
         )
         indices = np.flatnonzero(rng.random(4 * problem.geometry.n_positions) < 0.1)
         values = rng.standard_normal(len(indices))
-        sums.add(problem, 0, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+        reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
     return sums
 
 
@@ -40,10 +41,10 @@ def test_no_sweep_raises_the_surrogate(kind, weights, constraint, reference):
     support = np.random.default_rng(1).random((4, 4, 3)) < 0.7
     constraints = FilterConstraints(**{**constraint, **({"support": support} if "support" in constraint else {})})
     filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, 1, 4, 3)))
-    objective = first = sums.objective(filters)
+    objective = first = sums.surrogate(filters)
     for _ in range(15):
         filters = update_filters(filters, sums, constraints)
-        now = sums.objective(filters)
+        now = sums.surrogate(filters)
         assert now <= objective + 1e-12 * abs(objective)
         objective = now
         for k, one in enumerate(filters):
@@ -57,7 +58,7 @@ def test_sweeps_descend_in_other_dimensions_and_with_channels(kind, signal, size
     sums = statistics_of(reference, kind, 3, signal, size, boundary="full", channels=2)
     filters = reference.filters(np.random.default_rng(4), 4, 2, size)
     once, thrice = (update_filters(filters, sums, FilterConstraints(), n_sweeps=n) for n in (1, 3))
-    assert sums.objective(thrice) < sums.objective(once) < sums.objective(filters)
+    assert sums.surrogate(thrice) < sums.surrogate(once) < sums.surrogate(filters)
     again = update_filters(update_filters(once, sums, FilterConstraints()), sums, FilterConstraints())
     np.testing.assert_allclose(again, thrice, atol=1e-12)
 
@@ -69,7 +70,7 @@ def test_many_sweeps_reach_the_constrained_optimum(reference):
     indices = np.flatnonzero(rng.random(56) < 0.3)
     values = rng.standard_normal(len(indices))
     sums = make_statistics("toeplitz", 1, 1, (5,))
-    sums.add(problem, 0, 9 * x, indices, values, certificate(problem, 0, 9 * x, indices, values).residual, 1.0)
+    reference.add(sums, problem, 9 * x, indices, values, certificate(problem, 0, 9 * x, indices, values).residual, 1.0)
     gram = np.stack([sums.product(unit.reshape(1, 1, 5), 0).ravel() for unit in np.eye(5)])
     linear = sums.linear().ravel()
     low, high = 0.0, 1e6
@@ -100,7 +101,7 @@ def test_unused_filters_are_found_and_left_alone_by_the_update(kind, reference):
     values = rng.standard_normal(len(indices))
     sums = make_statistics(kind, 4, 1, (4, 3))
     assert unused_filters(sums).tolist() == [0, 1, 2, 3]
-    sums.add(problem, 0, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+    reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
     assert unused_filters(sums).tolist() == [1, 3]
     updated = update_filters(problem.filters, sums, FilterConstraints())
     np.testing.assert_array_equal(updated[[1, 3]], problem.filters[[1, 3]])
@@ -169,7 +170,7 @@ def test_given_filters_are_taken_as_they_are_once_projected():
     taken = initial_filters(given, (3, 1, 4), *arguments)
     np.testing.assert_array_equal(taken[:2, 0], given[:2])
     np.testing.assert_allclose(taken[2, 0], given[2] / np.linalg.norm(given[2]))
-    for bad, message in ((given[:2], "init has shape"), (given * np.nan, "init holds NaN"), ("zeros", "init must be")):
+    for bad, message in ((given[:2], "init has shape"), (given * np.nan, "init holds NaN")):
         with pytest.raises(ValueError, match=message):
             initial_filters(bad, (3, 1, 4), *arguments)
 
@@ -179,11 +180,11 @@ def test_single_precision_descends_up_to_its_rounding(kind, reference):
     sums = statistics_of(reference, kind, 13, (12, 13), (4, 3))
     filters = reference.filters(np.random.default_rng(14), 4, 1, (4, 3), np.float32)
     exact = filters.astype(np.float64)
-    objective = sums.objective(exact)
+    objective = sums.surrogate(exact)
     for _ in range(10):
         filters = update_filters(filters, sums, FilterConstraints())
         exact = update_filters(exact, sums, FilterConstraints())
-        now = sums.objective(filters.astype(np.float64))
+        now = sums.surrogate(filters.astype(np.float64))
         assert now <= objective * (1 + 1e-6)
         objective = now
     np.testing.assert_allclose(filters, exact, atol=1e-4)
@@ -202,7 +203,22 @@ def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
     updated = []
     for scale in (1.0, weight):
         sums = make_statistics(kind, 4, 1, (4, 3))
-        sums.add(problem, 0, x, indices, values, residual, scale)
+        reference.add(sums, problem, x, indices, values, residual, scale)
         updated.append(update_filters(problem.filters, sums, FilterConstraints()))
     assert np.all(np.isfinite(updated[1]))
     np.testing.assert_allclose(updated[1], updated[0], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"init": "zeros"}, 'init must be "random", "patches" or an array'),
+        ({"statistics": "sparse"}, 'statistics must be "toeplitz" or "dense"'),
+        ({"n_sweeps": 0}, "n_sweeps must be at least 1"),
+        ({"forgetting": 0.5}, "forgetting must be at least 1"),
+        ({"zero_mean": True, "nonnegative": True}, "exclude each other"),
+    ],
+)
+def test_bad_settings_are_named(setting, message):
+    with pytest.raises(ValueError, match=message):
+        FilterUpdate(**setting)

@@ -17,7 +17,8 @@ def signals():
 
 def test_exact_alternation_never_rises(signals):
     """Codes to a tight tolerance, then a descent on the filters: the objective goes down every time."""
-    model = pt.BatchCSC(max_iter=10, sampling=1.0, learning_tol=1e-6, replace_unused=False, **SMALL)
+    update = pt.FilterUpdate(replace_unused=False)
+    model = pt.BatchCSC(max_iter=10, sampling=1.0, learning=1e-6, update=update, **SMALL)
     model.fit(signals.astype(np.float64))
     objectives = np.array([info["objective"] for info in model.history_])
     assert np.all(np.diff(objectives) <= 1e-5 * objectives[:-1])
@@ -25,10 +26,9 @@ def test_exact_alternation_never_rises(signals):
 
 
 def test_the_recorded_objective_is_that_of_the_codes_and_new_filters(signals):
-    model = pt.BatchCSC(max_iter=1, sampling=1.0, learning_tol=1e-7, **SMALL).fit(signals)
-    before = pt.BatchCSC(max_iter=1, sampling=1.0, **SMALL)
-    batch = before._batch(signals, None)
-    start = before._start(batch).filters
+    model = pt.BatchCSC(max_iter=1, sampling=1.0, learning=1e-7, **SMALL).fit(signals)
+    step = pt.BatchCSC(max_iter=1, sampling=1.0, **SMALL).training_step()
+    start = step.start(step.check(signals), 0).filters
     codes = pt.encode(signals, start[:, 0], 0.3, tol=1e-7)
     best = pt.encode(signals, model.filters_, 0.3, tol=1e-7).objective.sum()
     assert best <= model.history_[0]["objective"] * (1 + 1e-6)
@@ -37,9 +37,9 @@ def test_the_recorded_objective_is_that_of_the_codes_and_new_filters(signals):
 
 
 def test_small_changes_stop_it(signals):
-    eager = pt.BatchCSC(max_iter=100, min_change=0.5, sampling=1.0, **SMALL).fit(signals)
+    eager = pt.BatchCSC(max_iter=100, sampling=1.0, **SMALL).fit(signals, min_change=0.5)
     assert eager.n_iter_ == 3
-    patient = pt.BatchCSC(max_iter=30, min_change=1e-3, sampling=1.0, ridge=0.0, **SMALL).fit(signals)
+    patient = pt.BatchCSC(max_iter=30, sampling=1.0, learning=0.1, **SMALL).fit(signals, min_change=1e-3)
     assert 3 < patient.n_iter_ < 30
     recent = [info["objective"] for info in patient.history_[-3:]]
     assert all(abs(b - a) < 1e-3 * a for a, b in pairwise(recent))
@@ -47,7 +47,7 @@ def test_small_changes_stop_it(signals):
 
 
 def test_usage_is_that_of_the_last_iteration(signals):
-    model = pt.BatchCSC(max_iter=3, sampling=1.0, learning_tol=1e-6, **SMALL).fit(signals)
+    model = pt.BatchCSC(max_iter=3, sampling=1.0, learning=1e-6, **SMALL).fit(signals)
     assert model.n_seen_ == 15
     once = pt.encode(signals, model.filters_, 0.3).codes.usage().sum()
     assert model.usage_.sum() < 2 * once
@@ -68,3 +68,8 @@ def test_fitting_again_starts_afresh(signals):
 def test_bad_max_iter_is_named(signals):
     with pytest.raises(ValueError, match="max_iter must be at least 1"):
         pt.BatchCSC(max_iter=0, **SMALL).fit(signals)
+
+
+def test_forgetting_is_refused(signals):
+    with pytest.raises(ValueError, match="forgetting, which is for OnlineCSC"):
+        pt.BatchCSC(update=pt.FilterUpdate(forgetting=1.0), **SMALL).fit(signals)

@@ -11,18 +11,9 @@ import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import parse_every
-from pointillist.storage import CheckpointFolder
-from pointillist.storage import checkpoints as storage_module
+from pointillist.storage import CheckpointFolder, codec
 
-SMALL = {
-    "n_filters": 4,
-    "filter_size": 5,
-    "penalty": 0.3,
-    "random_state": 0,
-    "n_jobs": 1,
-    "batch_size": 2,
-    "n_epochs": 2,
-}
+SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0, "n_jobs": 1, "batch_size": 2}
 
 
 @pytest.fixture
@@ -33,6 +24,10 @@ def signals():
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "filters.safetensors"
+
+
+class OwnSolver(pt.CoordinateDescent):
+    """A solver that is not one of the package."""
 
 
 class Killed(BaseException):
@@ -47,12 +42,16 @@ def kill_at(step):
     return callback
 
 
-def interrupted(model, signals, checkpoint, step, **fit):
+def fit(signals, settings=None, **run):
+    """A learner of `settings`, fitted in two passes."""
+    return pt.OnlineCSC(**(SMALL if settings is None else settings)).fit(signals, **{"n_epochs": 2, **run})
+
+
+def interrupted(signals, checkpoint, step, settings=None, **run):
     """Fit, be killed in `step`, resume with a fresh learner."""
     with pytest.raises(Killed):
-        model.set_params(callbacks=[kill_at(step)]).fit(signals, checkpoint=checkpoint, **fit)
-    again = type(model)(**{**model.get_params(), "callbacks": ()})
-    return again.fit(signals, checkpoint=checkpoint, resume=True, **fit)
+        fit(signals, settings, checkpoint=checkpoint, callbacks=[kill_at(step)], **run)
+    return fit(signals, settings, checkpoint=checkpoint, resume=True, **run)
 
 
 def assert_same(model, other):
@@ -66,8 +65,8 @@ def assert_same(model, other):
 @pytest.mark.parametrize("step", [1, 2, 4, 5, 8])
 @pytest.mark.parametrize("every", [1, 2, 3])
 def test_a_resumed_run_is_the_uninterrupted_one(signals, path, step, every):
-    model = interrupted(pt.OnlineCSC(**SMALL), signals, pt.Checkpoints(path, every=every), step)
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+    model = interrupted(signals, pt.Checkpoints(path, every=every), step)
+    assert_same(model, fit(signals))
     assert list(path.parent.iterdir()) == []
 
 
@@ -76,66 +75,88 @@ def test_a_resumed_run_is_the_uninterrupted_one(signals, path, step, every):
     [
         {"sampling": 0.4},
         {"solver": "admm"},
-        {"statistics": "dense"},
-        {"shuffle": False},
+        {"update": pt.FilterUpdate(statistics="dense")},
+        {"learning": pt.Ridge(half_life=3)},
         {"n_filters": [2, 2], "filter_size": [3, 5], "penalty": np.array([0.2, 0.3, 0.4, 0.5])},
-        {"init": "patches", "zero_mean": True},
+        {"update": pt.FilterUpdate(init="patches", zero_mean=True)},
         {"penalty": 3.0},  # leaves filters unused: they are replaced on the way
         {"n_jobs": 2},
+        {"solver": OwnSolver(max_iter=3)},
     ],
 )
 def test_settings_of_every_kind_resume(signals, path, settings):
     settings = {**SMALL, **settings}
-    model = interrupted(pt.OnlineCSC(**settings), signals, pt.Checkpoints(path, every=1), 3)
-    assert_same(model, pt.OnlineCSC(**settings).fit(signals))
+    model = interrupted(signals, pt.Checkpoints(path, every=1), 3, settings)
+    assert_same(model, fit(signals, settings))
 
 
-def test_weights_and_validation_resume(signals, path):
-    more = {"weights": np.random.default_rng(1).random(signals.shape), "validation": signals[:2], "validation_every": 2}
-    model = interrupted(pt.OnlineCSC(**SMALL), signals, pt.Checkpoints(path, every=1), 3, **more)
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals, **more))
+def test_weights_order_and_validation_resume(signals, path):
+    more = {"shuffle": False, "validation": signals[:2], "validation_every": 2}
+    more["weights"] = np.random.default_rng(1).random(signals.shape)
+    model = interrupted(signals, pt.Checkpoints(path, every=1), 3, **more)
+    assert_same(model, fit(signals, **more))
 
 
 def test_a_source_resumes_as_arrays_do(signals, path):
-    model = interrupted(pt.OnlineCSC(**SMALL), ArraySource(signals), pt.Checkpoints(path, every=2), 5)
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+    model = interrupted(ArraySource(signals), pt.Checkpoints(path, every=2), 5)
+    assert_same(model, fit(signals))
 
 
 def test_a_seed_of_its_own_comes_from_the_checkpoint(signals, path):
     settings = {**SMALL, "random_state": None}
-    model = interrupted(pt.OnlineCSC(**settings), signals, pt.Checkpoints(path, every=2), 5)
-    assert_same(model, pt.OnlineCSC(**{**SMALL, "random_state": model.seed_}).fit(signals))
+    model = interrupted(signals, pt.Checkpoints(path, every=2), 5, settings)
+    assert_same(model, fit(signals, {**SMALL, "random_state": model.seed_}))
 
 
 def test_another_number_of_threads_may_resume(signals, path):
     checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**SMALL, callbacks=[kill_at(5)]).fit(signals, checkpoint=checkpoint)
-    model = pt.OnlineCSC(**{**SMALL, "n_jobs": 2}).fit(signals, checkpoint=checkpoint, resume=True)
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+        fit(signals, checkpoint=checkpoint, callbacks=[kill_at(5)])
+    model = fit(signals, {**SMALL, "n_jobs": 2}, checkpoint=checkpoint, resume=True)
+    assert_same(model, fit(signals))
+
+
+def test_a_checkpoint_is_a_model(signals, unfinished):
+    """It can be loaded, used, saved, and taught more."""
+    file = CheckpointFolder(unfinished.path).files()[0]
+    model = pt.load(file)
+    there = fit(signals, callbacks=[lambda info: info["iteration"] == 4])
+    assert isinstance(model, pt.OnlineCSC)
+    assert model.get_params() == there.get_params()
+    assert (model.n_iter_, model.n_seen_, model.seed_) == (4, there.n_seen_, 0)
+    # A run sorts its filters by use at its end, which this one has not reached.
+    order = np.argsort(-model.usage_, kind="stable")
+    np.testing.assert_array_equal(model.filters_[order], there.filters_)
+    codes = model.transform(signals)
+    assert codes.nnz > 0
+    np.testing.assert_allclose(model.inverse_transform(codes), signals, atol=2)
+    pt.save(model, unfinished.path, resume=True)
+    again = pt.load(unfinished.path).partial_fit(signals[:2])
+    np.testing.assert_array_equal(again.filters_, model.partial_fit(signals[:2]).filters_)
+    assert again.n_iter_ == 5
 
 
 @pytest.mark.parametrize("every", ["0.000001s", "1h", 3])
 def test_how_often_changes_nothing(signals, path, every):
-    model = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=pt.Checkpoints(path, every=every))
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+    model = fit(signals, checkpoint=pt.Checkpoints(path, every=every))
+    assert_same(model, fit(signals))
 
 
 def test_a_stopped_run_keeps_its_state_and_goes_on(signals, path):
     checkpoint = pt.Checkpoints(path, every="1h")
-    model = pt.OnlineCSC(**SMALL, callbacks=[lambda info: info["iteration"] == 3]).fit(signals, checkpoint=checkpoint)
+    model = fit(signals, checkpoint=checkpoint, callbacks=[lambda info: info["iteration"] == 3])
     assert model.n_iter_ == 3
     assert checkpoint.peek()["step"] == 3
-    again = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=checkpoint, resume=True)
-    assert_same(again, pt.OnlineCSC(**SMALL).fit(signals))
+    again = fit(signals, checkpoint=checkpoint, resume=True)
+    assert_same(again, fit(signals))
 
 
 def test_the_end_of_a_run_is_kept_by_choice(signals, path):
     checkpoint = pt.Checkpoints(path, every=100, keep=True, record={"batch": 2})
-    model = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=checkpoint)
+    model = fit(signals, checkpoint=checkpoint)
     assert checkpoint.peek()["step"] == 8
     assert checkpoint.peek()["record"] == {"batch": 2}
-    again = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=checkpoint, resume=True)
+    again = fit(signals, checkpoint=checkpoint, resume=True)
     assert_same(again, model)
     checkpoint.clear()
     assert list(path.parent.iterdir()) == []
@@ -145,20 +166,20 @@ def test_the_end_of_a_run_is_kept_by_choice(signals, path):
 def test_a_fit_without_resume_does_not_touch_an_unfinished_run(signals, path):
     checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**SMALL, callbacks=[kill_at(5)]).fit(signals, checkpoint=checkpoint)
+        fit(signals, checkpoint=checkpoint, callbacks=[kill_at(5)])
     before = sorted(path.parent.iterdir())
     with pytest.raises(ValueError, match="has not ended: resume it"):
-        pt.OnlineCSC(**SMALL).fit(signals, checkpoint=checkpoint)
+        fit(signals, checkpoint=checkpoint)
     assert sorted(path.parent.iterdir()) == before
     with pytest.raises(ValueError, match="resume needs checkpoint"):
-        pt.OnlineCSC(**SMALL).fit(signals, resume=True)
+        fit(signals, resume=True)
 
 
 @pytest.fixture
 def unfinished(signals, path):
     checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**SMALL, callbacks=[kill_at(5)]).fit(signals, checkpoint=checkpoint)
+        fit(signals, checkpoint=checkpoint, callbacks=[kill_at(5)])
     return checkpoint
 
 
@@ -168,22 +189,38 @@ def unfinished(signals, path):
         ({"penalty": 0.4}, "penalty is 0.4, was 0.3"),
         ({"batch_size": 3}, "batch_size is 3, was 2"),
         ({"random_state": 1}, "random_state is 1, was 0"),
-        ({"init": np.ones((4, 5))}, "init"),
-        ({"solver": pt.CoordinateDescent()}, "solver"),
+        ({"update": pt.FilterUpdate(init=np.ones((4, 5)))}, "update__init holds other values"),
+        ({"update": pt.FilterUpdate(n_sweeps=2)}, "run: update is 'FilterUpdate', was None. Resume"),
+        ({"learning": pt.Ridge(2.0)}, "run: learning is 'Ridge', was None. Resume"),
+        ({"solver": pt.CoordinateDescent()}, "run: solver is 'CoordinateDescent', was 'cd'. Resume"),
     ],
 )
 def test_other_settings_are_refused_by_name(signals, unfinished, settings, words):
     with pytest.raises(CheckpointError, match=words):
-        pt.OnlineCSC(**{**SMALL, **settings}).fit(signals, checkpoint=unfinished, resume=True)
+        fit(signals, {**SMALL, **settings}, checkpoint=unfinished, resume=True)
 
 
-def test_other_arrays_among_the_settings_are_refused(signals, path):
-    settings = {**SMALL, "penalty": np.full(4, 0.3)}
+@pytest.mark.parametrize(
+    ("run", "words"), [({"n_epochs": 3}, "n_epochs is 3, was 2"), ({"shuffle": False}, "shuffle is False, was True")]
+)
+def test_another_order_of_the_data_is_refused(signals, unfinished, run, words):
+    with pytest.raises(CheckpointError, match=words):
+        fit(signals, checkpoint=unfinished, resume=True, **run)
+
+
+def test_other_values_in_the_settings_are_refused(signals, path):
+    settings = {**SMALL, "penalty": np.full(4, 0.3), "update": pt.FilterUpdate(init=np.eye(4, 5))}
     checkpoint = pt.Checkpoints(path, every=2)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**settings, callbacks=[kill_at(5)]).fit(signals, checkpoint=checkpoint)
+        fit(signals, settings, checkpoint=checkpoint, callbacks=[kill_at(5)])
+    for update, words in (
+        (pt.FilterUpdate(init=np.ones((4, 5))), "run: update__init holds other values. Resume"),
+        (pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2), "run: update__n_sweeps is 2, was 1. Resume"),
+    ):
+        with pytest.raises(CheckpointError, match=words):
+            fit(signals, {**settings, "update": update}, checkpoint=checkpoint, resume=True)
     with pytest.raises(CheckpointError, match="penalty holds other values"):
-        pt.OnlineCSC(**{**settings, "penalty": np.full(4, 0.4)}).fit(signals, checkpoint=checkpoint, resume=True)
+        fit(signals, {**settings, "penalty": np.full(4, 0.4)}, checkpoint=checkpoint, resume=True)
 
 
 def test_other_data_are_refused(signals, unfinished):
@@ -191,18 +228,18 @@ def test_other_data_are_refused(signals, unfinished):
     changed[3, 3] += 1e-9
     for other in (changed, signals[:6]):
         with pytest.raises(CheckpointError, match="data: "):
-            pt.OnlineCSC(**SMALL).fit(other, checkpoint=unfinished, resume=True)
+            fit(other, checkpoint=unfinished, resume=True)
     with pytest.raises(CheckpointError, match="data: weights"):
-        pt.OnlineCSC(**SMALL).fit(signals, weights=np.ones_like(signals), checkpoint=unfinished, resume=True)
+        fit(signals, weights=np.ones_like(signals), checkpoint=unfinished, resume=True)
 
 
 def test_another_version_is_refused_another_environment_told(signals, unfinished, monkeypatch, caplog):
     with monkeypatch.context() as patch:
         patch.setattr("pointillist.learners.checkpoint.own_version", lambda: "9.9")
         with pytest.raises(CheckpointError, match=r"pointillist version is '9\.9'"):
-            pt.OnlineCSC(**SMALL).fit(signals, checkpoint=unfinished, resume=True)
+            fit(signals, checkpoint=unfinished, resume=True)
     monkeypatch.setattr("pointillist.learners.checkpoint.environment", lambda: {"processor": "another"})
-    pt.OnlineCSC(**SMALL).fit(signals, checkpoint=unfinished, resume=True)
+    fit(signals, checkpoint=unfinished, resume=True)
     assert "another environment" in caplog.text
     assert "processor is 'another'" in caplog.text
 
@@ -210,9 +247,9 @@ def test_another_version_is_refused_another_environment_told(signals, unfinished
 def test_a_damaged_checkpoint_gives_way_to_the_one_before(signals, unfinished, caplog):
     newest = CheckpointFolder(unfinished.path).files()[0]
     newest.write_bytes(newest.read_bytes()[:-8] + b"nonsense")
-    model = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=unfinished, resume=True)
+    model = fit(signals, checkpoint=unfinished, resume=True)
     assert "is damaged" in caplog.text
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+    assert_same(model, fit(signals))
 
 
 @pytest.mark.parametrize(
@@ -235,11 +272,11 @@ def test_a_disk_that_fails_does_not_stop_the_run(signals, path, monkeypatch, cap
 
     def break_at_three(info):
         if info["iteration"] == 3:
-            monkeypatch.setattr(storage_module if where == "save_file" else os, where, fail)
+            monkeypatch.setattr(codec if where == "save_file" else os, where, fail)
 
-    model = pt.OnlineCSC(**SMALL, callbacks=[break_at_three]).fit(signals, checkpoint=checkpoint)
+    model = fit(signals, checkpoint=checkpoint, callbacks=[break_at_three])
     monkeypatch.undo()
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(signals))
+    assert_same(model, fit(signals))
     told = [record.getMessage() for record in caplog.records if "no checkpoint at step" in record.getMessage()]
     assert len(told) == 1
     assert "step 3" in told[0]
@@ -249,7 +286,7 @@ def test_a_disk_that_fails_does_not_stop_the_run(signals, path, monkeypatch, cap
         "filters.checkpoint-00000001.safetensors",
         "filters.checkpoint-00000002.safetensors",
     ]
-    again = pt.OnlineCSC(**SMALL).fit(signals, checkpoint=checkpoint, resume=True)
+    again = fit(signals, checkpoint=checkpoint, resume=True)
     assert_same(again, model)
 
 
@@ -261,7 +298,7 @@ def test_checkpoints_that_cannot_be_removed_do_not_lose_the_model(signals, path,
     def fail(self, missing_ok=False):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self))
 
-    model = pt.OnlineCSC(**SMALL, callbacks=[read_only]).fit(signals, checkpoint=pt.Checkpoints(path, every=3))
+    model = fit(signals, checkpoint=pt.Checkpoints(path, every=3), callbacks=[read_only])
     assert model.n_iter_ == 8
     assert "cannot be removed" in caplog.text
 
@@ -274,17 +311,16 @@ def test_writing_again_is_told_too(signals, path, monkeypatch, caplog):
             monkeypatch.undo()
 
     checkpoint = pt.Checkpoints(path, every=1, keep=True)
-    pt.OnlineCSC(**SMALL, callbacks=[callback]).fit(signals, checkpoint=checkpoint)
+    fit(signals, checkpoint=checkpoint, callbacks=[callback])
     assert "checkpoints can be written again" in caplog.text
     assert checkpoint.peek()["step"] == 8
 
 
 def test_an_iterator_says_that_it_cannot_resume_exactly(signals, path, caplog):
-    settings = {**SMALL, "n_epochs": 1}
     checkpoint = pt.Checkpoints(path, every=1)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**settings, callbacks=[kill_at(3)]).fit(iter(signals), checkpoint=checkpoint)
-    model = pt.OnlineCSC(**settings).fit(iter(signals), checkpoint=checkpoint, resume=True)
+        fit(iter(signals), n_epochs=1, checkpoint=checkpoint, callbacks=[kill_at(3)])
+    model = fit(iter(signals), n_epochs=1, checkpoint=checkpoint, resume=True)
     assert "cannot be resumed exactly" in caplog.text
     assert model.n_seen_ == 7
 

@@ -13,11 +13,11 @@ import pytest
 
 import pointillist as pt
 from pointillist.cli.running import run
-from pointillist.data.sources import ArraySource, NpySource, Part
+from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
-from pointillist.learners.base import Batch
 from pointillist.learners.cluster import connect, connecting, local_cluster, sums
 from pointillist.learners.cluster.work import join, split
+from pointillist.learners.inputs import Batch
 
 distributed = pytest.importorskip("distributed")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import test modules
@@ -29,8 +29,13 @@ SMALL = {
     "random_state": 0,
     "n_jobs": 1,
     "batch_size": 3,
-    "n_epochs": 2,
 }
+
+
+def fit(given, cluster=None, n_epochs=2, **settings):
+    """Learn from what is given; `fit_with` holds more arguments of `fit`."""
+    with_ = settings.pop("fit_with", {})
+    return pt.OnlineCSC(**{**SMALL, **settings}).fit(given, cluster=cluster, n_epochs=n_epochs, **with_)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -67,35 +72,40 @@ def assert_same(model, other):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 7])
 def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_size):
-    settings = {**SMALL, "batch_size": batch_size}
-    alone = pt.OnlineCSC(**settings).fit(signals)
-    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(signals), alone)
-    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(file), alone)
+    alone = fit(signals, batch_size=batch_size)
+    assert_same(fit(signals, client, batch_size=batch_size), alone)
+    assert_same(fit(file, client, batch_size=batch_size), alone)
 
 
-@pytest.mark.parametrize("settings", [{"sampling": 0.4}, {"statistics": "dense"}, {"init": "patches"}, {"ridge": 0.0}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"sampling": 0.4},
+        {"update": pt.FilterUpdate(statistics="dense")},
+        {"update": pt.FilterUpdate(init="patches")},
+        {"learning": 0.1},
+    ],
+)
 def test_settings_reach_the_workers(client, file, settings):
-    settings = {**SMALL, **settings}
-    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(file), pt.OnlineCSC(**settings).fit(file))
+    assert_same(fit(file, client, **settings), fit(file, **settings))
 
 
 @pytest.mark.parametrize("kind", ["array", "file", "damaged"])
 def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, monkeypatch):
     """The codes stay there and sums come back: one process to rounding, and the same bits every time."""
-    settings = {**SMALL, "n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
+    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
+    settings["fit_with"] = {} if kind == "array" else {"on_error": "skip"}
     given = {"array": signals, "file": file, "damaged": Damaged(signals)}[kind]
     monkeypatch.setattr(sums, "_RETURNED", 0.1)  # as if signals were small beside the statistics
     monkeypatch.setattr(sums, "_WORTH", 0)
     pieces, add_to = [], sums.CodesThere.add_to
 
-    def watched(self, state, image_weights):
+    def watched(self, state, counts):
         pieces.append(len(self.pieces))
-        add_to(self, state, image_weights)
+        add_to(self, state, counts)
 
     monkeypatch.setattr(sums.CodesThere, "add_to", watched)
-    alone = pt.OnlineCSC(**settings).fit(given, on_unreadable="skip")
-    there = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
-    again = pt.OnlineCSC(**settings, cluster=client).fit(given, on_unreadable="skip")
+    alone, there, again = fit(given, **settings), fit(given, client, **settings), fit(given, client, **settings)
     assert len(pieces) == 4
     assert min(pieces) > 1
     np.testing.assert_array_equal(there.filters_, again.filters_)
@@ -108,9 +118,8 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
 
 
 def test_an_iterator_is_read_by_the_client(client, signals):
-    settings = {**SMALL, "n_epochs": 1}
-    alone = pt.OnlineCSC(**settings).fit(iter(signals))
-    assert_same(pt.OnlineCSC(**settings, cluster=client).fit(iter(signals)), alone)
+    alone = fit(iter(signals), n_epochs=1)
+    assert_same(fit(iter(signals), client, n_epochs=1), alone)
 
 
 def test_weights_gaps_and_mixed_sizes(client, signals):
@@ -118,8 +127,7 @@ def test_weights_gaps_and_mixed_sizes(client, signals):
     holes = [np.where(rng.random(signal.shape) < 0.1 * (i % 2), np.nan, signal)[i:] for i, signal in enumerate(signals)]
     weights = rng.random(signals.shape)
     for given, more in ((holes, {}), (ArraySource(holes), {}), (signals, {"weights": weights})):
-        alone = pt.OnlineCSC(**SMALL).fit(given, **more)
-        assert_same(pt.OnlineCSC(**SMALL, cluster=client).fit(given, **more), alone)
+        assert_same(fit(given, client, fit_with=more), fit(given, fit_with=more))
 
 
 class Damaged(ArraySource):
@@ -132,14 +140,13 @@ class Damaged(ArraySource):
 
 
 def test_unreadable_signals(client, signals):
-    settings = {**SMALL, "batch_size": 2}
-    alone = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
-    there = pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals), on_unreadable="skip")
+    settings = {"batch_size": 2, "fit_with": {"on_error": "skip"}}
+    alone, there = fit(Damaged(signals), **settings), fit(Damaged(signals), client, **settings)
     assert_same(there, alone)
     assert there.skipped_ == alone.skipped_
     assert len(there.skipped_) == 3
     with pytest.raises(UnreadableFileError, match="it is damaged"):
-        pt.OnlineCSC(**settings, cluster=client).fit(Damaged(signals))
+        fit(Damaged(signals), client, batch_size=2)
 
 
 class Deadly(ArraySource):
@@ -172,26 +179,15 @@ def test_workers_killed_in_the_middle(client, signals, tmp_path, deadly, deaths)
     folder.mkdir()
     for i in range(deaths):
         (folder / str(i)).touch()
-    alone = pt.OnlineCSC(**SMALL).fit(signals)
-    assert_same(pt.OnlineCSC(**SMALL, cluster=client).fit(Deadly(signals, folder, deadly)), alone)
+    assert_same(fit(Deadly(signals, folder, deadly), client), fit(signals))
     assert list(folder.iterdir()) == []
 
 
 def test_a_run_begun_on_a_cluster_is_resumed_without(client, file, tmp_path):
     checkpoint = pt.Checkpoints(tmp_path / "out.safetensors", every=1)
-    stopping = {"callbacks": [lambda info: info["iteration"] == 3]}
-    first = pt.OnlineCSC(**SMALL, **stopping, cluster=client).fit(file, checkpoint=checkpoint)
-    assert first.n_iter_ == 3
-    model = pt.OnlineCSC(**SMALL).fit(file, checkpoint=checkpoint, resume=True)
-    assert_same(model, pt.OnlineCSC(**SMALL).fit(file))
-
-
-def test_the_cluster_is_not_saved(client, signals, tmp_path):
-    model = pt.OnlineCSC(**SMALL, cluster=client).fit(signals)
-    pt.save(model, tmp_path / "m.safetensors")
-    again = pt.load(tmp_path / "m.safetensors")
-    assert again.cluster is None
-    np.testing.assert_array_equal(again.filters_, model.filters_)
+    stopping = {"callbacks": [lambda info: info["iteration"] == 3], "checkpoint": checkpoint}
+    assert fit(file, client, fit_with=stopping).n_iter_ == 3
+    assert_same(fit(file, fit_with={"checkpoint": checkpoint, "resume": True}), fit(file))
 
 
 def test_the_command_line(client, signals, file, tmp_path):
@@ -245,15 +241,15 @@ def scheduler(tmp_path):
 @pytest.mark.slow
 def test_a_scheduler_started_by_hand(scheduler, file):
     assert scheduler.startswith("tcp://")
-    assert_same(pt.OnlineCSC(**SMALL, cluster=scheduler).fit(file), pt.OnlineCSC(**SMALL).fit(file))
+    assert_same(fit(file, scheduler), fit(file))
 
 
 def test_what_is_no_cluster_is_told(signals, monkeypatch):
     with pytest.raises(ValueError, match="cluster must be"):
-        pt.OnlineCSC(**SMALL, cluster=3).fit(signals)
+        fit(signals, 3)
     monkeypatch.setattr(connecting, "PATIENCE", 0.5)
     with pytest.raises(ConnectionError, match="does not answer"):
-        pt.OnlineCSC(**SMALL, cluster="tcp://127.0.0.1:9").fit(signals)
+        fit(signals, "tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"pip install 'pointillist\[cluster\]'"), connect("tcp://127.0.0.1:9"):
         pass
@@ -261,7 +257,7 @@ def test_what_is_no_cluster_is_told(signals, monkeypatch):
 
 @pytest.mark.parametrize(("length", "count"), [(7, 3), (7, 7), (2, 5), (1, 1), (5, 0)])
 def test_pieces_hold_every_signal_once_and_in_order(length, count):
-    part = Part(2, 10, tuple(range(20, 20 + length)))
+    part = UnreadBatch(2, 10, tuple(range(20, 20 + length)))
     pieces = split(part, count)
     assert len(pieces) == min(max(count, 1), length)
     assert [i for piece in pieces for i in piece.indices] == list(part.indices)

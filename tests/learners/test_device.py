@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.backends.cuda.device import Device
-from pointillist.dictionary.statistics import ToeplitzStatistics
+from pointillist.backends.devices import Device
+from pointillist.dictionary.device import DeviceStatistics
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners import device as learning
-from pointillist.learners.base import Batch
-from pointillist.learners.device import DeviceStatistics, ahead, placed, prefetch
+from pointillist.learners.device import ahead, placed, prefetch
+from pointillist.learners.inputs import Batch
 from pointillist.solvers.encoding import encode
 
 
@@ -98,8 +99,8 @@ def test_a_saved_model_goes_on_with_its_statistics(tmp_path):
     model = OnlineCSC(6, 5, 0.8, **options).fit(signals)
     pt.save(model, tmp_path / "model.safetensors", resume=True)
     read = pt.load(tmp_path / "model.safetensors")
-    assert isinstance(read._state.statistics, DeviceStatistics)
-    assert read._state.statistics.total == model._state.statistics.total
+    assert read.state_.statistics.device == "cuda"
+    assert read.state_.statistics.total == model.state_.statistics.total
     np.testing.assert_allclose(read.partial_fit(more).filters_, model.partial_fit(more).filters_, atol=1e-4)
     moved = pt.load(tmp_path / "model.safetensors").set_params(device="cpu").partial_fit(more)
     np.testing.assert_allclose(moved.filters_, model.filters_, atol=1e-2)
@@ -116,8 +117,8 @@ def test_codes_and_residuals_of_a_step_stay_on_the_device(monkeypatch):
 
     monkeypatch.setattr(Device, "download", refuse)
     model.partial_fit(signals[4:])
-    assert model._state.codes.resident
-    assert model.history_[-1]["nnz"] == model._state.codes.on_host().nnz
+    step = model.training_step()
+    assert step.encode(model.state_, step.check(signals[4:])).codes.resident
 
 
 @pytest.mark.gpu
@@ -125,11 +126,12 @@ def test_the_objective_is_the_cpus(monkeypatch):
     signals = _signals(4, 30, 30)
     weights = (np.random.default_rng(0).random(signals.shape) < 0.7).astype(np.float32)
     model = OnlineCSC(6, 5, np.linspace(0.5, 1, 6), batch_size=4, random_state=0, device="cuda")
-    batch = model._batch(signals, weights)
-    state = model._start(batch)
+    step = model.training_step()
+    batch = step.check(signals, weights)
+    state = step.start(batch, 0)
     state.filters = state.filters * np.float32(1.5)  # feasible or not is no matter here
     result = encode(signals, state.filters[:, 0], np.linspace(0.5, 1, 6), weights=weights)
-    ours = model._objectives(state, batch, result.codes)
+    ours = state.statistics.objectives(step.coded(batch, result), state.filters, state.penalty)
     np.testing.assert_allclose(ours, result.objective, rtol=1e-6)
 
 

@@ -6,6 +6,7 @@ import pytest
 import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import UnreadableFileError
+from pointillist.learners.online import image_weights
 from pointillist.model.sampling import generator
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
@@ -25,8 +26,8 @@ def rows(array):
 @pytest.mark.parametrize("batch_size", [1, 3, 7])
 @pytest.mark.parametrize("forgetting", [1.0, 2.0])
 def test_partial_fits_equal_an_unshuffled_fit(signals, batch_size, forgetting):
-    settings = {**SMALL, "batch_size": batch_size, "forgetting": forgetting}
-    whole = pt.OnlineCSC(shuffle=False, **settings).fit(signals)
+    settings = {**SMALL, "batch_size": batch_size, "update": pt.FilterUpdate(forgetting=forgetting)}
+    whole = pt.OnlineCSC(**settings).fit(signals, shuffle=False)
     parts = pt.OnlineCSC(**settings)
     for first in range(0, 7, batch_size):
         parts.partial_fit(signals[first : first + batch_size])
@@ -59,7 +60,7 @@ def test_fit_starts_afresh(signals):
 
 
 def test_epochs_and_batches_are_counted(signals):
-    model = pt.OnlineCSC(batch_size=3, n_epochs=2, **SMALL).fit(signals)
+    model = pt.OnlineCSC(batch_size=3, **SMALL).fit(signals, n_epochs=2)
     assert model.n_iter_ == 6
     assert model.n_seen_ == 14
     assert [info["n_seen"] for info in model.history_] == [3, 6, 7, 10, 13, 14]
@@ -70,26 +71,26 @@ def test_epochs_and_batches_are_counted(signals):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_fit_is_a_plain_loop_over_shuffled_batches(signals, kind, shuffle, weighted):
     """Streams, sources and arrays share one loop: to the bit what partial fits in the documented order give."""
-    settings = {**SMALL, "batch_size": 3, "n_epochs": 2, "shuffle": shuffle}
+    settings = {**SMALL, "batch_size": 3}
     weights = np.random.default_rng(1).random(signals.shape) if weighted else None
     if weighted and kind == "source":
         pytest.skip("a source marks what was not seen by NaN")
     given = {"array": signals, "list": list(signals), "source": ArraySource(signals)}[kind]
-    model = pt.OnlineCSC(**settings).fit(given, weights=weights)
+    model = pt.OnlineCSC(**settings).fit(given, weights=weights, n_epochs=2, shuffle=shuffle)
     plain = pt.OnlineCSC(**settings)
     for epoch in range(2):
         order = generator(0, epoch, 2).permutation(7) if shuffle else np.arange(7)
         for first in (0, 3, 6):
             chosen = order[first : first + 3]
             plain.partial_fit(signals[chosen], weights=None if weights is None else weights[chosen])
-    plain._sort_by_use(plain._state)
-    np.testing.assert_array_equal(model.filters_, plain.filters_)
-    np.testing.assert_array_equal(model.usage_, plain.usage_)
+    plain.state_.sort_by_use()
+    np.testing.assert_array_equal(model.filters_, plain.state_.filters[:, 0])
+    np.testing.assert_array_equal(model.usage_, plain.state_.usage)
     assert [info["objective"] for info in model.history_] == [info["objective"] for info in plain.history_]
 
 
 def test_first_patches_come_from_the_whole_source(signals):
-    settings = {**SMALL, "init": "patches", "batch_size": 2}
+    settings = {**SMALL, "update": pt.FilterUpdate(init="patches"), "batch_size": 2}
     model = pt.OnlineCSC(**settings).fit(ArraySource(signals))
     np.testing.assert_array_equal(model.filters_, pt.OnlineCSC(**settings).fit(signals).filters_)
 
@@ -107,8 +108,8 @@ class Damaged(ArraySource):
 
 @pytest.mark.parametrize("init", ["random", "patches"])
 def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
-    settings = {**SMALL, "batch_size": 2, "n_epochs": 2, "init": init}
-    model = pt.OnlineCSC(**settings).fit(Damaged(signals), on_unreadable="skip")
+    settings = {**SMALL, "batch_size": 2, "update": pt.FilterUpdate(init=init)}
+    model = pt.OnlineCSC(**settings).fit(Damaged(signals), n_epochs=2, on_error="skip")
     assert model.n_seen_ == 10
     assert model.skipped_ == {f"cannot read X[{i}]: it is damaged": 2 for i in (0, 4)}
     assert caplog.text.count("X[4]") == 1
@@ -116,19 +117,44 @@ def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
         pt.OnlineCSC(**settings).fit(Damaged(signals))
 
 
+class Counting(ArraySource):
+    """How often each signal was read."""
+
+    def __init__(self, signals):
+        super().__init__(signals)
+        self.reads = [0] * len(signals)
+
+    def read(self, index, epoch=0):
+        self.reads[index] += 1
+        return super().read(index, epoch)
+
+
+@pytest.mark.parametrize(("n_epochs", "prefetch"), [(1, 0), (1, 2), (3, 2)])
+def test_no_signal_is_read_more_often_than_it_is_learned_from(signals, n_epochs, prefetch):
+    source = Counting(signals)
+    pt.OnlineCSC(**SMALL, batch_size=2).fit(source, n_epochs=n_epochs, prefetch=prefetch)
+    assert source.reads == [n_epochs] * len(signals)
+
+
+def test_patches_are_drawn_from_signals_that_are_read_once_for_them(signals):
+    source = Counting(signals)
+    pt.OnlineCSC(**SMALL, batch_size=2, update=pt.FilterUpdate(init="patches")).fit(source)
+    assert max(source.reads) == 2
+
+
 def test_useless_signals_of_a_source_are_skipped_too(signals):
     mixed = [np.ones(80), signals[1], signals[2][:3], signals[3], signals[4]]
-    settings = {**SMALL, "init": "patches", "batch_size": 2}
-    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_unreadable="skip")
+    settings = {**SMALL, "update": pt.FilterUpdate(init="patches"), "batch_size": 2}
+    model = pt.OnlineCSC(**settings).fit(ArraySource(mixed), on_error="skip")
     assert model.n_seen_ == 3
     assert [why.split(" is ")[0] for why in sorted(model.skipped_)] == ["X[0]", "X[2]"]
     with pytest.raises(ValueError, match="no signal that can be used"):
-        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_unreadable="skip")
+        pt.OnlineCSC(**settings).fit(ArraySource([np.ones(80)]), on_error="skip")
 
 
 def test_signals_from_an_iterator(signals):
     model = pt.OnlineCSC(batch_size=3, **SMALL).fit(signal for signal in signals)
-    plain = pt.OnlineCSC(batch_size=3, shuffle=False, **SMALL).fit(signals)
+    plain = pt.OnlineCSC(batch_size=3, **SMALL).fit(signals, shuffle=False)
     np.testing.assert_array_equal(model.filters_, plain.filters_)
     with pytest.raises(ValueError, match="no signal that can be used"):
         pt.OnlineCSC(**SMALL).fit(iter([]))
@@ -159,10 +185,28 @@ def test_batches_of_other_sizes_and_one_signal(signals):
     assert model.n_seen_ == 7
 
 
-@pytest.mark.parametrize("setting", [{"batch_size": 0}, {"n_epochs": 0}, {"forgetting": 0.5}])
-def test_bad_settings_are_named(signals, setting):
-    with pytest.raises(ValueError, match=next(iter(setting))):
-        pt.OnlineCSC(**setting, **SMALL).fit(signals)
+@pytest.mark.parametrize(
+    ("setting", "how", "message"),
+    [
+        ({"batch_size": 0}, {}, "batch_size must be at least 1"),
+        ({}, {"n_epochs": 0}, "n_epochs must be at least 1"),
+        ({}, {"on_error": "stop"}, 'on_error must be "raise" or "skip"'),
+        ({}, {"on_error": "skip"}, "is for sources"),
+        ({}, {"validation_every": 2}, "validation_every needs validation"),
+        ({}, {"resume": True}, "resume needs checkpoint"),
+    ],
+)
+def test_bad_settings_are_named(signals, setting, how, message):
+    with pytest.raises(ValueError, match=message):
+        pt.OnlineCSC(**setting, **SMALL).fit(signals, **how)
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 2.0, None])
+def test_weights_of_images_are_increments_of_a_power(forgetting):
+    update = pt.FilterUpdate(forgetting=forgetting)
+    power = 3 if forgetting is None else forgetting
+    np.testing.assert_allclose(image_weights(update, 2, 3), np.diff(np.arange(2.0, 6.0) ** power))
+    np.testing.assert_allclose(image_weights(update, 0, 7).sum(), 7**power)
 
 
 def test_bad_batches_leave_the_model_as_it_was(signals):

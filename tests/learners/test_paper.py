@@ -42,7 +42,6 @@ def test_one_online_pass_codes_unseen_images(paper_data):
         solver="admm",
         sampling=0.1,
         batch_size=1,
-        n_epochs=1,
         random_state=0,
     )
     model.fit(images(paper_data, "fruit"))

@@ -8,8 +8,10 @@ import pointillist as pt
 CASES = {"1-D": ((9,), (200,), 20, 0.01, 13), "2-D": ((5, 5), (40, 40), 10, 0.004, 7)}
 LEARNERS = {
     "batch": lambda **settings: pt.BatchCSC(max_iter=40, **settings),
-    "online": lambda **settings: pt.OnlineCSC(batch_size=2, n_epochs=10, forgetting=2.0, **settings),
+    "online": lambda **settings: pt.OnlineCSC(batch_size=2, **settings),
 }
+UPDATES = {"batch": pt.FilterUpdate(init="patches"), "online": pt.FilterUpdate(init="patches", forgetting=2.0)}
+RUNS = {"batch": {}, "online": {"n_epochs": 10}}
 
 
 def planted(reference, seed, size, shape, n_signals, density):
@@ -34,9 +36,9 @@ def test_planted_filters_are_found(learner, sampling, case, reference):
     *plan, filter_size = CASES[case]
     truth, signals = planted(reference, 2, *plan)
     model = LEARNERS[learner](
-        n_filters=12, filter_size=filter_size, penalty=0.1, sampling=sampling, init="patches",
+        n_filters=12, filter_size=filter_size, penalty=0.1, sampling=sampling, update=UPDATES[learner],
         random_state=2, n_jobs=1,
-    ).fit(signals)  # fmt: skip
+    ).fit(signals, **RUNS[learner])  # fmt: skip
     matched = reference.matched(model.filters_, truth)
     assert np.all(matched >= 0.95), matched
 
@@ -46,9 +48,9 @@ def test_the_papers_solver_finds_them_too(learner, reference):
     *plan, filter_size = CASES["1-D"]
     truth, signals = planted(reference, 2, *plan)
     model = LEARNERS[learner](
-        n_filters=12, filter_size=filter_size, penalty=0.1, sampling=1.0, init="patches",
+        n_filters=12, filter_size=filter_size, penalty=0.1, sampling=1.0, update=UPDATES[learner],
         random_state=2, solver="admm", n_jobs=1,
-    ).fit(signals)  # fmt: skip
+    ).fit(signals, **RUNS[learner])  # fmt: skip
     assert np.all(reference.matched(model.filters_, truth) >= 0.95)
 
 

@@ -17,7 +17,7 @@ def test_lines_can_be_read_while_the_run_goes(tmp_path):
     seen = []
     with JsonLog(path) as log:
         callbacks = [log, lambda info: seen.append(len(read_log(path)))]
-        model = OnlineCSC(3, 5, 0.5, random_state=0, callbacks=callbacks).fit(SIGNALS)
+        model = OnlineCSC(3, 5, 0.5, random_state=0).fit(SIGNALS, callbacks=callbacks)
     assert seen == [1, 2, 3, 4, 5]
     assert read_log(path) == model.history_
 

@@ -64,14 +64,6 @@ def test_iteration_yields_single_signals(dense):
     np.testing.assert_array_equal(SparseCodes.concatenate(parts).to_dense(), dense)
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]])
-def test_permuted_follows_reordered_filters(dense, order):
-    moved = SparseCodes.from_dense(dense).permuted(np.array(order))
-    np.testing.assert_array_equal(moved.to_dense(), dense[:, order])
-    for index in moved.indices:
-        assert np.all(np.diff(index) > 0)
-
-
 def test_count_and_usage(dense):
     codes = SparseCodes.from_dense(dense)
     np.testing.assert_array_equal(codes.count(0.5), np.sum(np.abs(dense) >= 0.5, axis=(1, 2, 3)))
@@ -85,7 +77,6 @@ def test_grids_of_different_shapes(mixed):
     for part, one in zip(codes, mixed, strict=True):
         np.testing.assert_array_equal(part.to_dense()[0], one)
     np.testing.assert_allclose(codes.usage(), sum(np.abs(one).sum(axis=1) for one in mixed))
-    np.testing.assert_array_equal(codes.permuted(np.array([1, 0]))[1].to_dense()[0], mixed[1][::-1])
     for operation in (codes.to_dense, codes.to_scipy, lambda: codes.shape):
         with pytest.raises(ValueError, match="one shape, these have 2"):
             operation()

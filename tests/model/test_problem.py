@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pointillist.model.geometry import BOUNDARIES, Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, certificate, lambda_max
+from pointillist.model.problem import Problem, broadcast_penalty, certificate, lambda_max, relative_gap
 
 SHAPES = [((20,), (4,)), ((6, 7), (3, 2)), ((4, 4, 5), (2, 2, 3))]
 
@@ -128,3 +128,19 @@ def test_penalties_broadcast(shape, expected):
 def test_bad_penalties_are_named(bad):
     with pytest.raises(ValueError, match="penalty"):
         broadcast_penalty(bad, 2, Geometry((4, 5), (3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("objective", "loss", "energy", "ratio", "expected"),
+    [
+        (3.0, 2.0, 4.0, 0.5, 1 / 3),  # the peak at 1 is feasible: its dual objective is 2
+        (3.0, 2.0, 4.0, 2.0, 0.5),  # half of the residual is: 2 − ½
+        (3.0, 2.0, -1.0, 0.5, 1.0),  # a dual objective of zero is always to be had
+        (0.0, 0.0, 0.0, 0.0, 0.0),
+        (1.0, 0.0, 0.0, 3.0, 1.0),
+    ],
+)
+def test_relative_gaps_of_one_signal_and_of_many(objective, loss, energy, ratio, expected):
+    assert relative_gap(objective, loss, energy, ratio) == pytest.approx(expected)
+    several = relative_gap(*(np.array([value, 1.0]) for value in (objective, loss, energy, ratio)))
+    np.testing.assert_allclose(several, [expected, relative_gap(1.0, 1.0, 1.0, 1.0)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.signals import as_filters, as_signals, as_weights, check_finite
+from pointillist.model.signals import as_filters, as_weights, check_finite, checked_signals
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,15 @@ from pointillist.model.signals import as_filters, as_signals, as_weights, check_
     ],
 )
 def test_precision(given, kept):
-    arrays = as_signals(np.ones((2, 5)).astype(given), 1, channels=False)
+    arrays = checked_signals(np.ones((2, 5)).astype(given), 1, channels=False)
     assert [a.shape for a in arrays] == [(1, 5), (1, 5)]
     assert {a.dtype for a in arrays} == {np.dtype(kept)}
 
 
 def test_lists_of_any_size_and_channels():
-    signals = as_signals([np.ones((3, 4, 5)), np.ones((3, 6, 7))], 2, channels=True)
+    signals = checked_signals([np.ones((3, 4, 5)), np.ones((3, 6, 7))], 2, channels=True)
     assert [a.shape for a in signals] == [(3, 4, 5), (3, 6, 7)]
-    assert as_signals([[1, 2, 3]], 1, channels=False)[0].shape == (1, 3)
+    assert checked_signals([[1, 2, 3]], 1, channels=False)[0].shape == (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_lists_of_any_size_and_channels():
 )
 def test_bad_signals_are_named(signals, message):
     with pytest.raises(ValueError, match=message):
-        as_signals(signals, 2, channels=False)
+        checked_signals(signals, 2, channels=False)
 
 
 def test_unseen_samples_may_be_anything_and_become_zero():
@@ -58,7 +58,7 @@ def test_unseen_samples_may_be_anything_and_become_zero():
 
 
 def test_weights_are_shared_or_one_for_each():
-    signals = as_signals(np.ones((3, 2, 4, 5)), 2, channels=True)
+    signals = checked_signals(np.ones((3, 2, 4, 5)), 2, channels=True)
     rng = np.random.default_rng(0)
     shared, full, own = rng.random((4, 5)), rng.random((2, 4, 5)), rng.random((3, 2, 4, 5))
     assert as_weights(None, signals, channels=True) is None
@@ -84,7 +84,7 @@ def test_weights_are_shared_or_one_for_each():
 )
 def test_bad_weights_are_named(weights, message):
     with pytest.raises(ValueError, match=message):
-        as_weights(weights, as_signals(np.ones((3, 5)), 1, channels=False), channels=False)
+        as_weights(weights, checked_signals(np.ones((3, 5)), 1, channels=False), channels=False)
 
 
 def test_filters():

@@ -32,7 +32,7 @@ def picture():
 @pytest.fixture(scope="session")
 def colour_picture():
     """Part of a photograph, (64, 72, 3) in [0, 1]."""
-    return np.moveaxis(pt.photographs("test", grey=False)["coffee"], 0, -1)[80:144, 120:192].astype(np.float64)
+    return pt.photographs("test", grey=False)["coffee"][80:144, 120:192].astype(np.float64)
 
 
 @pytest.fixture(scope="session")

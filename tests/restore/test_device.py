@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist import deblur, demosaic, denoise, inpaint, penalty_path, super_resolve
 from pointillist.data import photographs
-from pointillist.restore import deblur, demosaic, denoise, inpaint, penalty_path, super_resolve
 
 PSF = np.outer([1.0, 2.0, 1.0], [1.0, 2.0, 1.0]) / 16
 
@@ -51,7 +51,7 @@ def test_devices_that_are_not_there_are_refused_before_any_work(picture, task, m
     def missing(name):
         raise RuntimeError(f'device="{name}" needs CuPy')
 
-    monkeypatch.setattr("pointillist.restore.engine.open_device", missing)
+    monkeypatch.setattr("pointillist.restore.engine.check_device", missing)
     monkeypatch.setattr("pointillist.restore.engine.smooth_part", None)
     with pytest.raises(RuntimeError, match='device="cuda:3" needs CuPy'):
         TASKS[task](picture, device="cuda:3")

@@ -11,7 +11,7 @@ import pointillist as pt
 
 @pytest.fixture(scope="module")
 def sharp():
-    return np.moveaxis(pt.photographs("test", grey=False)["coffee"], 0, -1).astype(np.float64)
+    return pt.photographs("test", grey=False)["coffee"].astype(np.float64)
 
 
 def _blurred(image, kernel):

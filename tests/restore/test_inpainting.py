@@ -152,7 +152,7 @@ def test_lines_and_holes_in_a_sky_leave_no_scar():
 
 
 def test_scratches_in_a_photograph(error):
-    picture = np.moveaxis(pt.photographs("test", grey=False)["coffee"], 0, -1)[:200, :240]
+    picture = pt.photographs("test", grey=False)["coffee"][:200, :240]
     picture = np.rint(255 * picture).astype(np.uint8)
     mask = scratches((200, 240), (0.3, 20, 3), (-0.5, 150, 4), (0.9, -40, 2), (0.1, 120, 5))
 

@@ -14,7 +14,7 @@ from pointillist.restore.marks import find_key, grey_beside, grown, parse_colour
 @pytest.fixture(scope="module")
 def photograph():
     """(256, 320, 3) uint8."""
-    coffee = np.moveaxis(pt.photographs("test", grey=False)["coffee"], 0, -1)
+    coffee = pt.photographs("test", grey=False)["coffee"]
     image = Image.fromarray(np.rint(255 * coffee).astype(np.uint8))
     return np.asarray(image.resize((320, 256), Image.Resampling.LANCZOS))
 

@@ -1,44 +1,10 @@
-"""Paths of penalties, what people may pass, and the penalty that predicts hidden samples."""
+"""What people may pass, and the penalty that predicts hidden samples."""
 
 import numpy as np
 import pytest
 
-import pointillist as pt
-from pointillist.restore import penalty_path
 from pointillist.restore.engine import Damaged, Settings
 from pointillist.restore.penalties import given_penalty, predicted_penalty
-
-RNG = np.random.default_rng(0)
-
-
-def test_a_path_starts_at_zero_codes_and_agrees_with_encode():
-    signals, filters = RNG.standard_normal((2, 14, 15)), RNG.standard_normal((4, 3, 3)) / 3
-    path = penalty_path(signals, filters, n=5, smallest=0.05, tol=1e-6)
-    values = [point.penalty for point in path]
-    assert values == sorted(values, reverse=True)
-    assert values[-1] == pytest.approx(0.05 * values[0])
-    assert path[0].result.codes.nnz == 0
-    alone = pt.encode(signals, filters, values[-1], tol=1e-6)
-    np.testing.assert_allclose(path[-1].result.objective, alone.objective, rtol=1e-5)
-
-
-def test_a_path_of_ones_own_with_weights():
-    signals, filters = RNG.standard_normal((1, 40)), RNG.standard_normal((2, 5))
-    weights = np.ones((1, 40))
-    weights[0, :10] = 0
-    path = penalty_path(signals, filters, penalties=[0.1, 1.0], weights=weights)
-    assert [point.penalty for point in path] == [1.0, 0.1]
-
-
-@pytest.mark.parametrize("change", [{"n": 0}, {"smallest": 1.5}, {"penalties": [-1.0]}])
-def test_bad_paths(change):
-    with pytest.raises(ValueError, match=r"n must|smallest|penalty"):
-        penalty_path(RNG.standard_normal((1, 20)), RNG.standard_normal((2, 5)), **change)
-
-
-def test_no_path_for_silence():
-    with pytest.raises(ValueError, match="zero"):
-        penalty_path(np.zeros((1, 20)), RNG.standard_normal((2, 5)))
 
 
 def seen(picture, keep=0.6):

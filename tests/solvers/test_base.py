@@ -2,12 +2,13 @@
 
 import threading
 
+import joblib
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from pointillist.model.codes import SparseCodes
-from pointillist.solvers.base import Result, Status, effective_jobs, judge, parallel
+from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, judge, parallel
 
 
 def part(numbers, statuses):
@@ -71,9 +72,35 @@ def test_workers_have_one_blas_thread_whatever_their_number(n_jobs):
     assert parallel(threads, range(2), n_jobs) == [1, 1]
 
 
-def test_numbers_of_threads():
-    assert effective_jobs(3) == 3
-    assert effective_jobs(None) == effective_jobs(-1) >= 1
-    for bad in (0, -2, 1.5, "all"):
-        with pytest.raises(ValueError, match="n_jobs"):
-            effective_jobs(bad)
+def test_numbers_of_threads_are_those_of_joblib():
+    cores = joblib.cpu_count()
+    assert effective_jobs(3) == effective_jobs(np.int64(3)) == 3
+    assert effective_jobs(-1) == cores
+    assert effective_jobs(-2) == max(cores - 1, 1)
+    assert effective_jobs(-100) == 1
+    assert effective_jobs(None) == 1
+    with joblib.parallel_config(backend="threading", n_jobs=3):
+        assert effective_jobs(None) == 3
+
+
+@pytest.mark.parametrize("bad", [0, 1.5, "all", True])
+def test_what_is_no_number_of_threads_is_refused(bad):
+    for check in (effective_jobs, check_jobs):
+        with pytest.raises(ValueError, match="n_jobs must be a positive number of threads, -1 for all cores"):
+            check(bad)
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_workers_of_joblib_share_the_cores(backend):
+    cores = joblib.cpu_count()
+    shares = joblib.Parallel(n_jobs=2, backend=backend)(joblib.delayed(effective_jobs)(-1) for _ in range(4))
+    assert shares == [1 if backend == "multiprocessing" else max(cores // 2, 1)] * 4
+    assert joblib.Parallel(n_jobs=2, backend=backend)([joblib.delayed(effective_jobs)(n) for n in (5, None)]) == [5, 1]
+
+
+def test_threads_of_joblib_share_many_cores(monkeypatch):
+    for module in ("joblib", "joblib._parallel_backends"):
+        monkeypatch.setattr(f"{module}.cpu_count", lambda: 8)
+    pool = joblib.Parallel(n_jobs=3, backend="threading")
+    assert pool(joblib.delayed(effective_jobs)(n) for n in (-1, -2, -3, -1)) == [2, 1, 1, 2]
+    assert joblib.Parallel(n_jobs=1)([joblib.delayed(effective_jobs)(-1)]) == [8]

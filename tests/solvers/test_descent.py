@@ -10,7 +10,7 @@ from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
 from pointillist.solvers.base import Status
 from pointillist.solvers.descent import CoordinateDescent, _tiles
-from pointillist.solvers.frames import part
+from pointillist.solvers.frames import frames_of
 from pointillist.solvers.scanning import box_sums
 
 
@@ -103,7 +103,7 @@ def test_settings_are_checked(setting):
 def test_frames_hold_every_code_once_and_inside(signal, size):
     geometry = Geometry(signal, size, 1, "circular")
     codes = np.arange(2 * geometry.n_positions)
-    frames = part(geometry, codes)
+    frames = frames_of(geometry, codes)
     assert sorted(np.concatenate([frame.members for frame in frames])) == codes.tolist()
     filters = np.random.default_rng(0).standard_normal((2, 1, *size))
     operator = ConvolutionOperator(filters, geometry)
@@ -132,7 +132,7 @@ def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
 
 
 def test_a_ridge_solves_the_elastic_net_and_its_gap_still_bounds(monkeypatch, reference):
-    monkeypatch.setattr("pointillist.solvers.descent._NEGLIGIBLE", 0.0)
+    monkeypatch.setattr("pointillist.solvers.rounds._NEGLIGIBLE", 0.0)
     problem, x = reference.problem(np.random.default_rng(4), (60,), (5,), dtype=np.float64, n_filters=4)
     ridge = 0.7
     solver = CoordinateDescent(ridge=ridge, max_iter=60, max_sweeps=500, inner=1e-6, tol=0)

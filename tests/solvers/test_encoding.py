@@ -205,6 +205,7 @@ def test_max_penalty_sees_weights(filters, signals):
 IMAGE = np.random.default_rng(10).standard_normal((2, 9, 10))
 HOLE = IMAGE.copy()
 HOLE[1, 2, 3] = np.nan
+CODES = pt.SparseCodes.from_dense(np.zeros((2, 4, 9, 10)))
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,12 @@ HOLE[1, 2, 3] = np.nan
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"random_state": -1}, "random_state"),
         ({"tol": -1}, "tol"),
+        ({"tol": 0.1, "solver": CoordinateDescent()}, r"leave tol out, or write solver=CoordinateDescent\(tol=0.1\)"),
+        ({"start": CODES, "solver": "admm"}, "start would have no effect: SampledADMM begins at zero"),
+        ({"start": CODES, "solver": FrequencyADMM(), "boundary": "circular"}, "start would have no effect"),
+        ({"start": CODES[:1]}, "start must hold codes of the same signals"),
+        ({"start": CODES, "boundary": "full"}, "start must hold codes of the same signals"),
+        ({"start": pt.SparseCodes.from_dense(np.zeros((2, 3, 9, 10)))}, "4 filters"),
         ({"solver": "fft"}, 'boundary="circular"'),
         ({"solver": "fft", "boundary": "circular", "sampling": 0.5}, "neither sampling nor weights"),
         ({"solver": "fft", "boundary": "circular", "weights": np.ones((9, 10))}, "neither sampling nor weights"),

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.solvers import resident
+from pointillist.model.signals import HOST
+from pointillist.solvers import inputs, resident
 from pointillist.solvers.encoding import decode, encode
-from pointillist.solvers.resident import refuse_constant, resident_signals, upload
+from pointillist.solvers.inputs import take_signals, take_unseen
+from pointillist.solvers.resident import DeviceNamespace, upload
 
 
 @pytest.fixture
@@ -24,11 +26,12 @@ def host_device(monkeypatch):
         upload=lambda arrays, dtype: np.stack(arrays).astype(dtype),
     )
     monkeypatch.setattr(resident, "open_device", lambda name: made)
+    monkeypatch.setattr(inputs, "stay_resident", lambda signals, device: True)
     return made
 
 
 def _checked(signals, weights=None, **options):
-    return resident_signals(signals, weights, "cuda", 2, channels=False, **options)
+    return take_signals(signals, weights, 2, channels=False, device="cuda", **options)
 
 
 def test_signals_get_a_channel_and_a_precision(host_device):
@@ -43,9 +46,10 @@ def test_signals_get_a_channel_and_a_precision(host_device):
     ("signals", "weights", "match"),
     [
         (np.ones((3, 4)), None, "3 axes"),
-        ([np.ones(4)], None, r"signals\[0\] must hold real numbers and have 2 axes"),
+        ([np.ones(4)], None, r"signals\[0\] must have 2 axes"),
+        (np.ones((2, 3, 4)) * 1j, None, "signals must hold real numbers"),
         (np.ones((0, 3, 4)), None, "is empty"),
-        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] holds NaN"),
+        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] holds 12 NaN or infinite samples; give weights"),
         (np.ones((2, 3, 4)), -np.ones((2, 3, 4)), r"weights\[0\] must be finite and not negative"),
         (np.ones((2, 3, 4)), np.arange(2.0)[:, None, None] * np.ones((2, 3, 4)), r"weights\[0\] is zero everywhere"),
         (np.ones((2, 3, 4)), np.ones((2, 3, 5)), "must agree"),
@@ -65,20 +69,40 @@ def test_samples_of_weight_zero_may_be_anything(host_device):
     arrays, seen = _checked(signals, weights)
     assert arrays[1][0, 0, 0] == 0
     assert seen[0] is seen[1]
-    arrays, seen = _checked(signals, nan_unseen=True)
+    signals[0, 1, 1] = 2
+    signals[1, 1, 1] = 3
+    arrays, seen = _checked(signals, to_learn=True)
     assert seen[1][0, 0, 0] == 0
     assert seen[0].all()
     assert np.isfinite(arrays[1]).all()
+    np.testing.assert_array_equal(take_unseen(signals, 2, channels=False, device="cuda"), seen)
+    assert take_unseen(signals[:1], 2, channels=False, device="cuda") is None
 
 
 def test_constant_signals_are_refused_where_they_were_seen(host_device):
-    varied, flat = np.arange(12.0).reshape(1, 3, 4), np.ones((1, 3, 4))
-    refuse_constant([varied], None, "cuda", "X")
+    varied, flat = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
+    _checked([varied], to_learn=True)
     with pytest.raises(ValueError, match=r"X\[1\] is constant"):
-        refuse_constant([varied, flat], None, "cuda", "X")
-    corner = (varied > 10).astype(float)
+        _checked([varied, flat], to_learn=True)
     with pytest.raises(ValueError, match=r"X\[0\] is constant"):
-        refuse_constant([varied], [corner], "cuda", "X")
+        _checked([varied], [(varied > 10).astype(float)], to_learn=True)
+
+
+@pytest.mark.parametrize("space", ["host", "device"])
+def test_both_namespaces_give_the_same_answers(space, host_device):
+    chosen = HOST if space == "host" else DeviceNamespace(host_device)
+    rng = np.random.default_rng(0)
+    signals = [rng.standard_normal(shape) for shape in ((1, 3, 4), (1, 5, 4), (1, 3, 4))]
+    weights = [(rng.random(one.shape) < 0.5).astype(float) for one in signals]
+    assert chosen.count(lambda x: x > 0, signals).tolist() == [np.sum(x > 0) for x in signals]
+    pairs = list(zip(signals, weights, strict=True))
+    for one, (x, w) in zip(chosen.seen_only(signals, weights), pairs, strict=True):
+        np.testing.assert_array_equal(one, x * w)
+    low, high = chosen.extents(signals, weights)
+    assert (low.tolist(), high.tolist()) == ([x[w > 0].min() for x, w in pairs], [x[w > 0].max() for x, w in pairs])
+    assert chosen.extents(signals, None)[1].tolist() == [x.max() for x in signals]
+    assert chosen.full(np.ones((3, 4), np.uint8), (2, 3, 4), np.float32).shape == (2, 3, 4)
+    assert [one.dtype for one in chosen.split(np.ones((2, 1, 3), int), np.float32)] == [np.float32] * 2
 
 
 def test_uploads_keep_order_shape_and_sharing(host_device):

@@ -223,7 +223,9 @@ def test_settings_are_checked(kind, setting):
 def test_solvers_by_name_and_by_object():
     assert make_solver("admm", tol=0.5, max_iter=None) == SampledADMM(tol=0.5)
     own = SampledADMM(max_iter=3)
-    assert make_solver(own, tol=0.5) is own
+    assert make_solver(own, tol=None) is own
+    with pytest.raises(ValueError, match=r"solver=SampledADMM\(tol=0.5\)"):
+        make_solver(own, tol=0.5)
     for bad in ("simplex", 3):
         with pytest.raises(ValueError, match="solver must be one of"):
             make_solver(bad)

@@ -7,27 +7,27 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import certificate
 from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
-from pointillist.solvers.tiles import Cells, TiledDescent
+from pointillist.solvers.tiles import Blocks, TiledDescent
 
 SHAPES = [((300,), (5,), 32), ((70, 83), (4, 5), 16), ((12, 20, 18), (2, 3, 3), 5)]
 
 
-def _solved(problem, x, *, cell, tol=1e-3, n_jobs=1, start=None, **more):
-    solver = TiledDescent(coder=CoordinateDescent(tol=tol), cell=cell, **more)
+def _solved(problem, x, *, side, tol=1e-3, n_jobs=1, start=None, **more):
+    solver = TiledDescent(coder=CoordinateDescent(tol=tol), side=side, **more)
     return solver.solve(solver.prepare(problem), [x], n_jobs=n_jobs, start=start)
 
 
 @pytest.mark.parametrize("boundary", ["valid", "same", "full"])
 @pytest.mark.parametrize("weights", [None, "mask", "uneven"])
-@pytest.mark.parametrize(("signal", "size", "cell"), SHAPES)
-def test_tiles_find_the_optimum_of_the_whole(reference, signal, size, cell, weights, boundary):
+@pytest.mark.parametrize(("signal", "size", "side"), SHAPES)
+def test_tiles_find_the_optimum_of_the_whole(reference, signal, size, side, weights, boundary):
     rng = np.random.default_rng(0)
     problem, x = reference.problem(rng, signal, size, weights=weights, boundary=boundary)
     if problem.weights is not None:
         x = np.where(problem.weights > 0, x, 0)
     undivided = CoordinateDescent(tol=1e-6)
     best = undivided.solve(undivided.prepare(problem), [x])
-    found = _solved(problem, x, cell=cell)
+    found = _solved(problem, x, side=side)
     exact = certificate(problem, 0, x, found.codes.indices[0], found.codes.values[0])
     assert found.status is Status.CONVERGED
     assert found.objective[0] == pytest.approx(exact.objective, rel=1e-9)
@@ -41,7 +41,7 @@ def test_signs_channels_and_penalties(reference, more):
     problem, x = reference.problem(np.random.default_rng(1), (60, 61), (5, 4), **more)
     undivided = CoordinateDescent(tol=1e-6)
     best = undivided.solve(undivided.prepare(problem), [x])
-    found = _solved(problem, x, cell=16)
+    found = _solved(problem, x, side=16)
     assert found.objective[0] == pytest.approx(best.objective[0], rel=1e-4)
     assert found.gap[0] <= 1e-3
 
@@ -51,12 +51,12 @@ def test_a_penalty_for_each_code(reference):
     problem, x = reference.problem(rng, (50, 40), (4, 4), penalty=0.3 + 0.4 * rng.random((3, 50, 40)))
     undivided = CoordinateDescent(tol=1e-6)
     best = undivided.solve(undivided.prepare(problem), [x])
-    assert _solved(problem, x, cell=12).objective[0] == pytest.approx(best.objective[0], rel=1e-4)
+    assert _solved(problem, x, side=12).objective[0] == pytest.approx(best.objective[0], rel=1e-4)
 
 
 def test_float32_and_threads_do_not_change_the_answer(reference):
     problem, x = reference.problem(np.random.default_rng(3), (90, 95), (5, 5), dtype=np.float32)
-    one, four = (_solved(problem, x, cell=16, n_jobs=jobs) for jobs in (1, 4))
+    one, four = (_solved(problem, x, side=16, n_jobs=jobs) for jobs in (1, 4))
     np.testing.assert_array_equal(one.codes.indices[0], four.codes.indices[0])
     np.testing.assert_array_equal(one.codes.values[0], four.codes.values[0])
     np.testing.assert_array_equal(one.residuals[0], four.residuals[0])
@@ -66,15 +66,15 @@ def test_float32_and_threads_do_not_change_the_answer(reference):
 
 def test_a_start_is_used(reference):
     problem, x = reference.problem(np.random.default_rng(4), (60, 60), (5, 5), weights="uneven")
-    cold = _solved(problem, x, cell=16, tol=1e-5)
-    warm = _solved(problem, x, cell=16, tol=1e-4, start=cold.codes)
+    cold = _solved(problem, x, side=16, tol=1e-5)
+    warm = _solved(problem, x, side=16, tol=1e-4, start=cold.codes)
     assert warm.iterations[0] < cold.iterations[0]
     assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-4)
 
 
 def test_borders_of_tiles_are_like_the_rest(reference):
     problem, x = reference.problem(np.random.default_rng(5), (128, 128), (5, 5))
-    residual = _solved(problem, x, cell=16).residuals[0][0]
+    residual = _solved(problem, x, side=16).residuals[0][0]
     rows, columns = (np.arange(n) for n in residual.shape)
     near = (np.minimum(rows % 16, -rows % 16) <= 2)[:, None] | (np.minimum(columns % 16, -columns % 16) <= 2)
     assert np.sqrt(np.mean(residual[near] ** 2)) == pytest.approx(np.sqrt(np.mean(residual[~near] ** 2)), rel=0.03)
@@ -83,17 +83,17 @@ def test_borders_of_tiles_are_like_the_rest(reference):
 @pytest.mark.parametrize(
     ("signal", "size", "side"), [((100,), (7,), 10), ((50, 61), (9, 3), 8), ((9, 20, 30), (2, 5, 3), 4)]
 )
-def test_every_cell_is_in_one_tile_and_tiles_of_one_colour_reach_disjoint_samples(signal, size, side):
-    cells = Cells.of(Geometry(signal, size, 1, "full"), side)
-    shifts = {cells.shift(number) for number in range(2 ** len(signal))}
+def test_every_block_is_in_one_tile_and_tiles_of_one_colour_reach_disjoint_samples(signal, size, side):
+    blocks = Blocks.of(Geometry(signal, size, 1, "full"), side)
+    shifts = {blocks.shift(number) for number in range(2 ** len(signal))}
     assert len(shifts) == 2 ** len(signal)
     for shift in shifts:
-        owned = np.zeros(cells.counts, int)
-        for tiles in cells.colours(shift):
-            reached = np.zeros(cells.geometry.padded, int)
+        owned = np.zeros(blocks.counts, int)
+        for tiles in blocks.colours(shift):
+            reached = np.zeros(blocks.geometry.padded, int)
             for tile in tiles:
                 owned[tile] += 1
-                box = cells.box(tile)
+                box = blocks.box(tile)
                 reached[tuple(slice(b.start, b.stop + f - 1) for b, f in zip(box, size, strict=True))] += 1
             assert reached.max() <= 1
         assert np.all(owned == 1)
@@ -108,8 +108,8 @@ def test_what_tiles_cannot_do_is_refused(reference):
         TiledDescent().prepare(problem)
     with pytest.raises(ValueError, match="ridge"):
         TiledDescent(coder=CoordinateDescent(ridge=1.0))
-    with pytest.raises(ValueError, match="cell"):
-        TiledDescent(cell=0)
+    with pytest.raises(ValueError, match="side"):
+        TiledDescent(side=0)
 
 
 def test_encode_takes_tiles_for_large_signals_and_files(reference, tmp_path, monkeypatch):

@@ -33,13 +33,12 @@ def main() -> None:
         n_filters=arguments.filters,
         filter_size=arguments.size,
         batch_size=2,
-        n_epochs=arguments.epochs,
         random_state=0,
-        callbacks=[lambda info: print(info["iteration"], flush=True)],
         n_jobs=1,
     )
     checkpoints = Checkpoints(arguments.output, every=arguments.every, keep=True)
-    model.fit(signals, checkpoint=checkpoints, resume=True)
+    told = [lambda info: print(info["iteration"], flush=True)]
+    model.fit(signals, n_epochs=arguments.epochs, callbacks=told, checkpoint=checkpoints, resume=True)
     pt.save(model, arguments.output)
     checkpoints.clear()
     print("done", flush=True)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from pointillist.learners.persistence import load
-from pointillist.storage import CheckpointFolder
-from pointillist.storage.checkpoints import read_checkpoint
+from pointillist.storage import CheckpointFolder, load_model
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
@@ -61,7 +60,7 @@ def survive(tmp_path, options, kills, longest_leg, seed):
         assert last != "done", "the run was too short for so many kills"
         steps += last is not None
         for path in folder.files():
-            read_checkpoint(path)
+            load_model(path)
         resumed += bool(folder.files())
     assert steps > 0
     assert resumed > 0

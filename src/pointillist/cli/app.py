@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from pointillist.cli import restoration
-from pointillist.cli.options import Device, Failing, Jobs, OnError, OnUnreadable, Quiet, Unreadable, Verbose, positive
+from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose, positive
+from pointillist.model.boundaries import BOUNDARIES
 
 app = typer.Typer(
     name="pointillist",
@@ -25,10 +26,8 @@ class Mode(StrEnum):
     batch = "batch"
 
 
-class Boundary(StrEnum):
-    same = "same"
-    valid = "valid"
-    full = "full"
+Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: ignore[misc]
+_SAME = Boundary("same")
 
 
 class Init(StrEnum):
@@ -131,9 +130,9 @@ def learn(
     forgetting: Annotated[
         float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="3")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
     solver: Solver = None,
-    boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = Boundary.same,
+    boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = _SAME,
     init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
     normalise: Annotated[
         Normalise, typer.Option(help="Preparation of the signals, recorded in the model.")
@@ -143,18 +142,18 @@ def learn(
         int | None, typer.Option(min=1, help="Learn from so many random crops in a pass.", show_default="whole signals")
     ] = None,
     crop_size: Annotated[
-        Any, typer.Option(parser=_size, metavar="SIZE", help="Of a crop: 64, or 64x48.", show_default="100")
+        Any, typer.Option(parser=_size, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
     ] = None,
     validation: Annotated[
         list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
     ] = None,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     mosaic: Mosaic = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Also write a page about the run.", metavar="FILE.html")
     ] = None,
-    on_unreadable: Unreadable = OnUnreadable.stop,
+    on_error: Failing = OnError.stop,
     plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
     max_memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
@@ -178,7 +177,8 @@ def learn(
     Ctrl-C finishes the current step and saves what was learned until then; a second one aborts.
     """
     from pointillist.cli.inputs import Wanted
-    from pointillist.cli.learn import Request, Survival, run
+    from pointillist.cli.learn import run
+    from pointillist.cli.learning_request import LearnRequest, Survival
 
     if crop_size is not None and crops is None:
         raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
@@ -187,13 +187,13 @@ def learn(
         paths=paths,
         ndim=ndim,
         normalise=normalise.value,
-        on_unreadable=on_unreadable.value,
+        on_error=on_error.value,
         crops=crops,
         crop_size=(side,) * ndim if isinstance(side, int) else side,
         seed=seed,
     )
     run(
-        Request(
+        LearnRequest(
             wanted=wanted,
             output=output,
             mode=mode.value,
@@ -203,7 +203,6 @@ def learn(
                 "penalty": penalty,
                 "sampling": sampling,
                 "boundary": boundary.value,
-                "init": init.value,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "device": device,
@@ -214,6 +213,7 @@ def learn(
                 "max_iter": iterations,
                 "batch_size": batch,
                 "forgetting": forgetting,
+                "init": init.value,
             },
             validation=validation or [],
             mosaic=mosaic,
@@ -248,17 +248,17 @@ def encode(
         Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
     ] = None,
     solver: Solver = None,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Write signals as sparse codes of a model's filters, prepared as the model's training signals were."""
-    from pointillist.cli.encode import Request, run
+    from pointillist.cli.encode import EncodeRequest, run
 
     settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs, "device": device}
-    request = Request(model, paths, output, settings, reconstruction, on_error.value)
+    request = EncodeRequest(model, paths, output, settings, reconstruction, on_error.value)
     run(request, quiet=quiet, verbose=verbose)
 
 
@@ -291,8 +291,8 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path(
         "demo-output"
     ),
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is random.")] = 0,
-    jobs: Jobs = None,
+    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    jobs: Jobs = -1,
     quiet: Quiet = False,
 ) -> None:
     """Learn filters from the photographs that come with the package, and draw what came out."""

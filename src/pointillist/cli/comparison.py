@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.cli.inputs import sizes
 from pointillist.data.photofiles import Photograph
+from pointillist.model.geometry import sizes
 from pointillist.report.style import bare, new_figure, save_figure, title
 
 _GAP = 8  # white pixels between the two halves of a preview

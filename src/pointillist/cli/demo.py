@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.cli.console import err, out, show_log
-from pointillist.cli.inputs import sizes
 from pointillist.cli.learn import fit
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
+from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
 from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
 from pointillist.solvers.base import Result
@@ -20,10 +20,7 @@ from pointillist.storage import check_writable
 N_FILTERS = 64
 FILTER_SIZE = 11
 PENALTY = 1.0
-SAMPLING = 1.0
 N_EPOCHS = 3
-BATCH_SIZE = 1
-FORGETTING = 3.0
 HELD_OUT = "camera"
 TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
@@ -32,7 +29,7 @@ VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while
 _FILES = ("filters.safetensors", "filters.png", "convergence.png", "reconstruction.png", "report.html")
 
 
-def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
+def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     """Learn, judge, draw and summarise."""
     show_log(quiet=quiet)
     if folder.exists() and not folder.is_dir():
@@ -48,10 +45,6 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         n_filters=N_FILTERS,
         filter_size=FILTER_SIZE,
         penalty=PENALTY,
-        sampling=SAMPLING,
-        n_epochs=N_EPOCHS,
-        batch_size=BATCH_SIZE,
-        forgetting=FORGETTING,
         n_jobs=jobs,
         random_state=seed,
     )
@@ -59,7 +52,7 @@ def run(folder: Path, *, seed: int, jobs: int | None, quiet: bool) -> None:
         err().print(
             f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
         )
-    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS)
+    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
     save(

@@ -14,24 +14,25 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import count, out, show_log, warn
-from pointillist.cli.inputs import Inputs, normalisation, read_inputs, sizes
-from pointillist.cli.progress import share_progress
+from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
+from pointillist.cli.progress import picture_progress
+from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners.persistence import load, save_codes
+from pointillist.learners.persistence import load
 from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, extent
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
-from pointillist.storage import check_writable
+from pointillist.storage import check_writable, save_codes
 
 _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 """Signals that a GPU is given at a time, and samples of them at most."""
 
 
 @dataclass(frozen=True)
-class Request:
+class EncodeRequest:
     """What the user asked for; `settings` holds None where the model's own parameter serves."""
 
     model: Path
@@ -39,12 +40,12 @@ class Request:
     output: Path
     settings: dict[str, Any]
     reconstruction: Path | None
-    on_error: str
+    on_error: OnError
 
 
 @dataclass(frozen=True)
-class Row:
-    """One signal's line in the table."""
+class CodedSignal:
+    """What the table and the codes file say about one signal."""
 
     name: str
     shape: tuple[int, ...]
@@ -55,7 +56,7 @@ class Row:
     status: Status
 
 
-def run(request: Request, *, quiet: bool, verbose: bool) -> None:
+def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
     """Encode, save and tabulate."""
     show_log(quiet=quiet, verbose=verbose)
     model = load(request.model)
@@ -63,17 +64,15 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     model.set_params(**{name: value for name, value in request.settings.items() if value is not None})
     size = model.filters_.shape[1:]
     normalise = normalisation(model.preprocessing_)
-    inputs = read_inputs(
-        request.paths, ndim=len(size), normalise=normalise, on_error=request.on_error, least=size, varied=False
-    )
+    names, signals = read_to_encode(Wanted(request.paths, len(size), normalise, request.on_error), size)
     pictures = None if request.reconstruction is None else _Pictures(request.reconstruction, normalise)
-    codes, rows = _encode(model, inputs, pictures, quiet=quiet)
+    codes, rows = _encode(model, names, signals, pictures, quiet=quiet)
     save_codes(codes, request.output, _metadata(request, model, rows))
     if not quiet:
         _summarise(request, rows, pictures)
 
 
-def _check(request: Request, model: BatchCSC | OnlineCSC) -> None:
+def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
     check_writable(request.output)
     if model.channels:
         raise ValueError(f"{request.model} was learned from signals with channels: use pointillist.encode in Python")
@@ -86,23 +85,24 @@ def _check(request: Request, model: BatchCSC | OnlineCSC) -> None:
 
 
 def _encode(
-    model: BatchCSC | OnlineCSC, inputs: Inputs, pictures: _Pictures | None, *, quiet: bool
-) -> tuple[SparseCodes, list[Row]]:
+    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: _Pictures | None, *, quiet: bool
+) -> tuple[SparseCodes, list[CodedSignal]]:
     """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
     parts: list[SparseCodes] = []
-    rows: list[Row] = []
-    done, total = 0, sum(signal.size for signal in inputs.signals)
-    with share_progress("encoding", quiet=quiet) as progress:
-        together = 4 * effective_jobs(model.n_jobs) if is_cpu(model.device) else _on_device(inputs.signals)
-        for chunk in _chunks(inputs.signals, together):
-            names, signals = inputs.names[chunk], inputs.signals[chunk]
-            size = sum(signal.size for signal in signals)
+    rows: list[CodedSignal] = []
+    done, total = 0, sum(signal.size for signal in signals)
+    with picture_progress("encoding", 1, quiet=quiet) as progress:
+        progress.begin("encoding")
+        together = 4 * effective_jobs(model.n_jobs) if model.device == "cpu" else _on_device(signals)
+        for chunk in _chunks(signals, together):
+            some = signals[chunk]
+            size = sum(signal.size for signal in some)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so, signal by signal
-                result = model.encode(signals, progress=_part_of(progress, done / total, size / total))
-            rows += _rows(names, signals, result)
+                result = model.encode(some, progress=_part_of(progress.share, done / total, size / total))
+            rows += _rows(names[chunk], some, result)
             if pictures is not None:
-                pictures.write(names, signals, result)
+                pictures.write(names[chunk], some, result)
             parts.append(result.codes)
             done += size
     return SparseCodes.concatenate(parts), rows
@@ -126,9 +126,9 @@ def _chunks(signals: list[NDArray], most: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise([*edges, len(signals)])]
 
 
-def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Row]:
+def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[CodedSignal]:
     return [
-        Row(
+        CodedSignal(
             name,
             signal.shape,
             float(result.objective[i]),
@@ -179,7 +179,7 @@ class _Pictures:
         return self._folder / f"{unique}.png"
 
 
-def _metadata(request: Request, model: BatchCSC | OnlineCSC, rows: list[Row]) -> dict[str, Any]:
+def _metadata(request: EncodeRequest, model: BatchCSC | OnlineCSC, rows: list[CodedSignal]) -> dict[str, Any]:
     return {
         "model": str(request.model),
         "penalty": np.asarray(model.penalty).tolist(),
@@ -193,7 +193,7 @@ def _metadata(request: Request, model: BatchCSC | OnlineCSC, rows: list[Row]) ->
     }
 
 
-def _summarise(request: Request, rows: list[Row], pictures: _Pictures | None) -> None:
+def _summarise(request: EncodeRequest, rows: list[CodedSignal], pictures: _Pictures | None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("signal", overflow="fold")
     for heading in ("size", "objective", "relative gap", "non-zeros", "PSNR"):

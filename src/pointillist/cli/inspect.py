@@ -7,10 +7,12 @@ from typing import Any
 from rich.table import Table
 
 from pointillist.cli.console import number, out
-from pointillist.cli.inputs import sizes
+from pointillist.learners.packing import unpack_history
 from pointillist.learners.persistence import load
+from pointillist.learners.watching import finite
+from pointillist.model.geometry import sizes
 from pointillist.report import save_mosaic
-from pointillist.storage import StoredModel, check_writable, load_model
+from pointillist.storage import Stored, check_writable, load_model
 
 
 def show_filters(path: Path, output: Path | None) -> None:
@@ -37,20 +39,20 @@ def describe(path: Path, *, as_json: bool) -> None:
     console.print(table)
 
 
-def _facts(path: Path, stored: StoredModel) -> dict[str, Any]:
-    recorded = stored.metadata
-    history = recorded.get("history") or [{}]
+def _facts(path: Path, stored: Stored) -> dict[str, Any]:
+    recorded, filters = stored.metadata, stored.arrays["filters"]
+    history = [finite(info) for info in unpack_history(stored.arrays)] or [{}]
     return {
         "file": str(path),
         "created": stored.created,
         "pointillist_version": stored.pointillist_version,
         "class": recorded.get("class"),
-        "filters": {"shape": list(stored.filters.shape), "type": str(stored.filters.dtype)},
+        "filters": {"shape": list(filters.shape), "type": str(filters.dtype)},
         "parameters": recorded.get("parameters", {}),
         "preprocessing": recorded.get("preprocessing", {}),
         "extra": recorded.get("extra", {}),
         "seed": recorded.get("seed"),
-        "n_iter": recorded.get("n_iter"),
+        "n_iter": recorded.get("step"),
         "n_seen": recorded.get("n_seen"),
         "last": history[-1],
         "held_out_objective": next(

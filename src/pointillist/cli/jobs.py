@@ -13,7 +13,7 @@ from PIL import Image
 
 from pointillist.cli.console import count
 from pointillist.cli.cropping import Crop, parse_crop
-from pointillist.data.loading import expand
+from pointillist.data.paths import files_of
 from pointillist.data.photofiles import READABLE_SUFFIXES, answer_suffix, check_format, photograph_size
 from pointillist.storage import check_writable
 
@@ -44,7 +44,7 @@ class Request:
     filters: str | None
     reference: Path | None
     compare: Path | None
-    jobs: int | None
+    jobs: int
     device: str
     on_error: str
     options: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +109,7 @@ def _sources(paths: Sequence[Path]) -> list[Path]:
     """The files to read; what these commands wrote into a folder themselves is left out."""
     sources: list[Path] = []
     for path in paths:
-        files = expand([path], READABLE_SUFFIXES)
+        files = files_of([path], READABLE_SUFFIXES)
         if path.is_dir():
             own = [file for file in files if _is_own(file)]
             if len(own) == len(files):

@@ -11,52 +11,36 @@ class OnError(StrEnum):
     stop = "raise"
 
 
-class OnUnreadable(StrEnum):
-    skip = "skip"
-    stop = "stop"
-
-
 def positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
     return value
 
 
-def _jobs(value: int | None) -> int | None:
-    if value is not None and value != -1 and value < 1:
-        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core")
+def _jobs(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter(f"{value} is not a number of threads; -1 uses every core, -2 all but one")
     return value
 
 
 def _device(value: str) -> str:
     if value == "cpu":  # what the others need takes time to import
         return value
-    from pointillist.backends.cuda.device import is_cpu, open_device
+    from pointillist.solvers.device import check_device
 
     try:
-        if not is_cpu(value):
-            open_device(value)
+        check_device(value)
     except (ValueError, RuntimeError) as error:
         raise typer.BadParameter(str(error)) from error
     return value
 
 
-Jobs = Annotated[
-    int | None, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")
-]
+Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
 ]
 Failing = Annotated[
-    OnError, typer.Option("--on-error", help="Whether files that cannot be used stop the command or are skipped.")
-]
-Unreadable = Annotated[
-    OnUnreadable,
-    typer.Option(
-        "--on-unreadable",
-        "--on-error",
-        help="Whether what cannot be read or used stops the run or is skipped, and listed.",
-    ),
+    OnError, typer.Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print what the package logs.")]

@@ -1,4 +1,8 @@
-"""What a run of ``pointillist learn`` will need, and settings that keep it within a limit."""
+"""What a run of ``pointillist learn`` will need, and settings that keep it within a limit.
+
+Sizes alone do not tell that: signals are looked at, and some throw-away steps are taken. So this is done only for ``--plan``
+and ``--max-memory``.
+"""
 
 from __future__ import annotations
 
@@ -6,115 +10,117 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
-from pointillist.backends.cuda.device import is_cpu
 from pointillist.cli.console import out, warn
-from pointillist.cli.inputs import CACHE, Wanted, sizes
-from pointillist.data.sources import Source, Stream, read_part
-from pointillist.data.sources.survey import Survey
-from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners.calibration import measure_pace, memory_peak, warm_up
-from pointillist.learners.plan import Plan, Run, duration, in_bytes, within
+from pointillist.cli.learning_request import LearnRequest, Survival
+from pointillist.data.sources import Source, Stream, read_batch
+from pointillist.data.sources.cache import DEFAULT_CACHE
+from pointillist.data.sources.survey import Survey, survey
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
+from pointillist.learners.calibration import measure_pace, warm_up
+from pointillist.learners.memory import memory_peak
+from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
+from pointillist.model.geometry import sizes
+from pointillist.model.usable import is_constant
 from pointillist.solvers.base import effective_jobs
 
-CALIBRATION_SIDE = 256
-"""Larger signals are cut to this side for the calibration, whose time then follows their samples."""
 PREFETCH = 2
+_CALIBRATION_SIDE = 256
+"""Larger signals are cut to this side for the calibration, whose time then follows their samples."""
 _ON_DEVICE = 64  # signals at most that a GPU's pace is measured with
-LONG = 600.0
+_LONG = 600.0
 """Seconds from which on a run had better keep checkpoints."""
 
 
-def size_up(
-    model: BatchCSC | OnlineCSC,
-    source: Source,
-    seen: Survey,
-    wanted: Wanted,
-    *,
-    box: tuple[int, ...],
-    n_steps: int,
-    held_out: int,
-    checkpoints: bool,
-    limit: int | None,
+def make_plan(
+    request: LearnRequest, model: BatchCSC | OnlineCSC, source: Source, others: Source | None, n_steps: int
 ) -> Plan:
-    """What the run needs by its sizes, with settings that keep it within a limit; the kernels are warm afterwards.
+    """What the run needs, with settings that keep it within the limit that the request sets.
 
     Parameters
     ----------
-    box : tuple of int
-        Size of the filters.
+    request : LearnRequest
+    model : BatchCSC or OnlineCSC
+        The learner as it is asked for; it is left as it is.
+    source, others : Source
+        Training and held-out signals.
     n_steps : int
         Steps of the run as it is asked for.
-    held_out : int
-        Samples of the held-out signals.
-    limit : int or None
-        Bytes to stay within; raises ValueError where that cannot be.
+
+    Raises
+    ------
+    ValueError
+        If nothing keeps the run within the limit.
     """
+    seen, box = survey(source), request.box
     # First of all: what reading signals leaves behind in the allocator is no part of the program.
     base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
     peak = memory_peak()
-    first = _first_signals(source, wanted, box, 1)[0]
-    run = _run(model, seen, box, n_steps, held_out, checkpoints, first.dtype.itemsize)
-    if limit is None:
-        return Plan(run, base, peak=peak)
-    run, given_up = within(run, limit, base, peak)
-    return Plan(run, base, peak=peak, limit=limit, given_up=given_up)
+    signals = _first_signals(request, source, _together(model, seen))
+    run = _run_sizes(request, model, seen, n_steps, signals[0].dtype.itemsize)
+    if others is not None:
+        run = replace(run, held_out=int(survey(others).keepable))
+    plan = Plan(run, base, peak=peak)
+    if request.limit is not None:
+        run, given_up = within(run, request.limit, base, peak)
+        plan = Plan(run, base, peak=peak, limit=request.limit, given_up=given_up)
+    return replace(plan, seconds=_seconds(run, model, seen, signals))
 
 
-def time_it(plan: Plan, model: BatchCSC | OnlineCSC, source: Source, seen: Survey, wanted: Wanted) -> Plan:
-    """The plan with about how long the run takes, from a few steps with some of its signals."""
-    run = plan.run
-    # A device codes all signals of a step at once.
-    together = 2 * run.n_jobs if is_cpu(model.device) else max(2, min(run.batch_size, _ON_DEVICE))
-    signals = _first_signals(source, wanted, run.size, together)
+def _together(model: BatchCSC | OnlineCSC, seen: Survey) -> int:
+    """Signals that a pace is measured with; a device codes all signals of a step at once."""
+    if model.device == "cpu":
+        return 2 * effective_jobs(model.n_jobs)
+    return max(2, min(_batch_size(model, seen), _ON_DEVICE))
+
+
+def _batch_size(model: BatchCSC | OnlineCSC, seen: Survey) -> int:
+    return min(model.batch_size, seen.n_signals) if isinstance(model, OnlineCSC) else seen.n_signals
+
+
+def _seconds(run: RunSizes, model: BatchCSC | OnlineCSC, seen: Survey, signals: list[NDArray]) -> float:
+    """About how long the run takes, from a few steps with some of its signals."""
     cut = [_middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))
     each = seen.n_signals * (round(run.n_steps * run.batch_size / seen.n_signals) or 1)
-    return replace(plan, seconds=replace(pace, signal=pace.signal * scale).seconds(run.n_steps, each))
+    return replace(pace, signal=pace.signal * scale).seconds(run.n_steps, each)
 
 
-def _run(
-    model: BatchCSC | OnlineCSC,
-    seen: Survey,
-    box: tuple[int, ...],
-    n_steps: int,
-    held_out: int,
-    checkpoints: bool,
-    itemsize: int,
-) -> Run:
-    online = isinstance(model, OnlineCSC)
-    n_filters = sum(model.n_filters) if isinstance(model.n_filters, list) else int(model.n_filters)
-    return Run(
-        n_filters=n_filters,
+def _run_sizes(
+    request: LearnRequest, model: BatchCSC | OnlineCSC, seen: Survey, n_steps: int, itemsize: int
+) -> RunSizes:
+    return RunSizes(
+        n_filters=sum(model.n_filters) if isinstance(model.n_filters, list) else int(model.n_filters),
         channels=1,
-        size=box,
-        signal=tuple(max(pair) for pair in zip(seen.largest, box, strict=True)),
+        size=request.box,
+        signal=tuple(max(pair) for pair in zip(seen.largest, request.box, strict=True)),
         n_signals=seen.n_signals,
         n_steps=n_steps,
-        batch_size=min(model.batch_size, seen.n_signals) if isinstance(model, OnlineCSC) else seen.n_signals,
+        batch_size=_batch_size(model, seen),
         n_jobs=effective_jobs(model.n_jobs),
-        prefetch=PREFETCH if online else 0,
-        cache=min(CACHE, int(seen.keepable * itemsize)),
+        prefetch=PREFETCH if isinstance(model, OnlineCSC) else 0,
+        cache=min(DEFAULT_CACHE, int(seen.keepable * itemsize)),
         reading=seen.reading,
         itemsize=itemsize,
         sampling=float(model.sampling),
         boundary=model.boundary,
-        statistics=model.statistics,
-        held_out=held_out,
-        checkpoints=checkpoints,
+        statistics=(model.update or FilterUpdate()).statistics,
+        checkpoints=request.survival != Survival(),
     )
 
 
-def _first_signals(source: Source, wanted: Wanted, box: Sequence[int], count: int) -> list[NDArray]:
+def _first_signals(request: LearnRequest, source: Source, count: int) -> list[NDArray]:
     """A few usable signals to try things on; warning of the others is left to the run."""
     signals: list[NDArray] = []
     reasons: list[str] = []
-    for part in Stream(source, shuffle=False).parts():
-        read = read_part(source, part, box, wanted.on_unreadable)
+    for unread in Stream(source, shuffle=False).unread():
+        read = read_batch(source, unread, lambda signal: request.box, request.wanted.on_error)
         signals += read.signals
         reasons += read.skipped
         if len(signals) == count:
@@ -125,16 +131,22 @@ def _first_signals(source: Source, wanted: Wanted, box: Sequence[int], count: in
 
 
 def _middle(signal: NDArray, box: Sequence[int]) -> NDArray:
-    sides = [min(length, max(CALIBRATION_SIDE, 2 * side)) for length, side in zip(signal.shape, box, strict=True)]
+    sides = [min(length, max(_CALIBRATION_SIDE, 2 * side)) for length, side in zip(signal.shape, box, strict=True)]
     corner = [(length - side) // 2 for length, side in zip(signal.shape, sides, strict=True)]
     cut = signal[tuple(slice(first, first + side) for first, side in zip(corner, sides, strict=True))]
-    return cut if np.ptp(cut) > 0 else signal
+    return signal if is_constant(cut) else cut
+
+
+def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
+    """Give the model the settings that a memory limit chose, as `Plan.record` has them."""
+    if isinstance(model, OnlineCSC):
+        model.set_params(batch_size=int(record["batch_size"]))
+    if int(record["n_jobs"]) < effective_jobs(model.n_jobs):
+        model.set_params(n_jobs=int(record["n_jobs"]))
 
 
 def show(plan: Plan, output: Path) -> None:
     """The whole plan, as ``--plan`` prints it."""
-    from rich.table import Table
-
     run = plan.run
     table = Table(title="memory at its peak, at most", title_justify="left")
     table.add_column("for")
@@ -161,7 +173,7 @@ def warn_early(plan: Plan, output: Path) -> None:
         warn(
             f"the run needs {in_bytes(plan.run.disk())} on disk, {output.resolve().parent} has {in_bytes(_free(output))}"
         )
-    if (plan.seconds or 0) > LONG and not plan.run.checkpoints:
+    if (plan.seconds or 0) > _LONG and not plan.run.checkpoints:
         warn(f"the run takes about {duration(plan.seconds or 0)}: --checkpoint-every 60s would let it survive a crash")
     if plan.given_up:
         warn(f"to stay within {in_bytes(plan.limit or 0)}: {'; '.join(plan.given_up)}")

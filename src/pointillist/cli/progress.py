@@ -32,38 +32,14 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
         yield _Lines(total)
 
 
-@contextmanager
-def share_progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Give a function that shows which part of all, from 0 to 1, is done."""
-    if quiet:
-        yield lambda share: None
-    elif is_live():
-        with _bar(what, 100) as advance:
-
-            def move(share: float) -> None:
-                advance(int(100 * share), "percent")
-
-            yield move
-    else:
-        last = time.monotonic()
-
-        def show(share: float) -> None:
-            nonlocal last
-            if time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                err().print(f"{what}: {100 * share:.0f} %")
-
-        yield show
-
-
 class PictureProgress(Protocol):
-    """How far a command is with several pictures, and with the one that it works on."""
+    """How far a command is with several pictures or other items, and with the one that it works on."""
 
     def begin(self, name: str) -> None:
         """Work on the next picture begins."""
 
     def share(self, part: float) -> None:
-        """So much of the picture, from 0 to 1, is done."""
+        """A part of the picture, from 0 to 1, is done."""
 
     def end(self) -> None:
         """The picture is finished."""

@@ -116,7 +116,7 @@ def _mend(
     crop: CropOption = None,
     preview: Preview = False,
     overwrite: Overwrite = False,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,

@@ -15,14 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.cli.comparison import draw_comparison, psnr_before_and_after, side_by_side
 from pointillist.cli.console import count, err, number, out, show_log
 from pointillist.cli.cropping import Crop, preview_crop
-from pointillist.cli.inputs import sizes
 from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, plan
 from pointillist.cli.pictures import plain
 from pointillist.cli.progress import is_live, picture_progress
@@ -30,6 +28,7 @@ from pointillist.cli.stopping import Interrupted
 from pointillist.cli.tasks import Answer, Marks, Progress, Task, make_task
 from pointillist.data import load_filters
 from pointillist.data.photofiles import Metadata, Photograph, check_format, read_photograph, write_photograph
+from pointillist.model.geometry import sizes
 from pointillist.storage import load_model
 
 log = logging.getLogger(__name__)
@@ -51,8 +50,6 @@ class Row:
 def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     """Mend every file; the first that cannot be mended stops the command unless it shall be skipped."""
     show_log(quiet=quiet, verbose=verbose)
-    # Whoever names a large picture wants it mended; what is too large to be opened safely is refused all the same.
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     planned = plan(request)
     jobs, failed = planned.jobs, planned.skipped
     task = make_task(request, _settings(request))
@@ -92,7 +89,7 @@ def _settings(request: Request) -> dict[str, Any]:
     if request.filters is not None:
         path = Path(request.filters)
         settings["filters"] = (
-            load_model(path).filters.astype(np.float32) if path.exists() else load_filters(request.filters)
+            load_model(path).arrays["filters"].astype(np.float32) if path.exists() else load_filters(request.filters)
         )
     settings["penalty"] = _price(request.penalty)
     return settings

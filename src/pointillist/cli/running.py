@@ -6,6 +6,7 @@ Commands raise; nothing else in this package catches errors to print them.
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 
 import typer
@@ -50,6 +51,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     given = [word for word in given if word != "--debug"]
     words = ""
+    # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
+    warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     try:
         code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

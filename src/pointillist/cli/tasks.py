@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from pointillist import restore
 from pointillist.cli import kernels
 from pointillist.cli.console import number
-from pointillist.cli.inputs import sizes
 from pointillist.cli.jobs import Job, Request
 from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, write_photograph
 from pointillist.errors import BlurMisfitWarning
+from pointillist.model.geometry import sizes
 from pointillist.restore.marks import grey_beside, grown, parse_colour
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend, find)
 
 
-def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: int | None) -> Marks:
+def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: int) -> Marks:
     """The missing pixels by mask, by colour, as damage that is looked for, or as the picture marks them itself."""
     by_colour = {"tolerance": options["tolerance"], "fringe": options["fringe"]}
     if job.mask is not None:

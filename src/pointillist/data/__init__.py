@@ -1,23 +1,22 @@
-"""Reading signals into arrays and preparing them for learning.
+"""Pictures, signals and photographs, in and out.
 
-Image and ``.npy`` files, contrast normalisation, and the photographs and dictionaries shipped with the package live here.
-Nothing here knows about codes or solvers.
+Image files become pictures (height, width[, 3]); pictures and files become signals ([channels,] *space), which `sources`
+hand to learners one by one and `photofiles` has nothing to do with: it keeps photographs with what their files say. Nothing
+here knows about codes or solvers.
 """
 
-from pointillist.data.images import load_image
+from pointillist.data.images import load_image, load_images
 from pointillist.data.library import load_filters
-from pointillist.data.loading import Loaded, load_images, load_signals, read_images, read_signals
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.shipped import photographs
+from pointillist.data.signals import as_signals, load_signals
 
 __all__ = [
+    "as_signals",
     "contrast_normalise",
+    "load_filters",
     "load_image",
     "load_images",
     "load_signals",
-    "read_images",
-    "read_signals",
-    "Loaded",
-    "load_filters",
     "photographs",
 ]

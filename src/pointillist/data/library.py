@@ -8,7 +8,8 @@ from importlib.resources import as_file, files
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
+
+from pointillist.storage import load_model
 
 _NAMES = ("natural-400", "natural-100", "natural-colour-100")
 
@@ -35,6 +36,5 @@ def load_filters(name: str = "natural-400") -> NDArray[np.float32]:
     if name not in _NAMES:
         raise ValueError(f"no dictionary {name!r} comes with the package: choose one of {', '.join(_NAMES)}")
     resource = files("pointillist.data").joinpath("dictionaries", f"{name}.safetensors")
-    # Read here rather than by the storage layer, which lies beside this one.
-    with as_file(resource) as path, safe_open(path, framework="numpy") as file:
-        return np.asarray(file.get_tensor("filters"), np.float32)
+    with as_file(resource) as path:
+        return load_model(path).arrays["filters"].astype(np.float32)

@@ -12,6 +12,7 @@ from scipy.ndimage import correlate1d
 
 from pointillist.data.samples import to_float
 from pointillist.model.large import bands, ranked, scratch
+from pointillist.model.usable import within_rounding
 
 _WINDOW_LENGTH = 13
 _WINDOW_SIGMA = 3 * 1.591
@@ -40,11 +41,12 @@ def contrast_normalise(
 
     Parameters
     ----------
-    images : array (H, W), array (n, H, W), or list of arrays (H, W) of any sizes
-        uint8 and uint16 are scaled to [0, 1] first. The result does not depend on the scale.
+    images : array (height, width), array (n, height, width), or list of arrays (height, width) of any sizes
+        Grey pictures, or the channels of one signal (channels, height, width) as `as_signals` makes it of colour. uint8
+        and uint16 are scaled to [0, 1] first. The result does not depend on the scale.
     ndim : int
-        Number of spatial axes: 1 for signals (T,), 2 for images, 3 for volumes (D, H, W); the shapes above
-        change accordingly.
+        Number of spatial axes: 1 for series (length,), 2 for images, 3 for volumes (depth, height, width); the shapes
+        above change accordingly.
 
     Returns
     -------
@@ -73,6 +75,11 @@ def contrast_normalise(
         return _normalise_one(images, ndim, "images")
     if images.ndim != ndim + 1:
         raise ValueError(f"images must have {ndim} or {ndim + 1} axes for ndim={ndim}, got shape {images.shape}")
+    if ndim == 2 and images.shape[-1] == 3:
+        raise ValueError(
+            f"images of shape {images.shape} looks like one picture in colour: take it in grey, or "
+            "contrast_normalise(as_signals(picture)[0]), channel by channel"
+        )
     if images.shape[0] == 0:
         raise ValueError(f"images is an empty stack of shape {images.shape}: pass at least one image")
     return np.stack([_normalise_one(image, ndim, f"images[{i}]") for i, image in enumerate(images)])
@@ -132,7 +139,7 @@ def _centre_and_scale(
             raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
         low, high = min(low, float(samples.min())), max(high, float(samples.max()))
         total += float(samples.sum())
-    if high - low <= 8 * np.finfo(dtype).eps * max(abs(low), abs(high)):
+    if within_rounding(low, high, dtype):
         raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")
     centre = total / image.size
     return centre, max(high - centre, centre - low)

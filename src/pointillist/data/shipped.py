@@ -29,7 +29,7 @@ def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = 
 
     Returns
     -------
-    dict from name to float32 array (H, W) in [0, 1], or (3, H, W) when ``grey`` is false
+    dict from name to float32 array (height, width) in [0, 1], or (height, width, 3) when ``grey`` is false
         The sizes differ; the longer side has at most 384 pixels.
 
     Examples
@@ -37,6 +37,8 @@ def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = 
     >>> import pointillist as pt
     >>> sorted(pt.photographs("test"))
     ['camera', 'coffee']
+    >>> pt.photographs(grey=False)["coffee"].shape
+    (235, 352, 3)
     """
     if split != "all" and split not in _FILES:
         raise ValueError(f'split must be "all", "train" or "test", got {split!r}')

@@ -26,7 +26,7 @@ class FilterConstraints:
 
     def __post_init__(self) -> None:
         if self.zero_mean and self.nonnegative:
-            raise ValueError("zero_mean and nonnegative_filters exclude each other: only zero satisfies both")
+            raise ValueError("zero_mean and nonnegative filters exclude each other: only zero satisfies both")
 
     def project(self, filter_: NDArray, k: int) -> NDArray:
         """The nearest feasible filter to one (channels, *size); exact, for the sets are nested subspaces or cones."""

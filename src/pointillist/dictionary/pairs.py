@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pointillist.backends import statistics
 from pointillist.model.geometry import Geometry
 
-_OWNERS = 2
 _WORTH_THREADS = 2000
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
@@ -42,6 +41,7 @@ def add_pairs(
     values: Sequence[NDArray],
     weights: Sequence[float],
     out: NDArray,
+    n_jobs: int = 1,
 ) -> None:
     """Add weight · z_i z_j for every pair of codes of a signal closer than a filter.
 
@@ -56,15 +56,18 @@ def add_pairs(
         How much each signal counts.
     out : (n_pairs, shifts) float64 array
         C; `ToeplitzStatistics.pairs` says what is where.
+    n_jobs : int
+        Threads; the sums do not depend on it.
     """
     count = max(1, _TOGETHER // geometry.n_positions)
     for first in range(0, len(indices), count):
         some = slice(first, first + count)
-        _add_layers(geometry, n_filters, list(_layers(geometry, indices[some], values[some], weights[some])), out)
+        layers = list(_layers(geometry, indices[some], values[some], weights[some]))
+        _add_layers(geometry, n_filters, layers, out, n_jobs)
 
 
-def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: NDArray) -> None:
-    """The same for signals as layers of one: codes of two of them never meet."""
+def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: NDArray, n_jobs: int) -> None:
+    """Add the pairs of signals that are stacked like layers of one: codes of two of them never meet."""
     shape = (len(layers), *layers[0][0])
     filters, positions, value, weighted, own = (np.concatenate(some) for some in list(zip(*layers, strict=True))[1:])
     order = np.argsort(positions, kind="stable")
@@ -80,13 +83,13 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
     def work(span: tuple[int, int]) -> None:
         statistics.add_pairs(*arrays, *shapes, *span, out)
 
+    threads = n_jobs if len(filters) >= _WORTH_THREADS else 1
     # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
-    spans = _balanced(np.bincount(filters, minlength=n_filters), _OWNERS)
-    if len(filters) < _WORTH_THREADS:
-        for span in spans:
-            work(span)
+    spans = _balanced(np.bincount(filters, minlength=n_filters), threads)
+    if threads == 1:
+        work(spans[0])
     else:
-        with ThreadPoolExecutor(_OWNERS) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, spans))
 
 

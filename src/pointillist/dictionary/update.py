@@ -1,16 +1,94 @@
-"""The filters from the statistics: projected block coordinate descent, first guesses, and care for unused filters."""
+"""Filters from statistics: settings, projected block coordinate descent, first guesses, care for unused filters."""
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.cuda.exchange import to_host
+from pointillist.backends.devices import is_cpu, to_host
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.dense import DenseStatistics
+from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.statistics import Statistics
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FilterUpdate:
+    """How learners update and constrain filters.
+
+    Parameters
+    ----------
+    init : {"random", "patches"} or (n_filters, [channels,] *size) array
+        First filters: Gaussian noise, lively patches of the signals, or the given ones.
+    nonnegative : bool
+        Restrict filters to be ≥ 0; excludes `zero_mean`.
+    zero_mean : bool
+        Restrict each channel of a filter to zero mean.
+    statistics : {"toeplitz", "dense"}
+        The small exact form with imputation at borders and gaps, or the full matrix.
+    n_sweeps : int
+        Passes over the filters in each update.
+    replace_unused : bool
+        Replace filters that no code uses by badly explained patches.
+    forgetting : float or None
+        γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
+        all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
+        same codes the result does not depend on how signals are split into batches. None is 3.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> model = pt.OnlineCSC(n_filters=16, filter_size=8, update=pt.FilterUpdate(zero_mean=True))
+    >>> model.set_params(update__n_sweeps=2).update.zero_mean
+    True
+    """
+
+    init: str | ArrayLike = "random"
+    nonnegative: bool = False
+    zero_mean: bool = False
+    statistics: str = "toeplitz"
+    n_sweeps: int = 1
+    replace_unused: bool = True
+    forgetting: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.init, str) and self.init not in ("random", "patches"):
+            raise ValueError(f'init must be "random", "patches" or an array, got {self.init!r}')
+        if self.statistics not in ("toeplitz", "dense"):
+            raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
+        if self.n_sweeps < 1:
+            raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
+        if self.forgetting is not None and not self.forgetting >= 1:
+            raise ValueError(f"forgetting must be at least 1, got {self.forgetting}")
+        self.constraints()
+
+    def constraints(self, support: NDArray | None = None) -> FilterConstraints:
+        """The set that filters live in; `support` is (n_filters, *size), for filters of several sizes."""
+        return FilterConstraints(self.zero_mean, self.nonnegative, support)
+
+    def home(self, device: str) -> str:
+        """Where statistics live while codes are solved for on `device`: only the small form can live on a GPU."""
+        return device if self.statistics == "toeplitz" else "cpu"
+
+
+def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:
+    """Empty statistics of a kind, "toeplitz" or "dense", on a device if that is a CUDA device."""
+    if kind == "dense":
+        return DenseStatistics(n_filters, channels, size)
+    if is_cpu(device):
+        return ToeplitzStatistics(n_filters, channels, size)
+    return DeviceStatistics(n_filters, channels, size, device)
+
+
+def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes of a kind of statistics, and bytes that updating and reordering filters takes besides."""
+    made = DenseStatistics if kind == "dense" else ToeplitzStatistics
+    return made.bytes_for(n_filters, channels, size)
 
 
 def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1) -> NDArray:
@@ -33,6 +111,11 @@ def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstr
     for _ in range(n_sweeps):
         filters = sums.sweep(filters, constraints)
     return filters
+
+
+def filter_bytes(n_samples: int, itemsize: int) -> int:
+    """Bytes of filters with so many samples in all while they are updated: the old, the new, and sums in float64."""
+    return n_samples * (8 * itemsize + 40)
 
 
 def unused_filters(sums: Statistics) -> NDArray:
@@ -88,16 +171,14 @@ def initial_filters(
     ``"random"`` is the paper's: Gaussian samples, normalised. ``"patches"`` takes the liveliest of randomly drawn patches
     of the signals. An array (n_filters, [channels,] *size) is taken as it is, once projected.
     """
+    if isinstance(init, str) and init == "random":
+        return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
     if isinstance(init, str):
-        if init == "random":
-            return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
-        if init == "patches":
-            drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
-            liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
-            chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
-            noise = 1e-3 * rng.standard_normal(shape)  # a flat patch would stay zero under zero_mean
-            return constraints.normalise(chosen + noise).astype(dtype)
-        raise ValueError(f'init must be "random", "patches" or an array, got {init!r}')
+        drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
+        liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
+        chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
+        noise = 1e-3 * rng.standard_normal(shape)  # a flat patch would stay zero under zero_mean
+        return constraints.normalise(chosen + noise).astype(dtype)
     given = np.asarray(init, dtype)
     if given.shape == (shape[0], *shape[2:]) and shape[1] == 1:
         given = given[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Self
@@ -9,8 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pointillist.learners.base import Callback, ConvolutionalLearner, LearnerState
+from pointillist.dictionary.update import FilterUpdate
+from pointillist.learners.base import Callback, ConvolutionalLearner, publish
+from pointillist.learners.coding import Learning
 from pointillist.learners.device import placed
+from pointillist.learners.step import Step
+from pointillist.model.codes import SparseCodes
+from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -28,8 +34,8 @@ class BatchCSC(ConvolutionalLearner):
     penalty : float or array
         λ, the price of a code.
     sampling : float in (0, 1]
-        p, the fraction of codes solved for in an iteration; the paper's choice is 0.1 to 0.2. The default of all codes
-        learns better filters in the same time, since `cd` solves for so few of them anyway.
+        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. The default of all codes learns
+        better filters in the same time, since `cd` solves for so few of them anyway.
     solver : str or solver object
         How codes are solved for: "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or a solver
         with settings of its own.
@@ -37,39 +43,21 @@ class BatchCSC(ConvolutionalLearner):
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     channels : bool
         Whether the axis after the first holds channels.
+    nonnegative : bool
+        Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    learning : Ridge, float or None
+        How well codes are solved for while learning. None is the named solver's habit: `Ridge` for "cd", ten iterations for
+        "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach, which "admm" and
+        "fft" try for ten iterations.
+    update : FilterUpdate or None
+        How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
     max_iter : int
         Iterations over all signals.
-    min_change : float
-        Stop when the objective changes by less than this fraction twice in a row; 0 never does. While the ridge fades the
-        objective goes on changing: with ``ridge=0`` it settles sooner.
-    init : {"random", "patches"} or array
-        First filters.
-    nonnegative, nonnegative_filters : bool
-        Restrict codes, or filters, to be ≥ 0.
-    zero_mean : bool
-        Restrict filters to zero mean.
-    statistics : {"toeplitz", "dense"}
-        The small exact form with imputation at borders and gaps, or the full matrix.
-    n_sweeps : int
-        Passes over the filters in each update.
-    replace_unused : bool
-        Replace filters that no code uses by badly explained patches.
-    tol : float
-        Relative duality gap for `transform`.
-    learning_tol : float or None
-        The same while learning; None is the solver's own habit (ADMM: ten iterations; coordinate descent: a few rounds
-        with a ridge, or 0.1 without).
-    ridge : float
-        In the first steps of learning with ``solver="cd"``, codes are solved for with ½ ridge z² added, so that
-        neighbours share what they explain; then it fades out. 1 learns better filters than 0, on new signals and on the
-        training signals; 0 is right for signals that truly are sums of few filters.
-    ridge_steps : float or None
-        Steps after which half of the ridge is left; None is half of `max_iter`, or 10 mini-batches for `OnlineCSC`. From
-        few signals, more steps learn filters that are better on others.
-    callbacks : sequence of callables
-        Each gets the iteration's record (a dict) and stops learning by returning True.
+    tol : float or None
+        Relative duality gap for `transform` and for held-out signals. None is 1e-3, or what a solver object says.
     n_jobs : int or None
-        Threads; None is all cores. The filters do not depend on it.
+        Threads: -1 is all cores, -2 all but one, None what the surrounding joblib context says. The filters do not depend
+        on it.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
     random_state : int, numpy Generator or None
@@ -80,12 +68,16 @@ class BatchCSC(ConvolutionalLearner):
     filters_ : (n_filters, [channels,] *size) array
         Norms at most 1, sorted by use.
     history_ : list of dict
-        ``iteration``, ``seconds`` (of learning), ``objective`` (this iteration's codes with the updated filters),
-        ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
+        One record for each iteration: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in the last iteration.
     n_iter_, n_seen_, seed_ : int
         Iterations done, signals seen (each time they are), the seed in use.
+    n_features_in_ : int
+        Samples of a signal, in all channels, where all signals of an array had as many. Others may be coded all the same.
+    feature_names_in_ : array of str
+        Names of these samples, where X was a table.
 
     Examples
     --------
@@ -106,21 +98,12 @@ class BatchCSC(ConvolutionalLearner):
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,
-        max_iter: int = 12,
-        min_change: float = 0.0,
-        init: str | ArrayLike = "random",
         nonnegative: bool = False,
-        nonnegative_filters: bool = False,
-        zero_mean: bool = False,
-        statistics: str = "toeplitz",
-        n_sweeps: int = 1,
-        replace_unused: bool = True,
-        tol: float = 1e-3,
-        learning_tol: float | None = None,
-        ridge: float = 1.0,
-        ridge_steps: float | None = None,
-        callbacks: Sequence[Callback] = (),
-        n_jobs: int | None = None,
+        learning: Learning = None,
+        update: FilterUpdate | None = None,
+        max_iter: int = 12,
+        tol: float | None = None,
+        n_jobs: int | None = -1,
         device: str = "cpu",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -131,26 +114,24 @@ class BatchCSC(ConvolutionalLearner):
         self.solver = solver
         self.boundary = boundary
         self.channels = channels
-        self.max_iter = max_iter
-        self.min_change = min_change
-        self.init = init
         self.nonnegative = nonnegative
-        self.nonnegative_filters = nonnegative_filters
-        self.zero_mean = zero_mean
-        self.statistics = statistics
-        self.n_sweeps = n_sweeps
-        self.replace_unused = replace_unused
+        self.learning = learning
+        self.update = update
+        self.max_iter = max_iter
         self.tol = tol
-        self.learning_tol = learning_tol
-        self.ridge = ridge
-        self.ridge_steps = ridge_steps
-        self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.device = device
         self.random_state = random_state
 
     def fit(
-        self, X: Signals, y: Any = None, *, weights: Signals | None = None, validation: Signals | None = None
+        self,
+        X: Signals,
+        y: Any = None,
+        *,
+        weights: Signals | None = None,
+        validation: Signals | None = None,
+        min_change: float = 0.0,
+        callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Learn filters.
 
@@ -162,31 +143,52 @@ class BatchCSC(ConvolutionalLearner):
             w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
         validation : like X, optional
             Held-out signals, coded after every iteration with the training clock stopped.
+        min_change : float
+            Stop when the objective changes by less than this fraction twice in a row; 0 never does. While a ridge fades the
+            objective goes on changing: with ``learning=0.1`` it settles sooner.
+        callbacks : sequence of callables
+            Each gets the iteration's record (a dict) and stops learning by returning True.
+
+        Returns
+        -------
+        self
         """
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        batch = placed(self._batch(X, weights), self._learning_device)
-        held_out = None if validation is None else self._batch(validation, None)
-        state = self._start(batch)
+        step = self.training_step()
+        given = step.check(X, weights)
+        self._note_features(X, given)
+        batch = placed(given, step.resident)
+        held_out = None if validation is None else step.check(validation)
+        state = step.start(batch, seed_from(self.random_state))
+        codes: SparseCodes | None = None
         for _ in range(self.max_iter):
-            self._empty(state)
-            info = self._learn(state, batch, np.ones(len(batch)), state.codes)
-            if self._record(state, info, held_out) or self._settled(state):
+            begin = time.perf_counter()
+            state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
+            result = step.encode(state, batch, codes)
+            codes = result.codes
+            info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
+            judged = None if held_out is None else step.objective(state, held_out)
+            if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
                 break
-        self._sort_by_use(state)
+        state.sort_by_use()
+        publish(self, state)
         return self
 
-    def _ridge_steps(self) -> float:
+    def training_step(self, *, shared: bool = False) -> Step:
+        """The step of learning that the parameters describe, checked."""
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if self.update is not None and self.update.forgetting is not None:
+            raise ValueError("update has forgetting, which is for OnlineCSC: BatchCSC starts every iteration afresh")
+        return super().training_step(shared=shared)
+
+    def _half_life(self) -> float:
         """The ridge fades over the whole run: as long as it lasts, filters gain most on new signals."""
         return 0.5 * self.max_iter
 
-    def _empty(self, state: LearnerState) -> None:
-        n_filters, channels, *size = state.filters.shape
-        state.statistics = self._statistics(n_filters, channels, tuple(size))
-        state.usage = np.zeros(n_filters)
 
-    def _settled(self, state: LearnerState) -> bool:
-        recent = [info["objective"] for info in state.history[-3:]]
-        if self.min_change <= 0 or len(recent) < 3:
-            return False
-        return all(abs(b - a) < self.min_change * abs(a) for a, b in pairwise(recent))
+def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
+    """Whether the objective changed by less than a fraction twice in a row."""
+    recent = [info["objective"] for info in history[-3:]]
+    if min_change <= 0 or len(recent) < 3:
+        return False
+    return all(abs(b - a) < min_change * abs(a) for a, b in pairwise(recent))

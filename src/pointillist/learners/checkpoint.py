@@ -1,42 +1,35 @@
 """Putting away the state of an online run and taking it up again, to the bit.
 
-A checkpoint holds all that a step depends on: filters, statistics, counters, the seed, the position in the stream. It also
-holds what must not change in between (settings, data, version), so that a run is never continued as another one. Files are
-the storage layer's business.
+A checkpoint is a model file with statistics that also holds the position of its run in the stream, and what must not change
+in between (arguments of `fit`, data, version), so that a run is never continued as another one.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import platform
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from llvmlite import binding as llvm
-from numpy.typing import NDArray
 
-from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.backends.environment import environment
 from pointillist.errors import CheckpointError
-from pointillist.learners.base import ConvolutionalLearner, LearnerState
-from pointillist.learners.packing import finite, number_or_array, pack_parameters, with_nan
-from pointillist.storage import CheckpointFolder, StoredCheckpoint, own_version
-
-if TYPE_CHECKING:
-    from pointillist.learners.feed import Feed
+from pointillist.learners.base import ConvolutionalLearner, publish
+from pointillist.learners.feed import Feed
+from pointillist.learners.packing import changed_arrays, flat, pack, pack_parameters, unpack_state
+from pointillist.learners.state import LearnerState
+from pointillist.learners.step import Step
+from pointillist.storage import CheckpointFolder, Stored, own_version
 
 log = logging.getLogger(__name__)
 
-_STATISTICS = "statistics."
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_FREE = ("n_jobs", "random_state")
-"""Settings that may change between two parts of a run: neither threads nor the seed's origin change its bits."""
+_FREE = "n_jobs"
+"""The parameter that may change between two parts of a run: threads do not change its bits."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +72,16 @@ class Checkpoints:
         return CheckpointFolder(self.path)
 
     def peek(self) -> dict[str, Any] | None:
-        """The facts of the newest good checkpoint (``step``, ``parameters``, ``record``, ...), None where there is none."""
+        """The metadata of the newest good checkpoint (``step``, ``parameters``, ``record``, …), if there is one."""
         stored = self.folder.newest()
-        return None if stored is None else stored.facts
+        return None if stored is None else stored.metadata
 
     def clear(self) -> None:
         """Remove the checkpoints."""
         self.folder.clear()
 
-    def begin(self, *, resume: bool) -> StoredCheckpoint | None:
-        """What to go on from; clears away what a killed run left unfinished."""
+    def begin(self, *, resume: bool) -> Stored | None:
+        """The checkpoint to go on from, if there is one; half-written files of a killed run are removed."""
         folder = self.folder
         found = folder.files()
         if found and not resume:
@@ -118,7 +111,7 @@ class Keeper:
     def __init__(self, checkpoints: Checkpoints, learner: ConvolutionalLearner, feed: Feed) -> None:
         self._checkpoints, self._learner, self._feed = checkpoints, learner, feed
         self._steps, self._seconds = parse_every(checkpoints.every)
-        self._data = feed.describe()
+        self._run = _run(feed)
         self._last = time.monotonic()
         self._failure = ""
 
@@ -143,11 +136,11 @@ class Keeper:
 
     def write(self, state: LearnerState) -> None:
         """Write a checkpoint, or say why not; the last good one stays."""
-        facts, arrays = pack_state(self._learner, state)
-        facts |= {"stream": self._feed.stream.state(), "data": self._data, "record": dict(self._checkpoints.record)}
+        metadata, arrays = pack(self._learner, statistics=True)
+        metadata |= {**self._run, "stream": self._feed.stream.state(), "record": dict(self._checkpoints.record)}
         begin = time.monotonic()
         try:
-            path = self._checkpoints.folder.write(state.step, facts, arrays)
+            path = self._checkpoints.folder.write(state.step, metadata, arrays)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason != self._failure:  # not after every step
@@ -161,34 +154,7 @@ class Keeper:
         self._last = time.monotonic()
 
 
-def pack_state(learner: ConvolutionalLearner, state: LearnerState) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """All that a run depends on, but for its data: facts for JSON, and arrays."""
-    parameters, arrays = pack_parameters(learner)
-    history = json.dumps([finite(info) for info in state.history], allow_nan=False).encode()
-    arrays |= {
-        "filters": state.filters,
-        "usage": state.usage,
-        "penalty": np.asarray(state.penalty, np.float64),
-        # Not with the facts: these are limited in size, the history of a run of days is not.
-        "history": np.frombuffer(history, np.uint8),
-    }
-    arrays |= {_STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
-    if state.constraints.support is not None:
-        arrays["support"] = state.constraints.support
-    facts = {
-        "class": type(learner).__name__,
-        "parameters": parameters,
-        "seed": state.seed,
-        "step": state.step,
-        "n_seen": state.n_seen,
-        "seconds": state.seconds,
-        "version": own_version(),
-        "environment": environment(),
-    }
-    return facts, arrays
-
-
-def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint) -> LearnerState:
+def restore(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Stored) -> LearnerState:
     """The state of a checkpoint, for a learner and data that are those of its run; the feed goes on from there.
 
     Raises
@@ -196,65 +162,42 @@ def restore(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint)
     CheckpointError
         If they are not; the message names what differs.
     """
-    facts, arrays = stored.facts, stored.arrays
-    learner.seed_ = facts["seed"]
     _refuse_differences(learner, feed, stored)
-    filters = arrays["filters"]
-    sums = learner._statistics(len(filters), filters.shape[1], filters.shape[2:])
-    sums.restore({k.removeprefix(_STATISTICS): v for k, v in arrays.items() if k.startswith(_STATISTICS)})
-    constraints = FilterConstraints(learner.zero_mean, learner.nonnegative_filters, arrays.get("support"))
-    state = LearnerState(
-        filters,
-        sums,
-        constraints,
-        number_or_array(arrays["penalty"]),
-        facts["seed"],
-        step=facts["step"],
-        n_seen=facts["n_seen"],
-        seconds=facts["seconds"],
-        usage=arrays["usage"],
-        history=[with_nan(info) for info in json.loads(arrays["history"].tobytes())],
-    )
-    feed.stream.restore(facts["stream"])
-    learner._publish(state)
+    state = unpack_state(step, stored)
+    feed.stream.restore(stored.metadata["stream"])
+    publish(learner, state)
     log.info("resuming from %s", stored.path)
     return state
 
 
-def environment() -> dict[str, str]:
-    """Whatever else the bits of a run may depend on."""
-    return {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
-        "machine": platform.machine(),
-        "processor": llvm.get_host_cpu_name(),
-    }
-
-
-def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: StoredCheckpoint) -> None:
-    facts = stored.facts
-    parameters, arrays = pack_parameters(learner)
-    kept = {name: value for name, value in parameters.items() if name not in _FREE}
-    if isinstance(learner.random_state, int | np.integer):
-        kept["random_state"] = int(learner.random_state)
-    then = {name: facts["parameters"].get(name) for name in kept}
-    differences = _differences(then, kept)
-    differences += [
-        f"{name.partition('.')[2]} holds other values"
-        for name, array in arrays.items()
-        if not np.array_equal(array, stored.arrays.get(name, np.empty(0)))
+def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Stored) -> None:
+    then, now = stored.metadata, _run(feed)
+    packed, arrays = pack_parameters(learner, then["seed"])
+    parameters, before = flat(packed), flat(then["parameters"])
+    both = parameters.keys() & before.keys()  # where one has other settings altogether, their fields say nothing
+    differences = [
+        *_differences(before, parameters, only=both - {_FREE}),
+        *[f"{name} holds other values" for name in changed_arrays(arrays, stored.arrays)],
+        *_differences(then["fit"], now["fit"]),
+        *_differences(then["data"], now["data"], "data: "),
+        *_differences({"version": stored.pointillist_version}, {"version": own_version()}, "pointillist "),
     ]
-    differences += _differences(facts["data"], feed.describe(), "data: ")
-    differences += _differences({"version": facts["version"]}, {"version": own_version()}, "pointillist ")
     if differences:
         raise CheckpointError(
             f"{stored.path} belongs to another run: {'; '.join(differences)}. Resume with what that had, or remove it"
         )
-    others = _differences(facts["environment"], environment())
+    others = _differences(then["environment"], now["environment"])
     if others:
         log.warning("resuming in another environment, so the bits may differ: %s", "; ".join(others))
 
 
-def _differences(then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
-    names = [name for name in {**then, **now} if then.get(name) != now.get(name)]
+def _run(feed: Feed) -> dict[str, Any]:
+    """What the bits of a run depend on besides the learner's parameters and the version of the package."""
+    return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
+
+
+def _differences(
+    then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "", only: Set[str] | None = None
+) -> list[str]:
+    names = [name for name in {**then, **now} if (only is None or name in only) and then.get(name) != now.get(name)]
     return [f"{prefix}{name} is {now.get(name)!r}, was {then.get(name)!r}" for name in names]

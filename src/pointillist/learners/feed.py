@@ -3,20 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any, overload
 
+import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.data.sources import ArraySource, IteratorSource, IteratorStream, Part, Read, Source, Stream, read_part
-from pointillist.learners.base import Batch
+from pointillist.data.skipping import OnError, check_on_error
+from pointillist.data.sources import (
+    ArraySource,
+    IteratorSource,
+    IteratorStream,
+    ReadBatch,
+    Source,
+    Stream,
+    UnreadBatch,
+    as_source,
+    make_stream,
+    read_batch,
+)
+from pointillist.data.sources.cache import Cache
+from pointillist.data.sources.stream import Least, nothing_usable
+from pointillist.dictionary.support import filter_shapes
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
+from pointillist.model.signals import Signals
 
 Check = Callable[[list[NDArray]], Batch]
+"""Makes a `Batch` of signals that were read."""
+_PATCH_CACHE = 2**26
+"""Bytes of signals that are kept while first filters are drawn from them."""
 
 
 def in_memory(X: Any) -> bool:
     """Whether signals are arrays at hand, of the host or of a device, rather than a source or an iterator."""
-    return isinstance(X, Sequence) or hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__")
+    return isinstance(X, Sequence) or arrays or scipy.sparse.issparse(X)
+
+
+@dataclass(frozen=True)
+class FilterBox:
+    """The box that all filters of a step fit into, which depends on a signal's number of axes only."""
+
+    step: Step
+
+    def __call__(self, signal: NDArray) -> tuple[int, ...]:
+        step = self.step
+        return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
+
+
+def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> Feed:
+    """The batches that `fit` learns from.
+
+    Parameters
+    ----------
+    X, weights, on_error
+        As `OnlineCSC.fit` takes them.
+    step : Step
+        Checks signals; those of a source that are smaller than its filters are of no use.
+    settings
+        What else `make_stream` takes.
+    """
+    check_on_error(on_error)
+    if not in_memory(X):
+        if weights is not None:
+            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+        stream = make_stream(as_source(X), least=FilterBox(step), on_error=on_error, **settings)
+        return Feed(stream, None, step.check)
+    if on_error == "skip":
+        raise ValueError('on_error="skip" is for sources: arrays are checked at once, so leave it out')
+    whole = step.check(X, weights)
+    return Feed(make_stream(ArraySource(whole.signals), **settings), whole, step.check)
 
 
 class Feed:
@@ -34,42 +91,25 @@ class Feed:
 
     def __init__(self, stream: Stream | IteratorStream, whole: Batch | None, check: Check) -> None:
         self.stream, self.whole, self._check = stream, whole, check
-        self._begun: Iterator[Batch] | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         if self.whole is not None:
             return self._in_memory(self.whole)
-        return map(self._check, self.stream) if self._begun is None else self._begun
+        return (self._check(signals) for signals in self.stream)
 
     def _in_memory(self, whole: Batch) -> Iterator[Batch]:
         assert isinstance(self.stream, Stream)
-        for part in self.stream.parts():
-            self.stream.hand_out(part, Read([], []))
-            yield whole.take(part.indices)
+        for unread in self.stream.unread():
+            self.stream.hand_out(unread, ReadBatch([], []))
+            yield whole.take(unread.indices)
 
     def first(self) -> Batch:
         """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
-        if self.whole is not None:
-            return self.whole
-        batches = self._unread() if isinstance(self.stream, Stream) else iter(self)
-        first = next(batches, None)
-        if first is None:
-            raise ValueError("X gave no signal that can be used")
-        if not isinstance(self.stream, Stream):
-            self._begun = chain([first], batches)
-        return first
-
-    def _unread(self) -> Iterator[Batch]:
-        """Batches as they come, but not handed out."""
-        assert isinstance(self.stream, Stream)
-        for part in self.stream.parts():
-            read = read_part(self.stream.source, part, self.stream.least, self.stream.on_unreadable)
-            if read.signals:
-                yield self._check(read.signals)
+        return self._check(self.stream.first()) if self.whole is None else self.whole
 
     @property
     def elsewhere(self) -> Stream | None:
-        """The stream, where other processes can read its parts themselves."""
+        """The stream, where other processes can read its batches themselves."""
         return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
 
     def patches(self) -> Sequence[NDArray] | None:
@@ -86,12 +126,17 @@ class Feed:
             facts["weights"] = ArraySource(self.whole.weights).describe()["content"]
         return facts
 
+    def run(self) -> dict[str, Any]:
+        """How the run goes through the data, for a checkpoint."""
+        return {"n_epochs": self.stream.n_epochs, "shuffle": getattr(self.stream, "shuffle", False)}
+
 
 class Readable(Sequence[NDArray]):
     """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
 
-    def __init__(self, source: Source, check: Check, least: Sequence[int] = ()) -> None:
+    def __init__(self, source: Source, check: Check, least: Least | None) -> None:
         self._source, self._check, self._least = source, check, least
+        self._cache = Cache(_PATCH_CACHE)
 
     def __len__(self) -> int:
         return len(self._source)
@@ -103,8 +148,11 @@ class Readable(Sequence[NDArray]):
     def __getitem__(self, index: int | slice) -> NDArray | Sequence[NDArray]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
+        return self._cache.get(int(index), lambda: self._usable(int(index)))
+
+    def _usable(self, index: int) -> NDArray:
         for tried in range(index, index + len(self)):
-            read = read_part(self._source, Part(0, 0, (tried % len(self),)), self._least, "skip")
+            read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._least, "skip")
             if read.signals:
                 return self._check(read.signals).signals[0]
-        raise ValueError(f"X gave no signal that can be used; the last: {read.skipped[0]}")
+        raise nothing_usable(read.skipped)

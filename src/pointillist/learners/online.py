@@ -10,18 +10,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.data.sources import ArraySource, IteratorSource, Source, as_source, make_stream
-from pointillist.data.sources.stream import OnUnreadable
-from pointillist.dictionary.support import filter_shapes
-from pointillist.learners.base import Callback, ConvolutionalLearner
+from pointillist.data.skipping import OnError
+from pointillist.data.sources import Source
+from pointillist.dictionary.update import FilterUpdate
+from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
 from pointillist.learners.cluster import coded_steps, connect
+from pointillist.learners.coding import Learning
 from pointillist.learners.device import ahead
-from pointillist.learners.feed import Feed, Readable, in_memory
-from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
+from pointillist.learners.feed import Feed, open_feed
+from pointillist.learners.state import LearnerState, StepCodes
+from pointillist.learners.step import Step
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
+
+_FORGETTING = 3.0
+_HALF_LIFE = 10.0
 
 
 class OnlineCSC(ConvolutionalLearner):
@@ -29,32 +34,62 @@ class OnlineCSC(ConvolutionalLearner):
 
     Parameters
     ----------
+    n_filters : int or list of int
+        Number of filters, K; a list counts the filters of each size.
+    filter_size : int, tuple of int or list of these
+        Filter shape; an integer serves every axis. A list makes filters of several sizes, ``[5, 11, 21]`` with
+        ``n_filters=[20, 60, 20]``, each zero outside its own support, all centres on one sample.
+    penalty : float or array
+        λ, the price of a code.
+    sampling : float in (0, 1]
+        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. The default of all codes learns
+        better filters in the same time, since `cd` solves for so few of them anyway.
+    solver : str or solver object
+        How codes are solved for: "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or a solver
+        with settings of its own.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    channels : bool
+        Whether the axis after the first holds channels.
+    nonnegative : bool
+        Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    learning : Ridge, float or None
+        How well codes are solved for while learning. None is the named solver's habit: `Ridge` for "cd", ten iterations for
+        "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach, which "admm" and
+        "fft" try for ten iterations.
+    update : FilterUpdate or None
+        How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
     batch_size : int
-        Signals in a mini-batch.
-    n_epochs : int
-        Passes over the signals given to `fit`.
-    shuffle : bool
-        Whether `fit` draws the signals in random order, anew in every pass.
-    forgetting : float
-        γ ≥ 1: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over all signals; larger
-        values forget the early, bad codes faster and learn better filters in the same time. Given the same codes the result
-        does not depend on how signals are split into batches.
-    cluster : dask.distributed.Client, str or None
-        Where `fit` encodes: on the workers of a Dask cluster, named by its client or its scheduler's address. The filters do
-        not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``.
-    n_filters, filter_size, penalty, sampling, solver, boundary, channels, init, nonnegative, nonnegative_filters
-        As in `BatchCSC`.
-    zero_mean, statistics, n_sweeps, replace_unused, tol, learning_tol, ridge, ridge_steps, callbacks, n_jobs, device
-        As in `BatchCSC`.
-    random_state
-        As in `BatchCSC`.
+        Signals in a mini-batch of `fit`.
+    tol : float or None
+        Relative duality gap for `transform` and for held-out signals. None is 1e-3, or what a solver object says.
+    n_jobs : int or None
+        Threads: -1 is all cores, -2 all but one, None what the surrounding joblib context says. The filters do not depend
+        on it.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
+    random_state : int, numpy Generator or None
+        Seed of the first filters, the sampling and the order of signals; None draws one, kept in ``seed_``.
 
     Attributes
     ----------
-    filters_, history_, usage_, n_iter_, n_seen_, seed_
-        As in `BatchCSC`; one iteration is one mini-batch, and `usage_` sums over all of them.
+    filters_ : (n_filters, [channels,] *size) array
+        Norms at most 1, sorted by use.
+    history_ : list of dict
+        One record for each mini-batch: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
+    usage_ : (n_filters,) array
+        Sum of |codes| of each filter in all mini-batches.
+    n_iter_, n_seen_, seed_ : int
+        Mini-batches done, signals seen (each time they are), the seed in use.
+    n_features_in_ : int
+        Samples of a signal, in all channels, where all signals of an array had as many. Others may be coded all the same.
+    feature_names_in_ : array of str
+        Names of these samples, where X was a table.
     skipped_ : dict from str to int
         Why signals of a source were left out by `fit`, and how often.
+    state_ : LearnerState
+        What `partial_fit` goes on from.
 
     Examples
     --------
@@ -77,25 +112,13 @@ class OnlineCSC(ConvolutionalLearner):
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,
-        batch_size: int = 1,
-        n_epochs: int = 1,
-        shuffle: bool = True,
-        forgetting: float = 3.0,
-        init: str | ArrayLike = "random",
         nonnegative: bool = False,
-        nonnegative_filters: bool = False,
-        zero_mean: bool = False,
-        statistics: str = "toeplitz",
-        n_sweeps: int = 1,
-        replace_unused: bool = True,
-        tol: float = 1e-3,
-        learning_tol: float | None = None,
-        ridge: float = 1.0,
-        ridge_steps: float | None = None,
-        callbacks: Sequence[Callback] = (),
-        n_jobs: int | None = None,
+        learning: Learning = None,
+        update: FilterUpdate | None = None,
+        batch_size: int = 1,
+        tol: float | None = None,
+        n_jobs: int | None = -1,
         device: str = "cpu",
-        cluster: Any = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_filters = n_filters
@@ -105,25 +128,13 @@ class OnlineCSC(ConvolutionalLearner):
         self.solver = solver
         self.boundary = boundary
         self.channels = channels
-        self.batch_size = batch_size
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.forgetting = forgetting
-        self.init = init
         self.nonnegative = nonnegative
-        self.nonnegative_filters = nonnegative_filters
-        self.zero_mean = zero_mean
-        self.statistics = statistics
-        self.n_sweeps = n_sweeps
-        self.replace_unused = replace_unused
+        self.learning = learning
+        self.update = update
+        self.batch_size = batch_size
         self.tol = tol
-        self.learning_tol = learning_tol
-        self.ridge = ridge
-        self.ridge_steps = ridge_steps
-        self.callbacks = callbacks
         self.n_jobs = n_jobs
         self.device = device
-        self.cluster = cluster
         self.random_state = random_state
 
     def fit(
@@ -134,8 +145,12 @@ class OnlineCSC(ConvolutionalLearner):
         weights: Signals | None = None,
         validation: Signals | None = None,
         validation_every: int = 1,
-        on_unreadable: OnUnreadable = "stop",
+        n_epochs: int = 1,
+        shuffle: bool = True,
+        on_error: OnError = "raise",
         prefetch: int = 2,
+        callbacks: Sequence[Callback] = (),
+        cluster: Any = None,
         checkpoint: Checkpoints | None = None,
         resume: bool = False,
     ) -> Self:
@@ -150,39 +165,59 @@ class OnlineCSC(ConvolutionalLearner):
         weights : like X, optional
             For arrays: w ≥ 0 for the squared error; zero marks samples that were not seen.
         validation : array or list of arrays, optional
-            Held-out signals, coded after every `validation_every` mini-batches with the training clock stopped.
-        on_unreadable : {"skip", "stop"}
-            For sources: whether a signal that cannot be read or used is left out, counted in ``skipped_``, or an error.
+            Held-out signals, coded with the training clock stopped.
+        validation_every : int
+            Mini-batches after which the held-out signals are coded again.
+        n_epochs : int
+            Passes over the signals.
+        shuffle : bool
+            Whether the signals come in random order, anew in every pass; an iterable keeps its own order.
+        on_error : {"raise", "skip"}
+            For sources: whether a signal that cannot be read or used is an error, or is left out and counted in
+            ``skipped_``.
         prefetch : int
             For sources: mini-batches that are read ahead.
+        callbacks : sequence of callables
+            Each gets a mini-batch's record (a dict) and stops learning by returning True.
+        cluster : dask.distributed.Client, str or None
+            Where to encode: on the workers of a Dask cluster, named by its client or its scheduler's address. The filters do
+            not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``.
         checkpoint : Checkpoints, optional
             Where to put away the state of the run, and how often.
         resume : bool
             Go on from the newest checkpoint: the filters become, to the bit, those of a run that nothing interrupted. Where
             there is no checkpoint yet the run begins.
+
+        Returns
+        -------
+        self
         """
-        if self.batch_size < 1 or self.n_epochs < 1:
-            raise ValueError(f"batch_size and n_epochs must be at least 1, got {self.batch_size} and {self.n_epochs}")
         if resume and checkpoint is None:
             raise ValueError("resume needs checkpoint: say where the checkpoints are")
-        held_out = None if validation is None else self._batch(validation, None)
+        if validation is None and validation_every != 1:
+            raise ValueError("validation_every needs validation: give the signals that are held out")
+        step = self.training_step(shared=cluster is not None)
+        held_out = None if validation is None else step.check(validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
-        seed = seed_from(self.random_state) if stored is None else stored.facts["seed"]
-        feed = self._feed(X, weights, seed, on_unreadable, prefetch)
+        seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
+        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
+        feed = open_feed(X, weights, step, on_error=on_error, batch_size=self.batch_size, seed=seed, **run)
+        if feed.whole is not None:
+            self._note_features(X, feed.whole)
         if stored is None:
-            self._state = self._start(feed.first(), seed, feed.patches())
+            self.state_ = step.start(feed.first(), seed, feed.patches())
         else:
-            self._check_parameters()
-            self._state = restore(self, feed, stored)
-        state = self._state
+            self.state_ = restore(self, step, feed, stored)
+        state = self.state_
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
-        # The position of a stream that is read ahead of the run cannot be put away.
-        batches = ahead(feed, self._learning_device) if checkpoint is None else feed
-        with closing(self._coded(feed, batches, state)) as coded:
+        with closing(self._coded(step, feed, state, cluster, keep_position=keeper is not None)) as coded:
             for begin, codes in coded:
-                info = self._take_in(state, codes, self._image_weights(state.n_seen, len(codes)), begin)
-                stop = self._record(state, info, held_out if state.step % validation_every == 0 else None)
+                info = step.learn(state, codes, image_weights(self.update, state.n_seen, len(codes)), begin)
+                judged = None
+                if held_out is not None and state.step % validation_every == 0:
+                    judged = step.objective(state, held_out)
+                stop = self._record(state, info, callbacks, judged)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
                 if stop:
@@ -190,67 +225,62 @@ class OnlineCSC(ConvolutionalLearner):
         if keeper is not None and not stop:
             keeper.finish(state)
         self.skipped_ = dict(feed.stream.skipped)
-        self._sort_by_use(state)
+        state.sort_by_use()
+        publish(self, state)
         return self
 
     def partial_fit(self, X: Signals, y: Any = None, *, weights: Signals | None = None) -> Self:
         """One step with one mini-batch of any size; the order of the filters stays as it is.
 
         The first call makes the first filters; later ones go on, also after `fit`.
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        y : ignored
+        weights : like X, optional
+            w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
+
+        Returns
+        -------
+        self
         """
-        batch = self._batch(X, weights)
-        if not hasattr(self, "_state"):
-            self._state = self._start(batch)
-        state = self._state
-        info = self._learn(state, batch, self._image_weights(state.n_seen, len(batch)))
-        self._record(state, info, None)
+        step = self.training_step()
+        batch = step.check(X, weights)
+        if not hasattr(self, "state_"):
+            self.state_ = step.start(batch, seed_from(self.random_state))
+            self._note_features(X, batch)
+        state = self.state_
+        begin = time.perf_counter()
+        result = step.encode(state, batch)
+        counts = image_weights(self.update, state.n_seen, len(batch))
+        self._record(state, step.learn(state, step.codes(batch, result), counts, begin))
         return self
 
-    def _feed(self, X: Any, weights: Signals | None, seed: int, on_unreadable: OnUnreadable, prefetch: int) -> Feed:
-        whole: Batch | None = None
-        least: tuple[int, ...] = ()
-        if in_memory(X):
-            whole = self._batch(X, weights)
-            source: Source | IteratorSource = ArraySource(whole.signals)
-        elif weights is not None:
-            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
-        else:
-            source = as_source(X)
-            least = self._least(source)
-        stream = make_stream(
-            source,
-            batch_size=self.batch_size,
-            n_epochs=self.n_epochs,
-            shuffle=self.shuffle,
-            seed=seed,
-            on_unreadable=on_unreadable,
-            least=least,
-            prefetch=prefetch,
-        )
-        return Feed(stream, whole, lambda signals: self._batch(signals, None))
+    def training_step(self, *, shared: bool = False) -> Step:
+        """The step of learning that the parameters describe, checked."""
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        return super().training_step(shared=shared)
 
-    def _least(self, source: Source | IteratorSource) -> tuple[int, ...]:
-        """The filters' box, where it can be known before the first batch: smaller signals are of no use."""
-        if isinstance(source, IteratorSource) or len(source) == 0:
-            return ()
-        first = Readable(source, lambda signals: Batch([np.asarray(signals[0])], None))[0]
-        return filter_shapes(self.n_filters, self.filter_size, first.ndim - int(self.channels)).box
+    def _half_life(self) -> float:
+        return _HALF_LIFE
 
     def _coded(
-        self, feed: Feed, batches: Iterable[Batch], state: LearnerState
+        self, step: Step, feed: Feed, state: LearnerState, cluster: Any, *, keep_position: bool
     ) -> Generator[tuple[float, StepCodes], None, None]:
         """For each batch when its step began, and its codes for the filters that `state` has by then."""
-        if self.cluster is not None:
-            with connect(self.cluster) as client:
-                yield from coded_steps(client, self, feed, state)
+        if cluster is not None:
+            with connect(cluster) as client:
+                yield from coded_steps(client, step, self.batch_size, feed, state)
             return
-        for batch in batches:
+        # The position of a stream that is read ahead of the run cannot be put away.
+        for batch in feed if keep_position else ahead(feed, step.resident):
             begin = time.perf_counter()
-            yield begin, CodesHere(self, batch, self._encode(state, batch))
+            yield begin, step.codes(batch, step.encode(state, batch))
 
-    def _image_weights(self, seen: int, count: int) -> NDArray:
-        """Weights i^γ − (i−1)^γ of the next signals: their sum telescopes, whatever the batches."""
-        if not self.forgetting >= 1:
-            raise ValueError(f"forgetting must be at least 1, got {self.forgetting}")
-        powers = np.arange(seen, seen + count + 1, dtype=np.float64) ** self.forgetting
-        return np.diff(powers)
+
+def image_weights(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
+    """Weights i^γ − (i−1)^γ of the next signals, γ being the forgetting: their sum telescopes, whatever the batches."""
+    forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
+    return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)

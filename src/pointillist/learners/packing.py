@@ -1,88 +1,173 @@
-"""Parameters and history of a learner as JSON values and arrays, for whatever file holds them. Nothing is pickled."""
+"""A learner's parameters and state as metadata and arrays of a file, and back. Nothing is pickled.
+
+Models and checkpoints are packed here alike; a checkpoint adds the position of its run.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.update import FilterUpdate
+from pointillist.learners.base import ConvolutionalLearner
+from pointillist.learners.coding import Ridge
+from pointillist.learners.state import LearnerState
+from pointillist.learners.step import Step
 from pointillist.solvers import SOLVERS
-
-if TYPE_CHECKING:
-    from pointillist.learners.base import ConvolutionalLearner
+from pointillist.storage import KEPT, Stored
 
 log = logging.getLogger(__name__)
 
-_ARRAY = "parameter."
-_DEFAULT_SOLVER = "cd"
-_OF_THE_PROCESS = ("callbacks", "cluster")
-"""Parameters that mean something to the running program only."""
+_PARAMETER, _STATISTICS = "parameter.", "statistics."
+_SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge)}
+_RECORD = 220
+"""Bytes of a step's record in a file."""
 
 
-def pack_parameters(estimator: ConvolutionalLearner) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """Parameters as JSON can hold them, and those that are arrays apart."""
-    plain: dict[str, Any] = {}
+def pack(learner: ConvolutionalLearner, *, statistics: bool) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """Metadata and arrays of a fitted learner; learning goes on exactly from there only with the statistics."""
+    parameters, arrays = pack_parameters(learner, learner.seed_)
+    arrays |= {
+        "filters": learner.filters_,
+        "usage": np.asarray(learner.usage_, np.float64),
+        "penalty": np.asarray(learner.penalty_, np.float64),
+        # Not among the metadata, whose size is limited: the history of a run of days is not.
+        "history": np.frombuffer(json.dumps(learner.history_).encode(), np.uint8),
+    }
+    state: LearnerState | None = getattr(learner, "state_", None)
+    if state is not None and state.constraints.support is not None:
+        arrays["support"] = state.constraints.support
+    if state is not None and statistics:
+        arrays |= {_STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
+    metadata = {
+        "class": type(learner).__name__,
+        "parameters": parameters,
+        "seed": learner.seed_,
+        "step": learner.n_iter_,
+        "n_seen": learner.n_seen_,
+    }
+    return metadata, arrays
+
+
+def unpack_state(step: Step, stored: Stored) -> LearnerState:
+    """The state that `pack` gave; its statistics are empty where the file holds none."""
+    arrays, facts = stored.arrays, stored.metadata
+    filters = arrays["filters"] if step.channels else arrays["filters"][:, None]
+    sums = {name.removeprefix(_STATISTICS): array for name, array in arrays.items() if name.startswith(_STATISTICS)}
+    penalty, history = arrays["penalty"], unpack_history(arrays)
+    return LearnerState(
+        filters,
+        step.empty(filters.shape, sums),
+        step.update.constraints(arrays.get("support")),
+        float(penalty) if penalty.ndim == 0 else penalty,
+        facts["seed"],
+        step=facts["step"],
+        n_seen=facts["n_seen"],
+        seconds=history[-1]["seconds"] if history else 0.0,
+        usage=arrays["usage"],
+        history=history,
+    )
+
+
+def unpack_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:
+    """The records of all steps; none where a file holds none."""
+    return json.loads(arrays["history"].tobytes()) if "history" in arrays else []
+
+
+def pack_parameters(learner: ConvolutionalLearner, seed: int) -> tuple[dict[str, Any], dict[str, NDArray]]:
+    """The parameters as JSON values, and those of their values that are arrays; `seed` stands for a generator."""
     arrays: dict[str, NDArray] = {}
-    for name, value in estimator.get_params(deep=False).items():
-        if name in _OF_THE_PROCESS:
-            continue
-        if name == "random_state" and not isinstance(value, int | np.integer):
-            value = estimator.seed_
-        if name == "solver" and not isinstance(value, str):
-            value = _describe_solver(value)
-        if name in ("init", "penalty") and not isinstance(value, str) and np.ndim(value) > 0:
-            arrays[_ARRAY + name] = np.asarray(value, np.float64)
-            value = {"array": _ARRAY + name}
-        plain[name] = _mark_tuples(value)
-    return plain, arrays
+    given = learner.get_params(deep=False)
+    if not isinstance(given["random_state"], int | np.integer):
+        given["random_state"] = seed
+    return {name: _packed(value, _PARAMETER + name, arrays) for name, value in given.items()}, arrays
 
 
-def _mark_tuples(value: Any) -> Any:
-    """JSON knows lists only, but the filter sizes (5, 11) and [5, 11] mean different things."""
+def unpack_parameters(packed: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> dict[str, Any]:
+    """The parameters that `pack_parameters` gave, but for objects of classes that are not the package's.
+
+    The filters are worth more than, say, the solver that found them, so that such an object is no error: it is left out with
+    a warning, and the learner's default takes its place.
+    """
+    parameters = {}
+    for name, value in packed.items():
+        try:
+            parameters[name] = _unpacked(value, arrays)
+        except _UnknownClassError as error:
+            log.warning("%s %s is not one of the package: the model has the default instead", name, error)
+    return parameters
+
+
+def flat(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """Packed parameters with the settings of nested objects under names such as ``update__zero_mean``."""
+    flattened: dict[str, Any] = {}
+    for name, value in packed.items():
+        if isinstance(value, Mapping) and "class" in value:
+            flattened[name] = value["class"]
+            flattened |= {f"{name}__{key}": item for key, item in (value["settings"] or {}).items()}
+        else:
+            flattened[name] = value
+    return flattened
+
+
+def changed_arrays(now: Mapping[str, NDArray], then: Mapping[str, NDArray]) -> list[str]:
+    """Which parameters have other arrays than they had, by names such as ``update__init``."""
+    changed = [name for name, array in now.items() if not np.array_equal(array, then.get(name, np.empty(0)))]
+    return [name.removeprefix(_PARAMETER).replace(".", "__") for name in changed]
+
+
+def bytes_on_disk(filters: int, n_steps: int, statistics: int | None = None) -> int:
+    """The most bytes that the files of a run take.
+
+    Parameters
+    ----------
+    filters : int
+        Bytes of the filters.
+    n_steps : int
+    statistics : int or None
+        Bytes of the statistics, where there are checkpoints: the kept ones, and the one that is being written.
+    """
+    model = filters + _RECORD * n_steps
+    return model if statistics is None else model + (KEPT + 1) * (model + statistics)
+
+
+class _UnknownClassError(LookupError):
+    """An object is of a class that cannot be made from a file."""
+
+
+def _packed(value: Any, name: str, arrays: dict[str, NDArray]) -> Any:
+    """A JSON value; arrays are put aside under `name`."""
+    # JSON knows lists only, but the filter sizes (5, 11) and [5, 11] mean different things.
     if isinstance(value, tuple):
-        return {"tuple": [_mark_tuples(item) for item in value]}
-    return [_mark_tuples(item) for item in value] if isinstance(value, list) else value
-
-
-def unpack_parameter(value: Any, arrays: Mapping[str, NDArray]) -> Any:
+        return {"tuple": [_packed(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
     if isinstance(value, list):
-        return [unpack_parameter(item, arrays) for item in value]
+        return [_packed(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
+    if is_dataclass(value):
+        settings = {one.name: _packed(getattr(value, one.name), f"{name}.{one.name}", arrays) for one in fields(value)}
+        return {"class": type(value).__name__, "settings": settings}
+    if value is None or isinstance(value, str | bool | int | float | np.generic):
+        return value
+    if hasattr(value, "__array__"):
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    return {"class": type(value).__name__, "settings": None}
+
+
+def _unpacked(value: Any, arrays: Mapping[str, NDArray]) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(item, arrays) for item in value]
     if not isinstance(value, Mapping):
         return value
     if "tuple" in value:
-        return tuple(unpack_parameter(item, arrays) for item in value["tuple"])
-    return arrays[value["array"]] if "array" in value else _make_solver(value)
-
-
-def _describe_solver(solver: Any) -> dict[str, Any]:
-    known = is_dataclass(solver) and not isinstance(solver, type)
-    settings = {name: _mark_tuples(value) for name, value in asdict(solver).items()} if known else None
-    return {"class": type(solver).__name__, "settings": settings}
-
-
-def _make_solver(description: Mapping[str, Any]) -> Any:
-    known = {made.__name__: made for made in SOLVERS.values()}
-    kind, settings = description["class"], description["settings"]
-    if kind not in known or settings is None:
-        # The filters are worth more than the solver that found them, so this is no error.
-        log.warning("solver %s is not one of the package: the model uses %r instead", kind, _DEFAULT_SOLVER)
-        return _DEFAULT_SOLVER
-    return known[kind](**{name: unpack_parameter(value, {}) for name, value in settings.items()})
-
-
-def finite(info: Mapping[str, Any]) -> dict[str, Any]:
-    """A history record with None for NaN and infinity, which JSON cannot hold."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in info.items()}
-
-
-def with_nan(info: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: math.nan if v is None else v for k, v in info.items()}
-
-
-def number_or_array(value: NDArray) -> float | NDArray:
-    return float(value) if value.ndim == 0 else value
+        return tuple(_unpacked(item, arrays) for item in value["tuple"])
+    if "array" in value:
+        return arrays[value["array"]]
+    if value["class"] not in _SETTINGS or value["settings"] is None:
+        raise _UnknownClassError(value["class"])
+    return _SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in value["settings"].items()})

@@ -1,47 +1,24 @@
-"""Learned models and codes as files: an estimator to a model file and back, sparse codes likewise.
-
-What the metadata of a model mean is decided here; the bytes are the business of the storage layer. Nothing is pickled.
-"""
+"""Learned models as files: an estimator to a model file and back. Nothing is pickled."""
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
-
-from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.errors import ModelFileError
-from pointillist.learners.base import ConvolutionalLearner, LearnerState
+from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
-from pointillist.learners.packing import finite, number_or_array, pack_parameters, unpack_parameter, with_nan
-from pointillist.model.codes import SparseCodes
-from pointillist.storage import atomic_path, load_model, save_model
-
-log = logging.getLogger(__name__)
-
-PathLike = str | os.PathLike[str]
+from pointillist.learners.packing import pack, unpack_parameters, unpack_state
+from pointillist.storage import load_model, save_model
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
-_STATISTICS = "statistics."
-_USAGE = "usage"
-_PENALTY = "fitted.penalty"
-_SUPPORT = "support"
-_CODES_FORMAT = "pointillist-codes"
-_CODES_VERSION = 1
 
 
 def save(
     estimator: ConvolutionalLearner,
-    path: PathLike,
+    path: str | os.PathLike[str],
     *,
     preprocessing: Mapping[str, Any] | None = None,
     extra: Mapping[str, Any] | None = None,
@@ -84,27 +61,18 @@ def save(
         raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {estimator!r}")
     if not hasattr(estimator, "filters_"):
         raise ValueError("estimator has learned nothing yet: call fit first")
-    parameters, arrays = pack_parameters(estimator)
-    arrays[_USAGE] = np.asarray(estimator.usage_, np.float64)
-    arrays[_PENALTY] = np.asarray(estimator.penalty_, np.float64)
-    arrays |= _pack_state(estimator, resume)
-    metadata = {
-        "class": name,
-        "parameters": parameters,
-        "preprocessing": dict(preprocessing or {}),
-        "history": [finite(info) for info in estimator.history_],
-        "n_iter": estimator.n_iter_,
-        "n_seen": estimator.n_seen_,
-        "seed": estimator.seed_,
-        "extra": dict(extra or {}),
-    }
-    save_model(path, estimator.filters_, metadata, arrays)
+    if resume and not isinstance(estimator, OnlineCSC):
+        raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
+    metadata, arrays = pack(estimator, statistics=resume)
+    metadata |= {"preprocessing": dict(preprocessing or {}), "extra": dict(extra or {})}
+    save_model(path, arrays.pop("filters"), metadata, arrays)
 
 
-def load(path: PathLike) -> BatchCSC | OnlineCSC:
+def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
     """Read a model that `save` wrote, ready for `transform`, `inverse_transform`, `score` and `partial_fit`.
 
-    `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics.
+    `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics. A checkpoint
+    is a model, too: that of an unfinished run.
 
     Parameters
     ----------
@@ -136,147 +104,13 @@ def load(path: PathLike) -> BatchCSC | OnlineCSC:
     if facts.get("class") not in _CLASSES:
         raise ModelFileError(f"{path} is no model of a learner: its class is {facts.get('class')!r}")
     try:
-        parameters = {name: unpack_parameter(value, stored.arrays) for name, value in facts["parameters"].items()}
-        estimator = _CLASSES[facts["class"]](**parameters)
-        history = [with_nan(info) for info in facts["history"]]
-        filters = stored.filters if estimator.channels else stored.filters[:, None]
-        state = LearnerState(
-            filters,
-            estimator._statistics(len(filters), filters.shape[1], filters.shape[2:]),
-            FilterConstraints(estimator.zero_mean, estimator.nonnegative_filters, stored.arrays.get(_SUPPORT)),
-            number_or_array(stored.arrays[_PENALTY]),
-            int(facts["seed"]),
-            step=int(facts["n_iter"]),
-            n_seen=int(facts["n_seen"]),
-            seconds=float(history[-1]["seconds"]) if history else 0.0,
-            usage=stored.arrays[_USAGE],
-            history=history,
-        )
-        sums = {k.removeprefix(_STATISTICS): v for k, v in stored.arrays.items() if k.startswith(_STATISTICS)}
-        if sums:
-            state.statistics.restore(sums)
-        preprocessing, extra = dict(facts.get("preprocessing", {})), dict(facts.get("extra", {}))
+        estimator = _CLASSES[facts["class"]](**unpack_parameters(facts["parameters"], stored.arrays))
+        state = unpack_state(estimator.training_step(), stored)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is a damaged model file: {type(error).__name__}: {reason}") from error
-    estimator._publish(state)
+    publish(estimator, state)
     if isinstance(estimator, OnlineCSC):
-        estimator._state = state
-    estimator.preprocessing_ = preprocessing
-    estimator.extra_ = extra
+        estimator.state_ = state
+    estimator.preprocessing_, estimator.extra_ = facts.get("preprocessing", {}), facts.get("extra", {})
     return estimator
-
-
-def _pack_state(estimator: ConvolutionalLearner, resume: bool) -> dict[str, NDArray]:
-    """What `partial_fit` needs besides the filters."""
-    state = getattr(estimator, "_state", None)
-    if state is None:
-        if resume:
-            raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
-        return {}
-    sums = state.statistics.arrays() if resume else {}
-    arrays = {_STATISTICS + name: np.asarray(array) for name, array in sums.items()}
-    if state.constraints.support is not None:
-        arrays[_SUPPORT] = state.constraints.support
-    return arrays
-
-
-def save_codes(codes: SparseCodes, path: PathLike, metadata: Mapping[str, Any] | None = None) -> None:
-    """Write sparse codes: flat indices and values of all signals, and where each signal's begin.
-
-    Parameters
-    ----------
-    codes : SparseCodes
-    path : str or path
-        Replaced only once the new file is complete.
-    metadata : mapping, optional
-        What JSON can hold, such as the names of the signals; see `load_codes_metadata`.
-
-    Examples
-    --------
-    >>> import numpy as np, pointillist as pt
-    >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
-    >>> pt.save_codes(codes, "codes.safetensors")
-    >>> pt.load_codes("codes.safetensors").nnz
-    1
-    """
-    offsets = np.concatenate([[0], np.cumsum([len(index) for index in codes.indices])]).astype(np.int64)
-    tensors = {
-        "indices": np.concatenate([np.empty(0, np.int64), *codes.indices]).astype(np.int64),
-        "values": np.concatenate([np.empty(0, codes.dtype), *codes.values]),
-        "offsets": offsets,
-        "grids": np.asarray(codes.grids, np.int64),
-    }
-    header = {
-        "format": _CODES_FORMAT,
-        "format_version": _CODES_VERSION,
-        "n_filters": codes.n_filters,
-        "metadata": dict(metadata or {}),
-    }
-    content = to_bytes(tensors, {"pointillist": json.dumps(header, allow_nan=False)})
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)
-
-
-def load_codes(path: PathLike) -> SparseCodes:
-    """Read sparse codes that `save_codes` or ``pointillist encode`` wrote.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    SparseCodes
-
-    Examples
-    --------
-    >>> import numpy as np, pointillist as pt
-    >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
-    >>> pt.save_codes(codes, "codes.safetensors")
-    >>> pt.load_codes("codes.safetensors").nnz
-    1
-
-    Raises
-    ------
-    FileNotFoundError, PermissionError
-    ModelFileError
-        If the file holds no codes, or damaged ones.
-    """
-    header, tensors = _read_codes(path)
-    try:
-        offsets, grids = tensors["offsets"], tensors["grids"]
-        n_filters = int(header["n_filters"])
-        indices = np.split(tensors["indices"], offsets[1:-1])
-        values = np.split(tensors["values"], offsets[1:-1])
-        for index, grid in zip(indices, grids, strict=True):
-            if len(index) and not 0 <= index.min() <= index.max() < n_filters * np.prod(grid):
-                raise ValueError("indices lie outside the grid")
-        return SparseCodes(indices, values, [tuple(grid) for grid in grids.tolist()], n_filters)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ModelFileError(f"{path} is a damaged codes file: {error}") from error
-
-
-def load_codes_metadata(path: PathLike) -> dict[str, Any]:
-    """What was recorded with the codes: for ``pointillist encode`` the model, the penalty and one entry for each signal."""
-    return dict(_read_codes(path)[0].get("metadata", {}))
-
-
-def _read_codes(path: PathLike) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no such codes file: {path}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("pointillist", "{}"))
-            tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except PermissionError:
-        raise
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelFileError(f"{path} is truncated or not a codes file: {reason}") from error
-    if not isinstance(header, dict) or header.get("format") != _CODES_FORMAT:
-        raise ModelFileError(f"{path} holds no codes: write some with pointillist encode")
-    if header.get("format_version") != _CODES_VERSION:
-        raise ModelFileError(f"{path} is in codes format {header.get('format_version')!r}: upgrade pointillist")
-    return header, tensors

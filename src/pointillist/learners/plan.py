@@ -1,6 +1,6 @@
 """What a run will need before it starts: memory and disk from the sizes alone, and what to give up to stay within a limit.
 
-The terms follow the arrays that the engine holds at its peak. What Python, the libraries and the compiled kernels take, and
+The modules that allocate arrays say how many bytes these take. What Python, the libraries and the compiled kernels take, and
 how long a step lasts, cannot be known from sizes: the calibration measures these.
 """
 
@@ -8,29 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil, prod
 from typing import Any
 
 from pointillist.dictionary.pairs import bytes_together
-from pointillist.model.geometry import Geometry
+from pointillist.dictionary.update import filter_bytes, statistics_bytes
+from pointillist.learners.packing import bytes_on_disk
+from pointillist.model.codes import CODE_BYTES
+from pointillist.model.geometry import Geometry, sizes
+from pointillist.model.sampling import sample_bytes
+from pointillist.solvers.descent import descent_bytes
 
 MARGIN, ALLOWANCE = 1.1, 2 * 10**7
-"""What allocators keep besides what was asked for: a part of it, and some in any case."""
+"""Allocators keep more than what was asked for: so many times as much, and so many bytes in any case."""
 _RECORD = 800
 """Bytes of one step's record in the history."""
-_JSON_RECORD = 220
-"""The same in a file."""
-_CODE = 48
-"""Bytes of a code in the working set: index, value, box, start, curvature, penalty, order, and copies of some."""
-_KEPT_CODE = 12
-"""Bytes of a code that is kept: index and value."""
-_FILES = 3
-"""Checkpoints on disk at the same time: the last two and the one that is being written."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
-    """The sizes of a run of learning.
+class RunSizes:
+    """The sizes of a run of learning, from which its memory follows.
 
     Parameters
     ----------
@@ -40,9 +38,11 @@ class Run:
     signal : tuple of int
         Spatial shape of the largest signal.
     n_signals : int
-        In a pass.
+        Signals in a pass.
     n_steps : int
+        Steps of the whole run.
     batch_size, n_jobs : int
+        As in `OnlineCSC`.
     prefetch : int
         Batches read ahead.
     cache : int
@@ -61,6 +61,7 @@ class Run:
     held_out : int
         Samples of the signals that are followed during the run.
     checkpoints : bool
+        Whether the run puts its state away.
     """
 
     n_filters: int
@@ -83,15 +84,14 @@ class Run:
     held_out: int = 0
     checkpoints: bool = False
 
+    @cached_property
+    def statistics_bytes(self) -> tuple[int, int]:
+        """Bytes of the statistics, and bytes that updating and reordering filters takes besides."""
+        return statistics_bytes(self.statistics, self.n_filters, self.channels, self.size)
+
     @property
-    def statistics_bytes(self) -> int:
-        """Of B and C in float64."""
-        taps = self.channels * prod(self.size)
-        linear = 8 * self.n_filters * taps
-        if self.statistics == "dense":
-            return linear + 8 * self.channels * (self.n_filters * prod(self.size)) ** 2
-        span = prod(2 * side - 1 for side in self.size)
-        return linear + 8 * self.n_filters * (self.n_filters + 1) // 2 * span
+    def _filter_samples(self) -> int:
+        return self.n_filters * self.channels * prod(self.size)
 
     def memory(self) -> dict[str, int]:
         """Bytes at the peak, by what takes them."""
@@ -99,59 +99,47 @@ class Run:
         samples, positions = self.channels * prod(self.signal), geometry.n_positions
         # The statistics are added once all signals are solved for.
         adding = 0 if self.statistics == "dense" else bytes_together(positions, self.batch_size, self.density)
-        work = max(self.n_jobs * self._one_signal(geometry), adding)
-        kept = samples * (2 * self.itemsize + 8) + int(self.density * samples) * _KEPT_CODE
+        solving = max(self.n_jobs * descent_bytes(geometry, self.density, self.itemsize), adding)
+        sample = 2 * self.itemsize + 8  # a signal, its residual, and one of them in float64
+        kept = samples * sample + int(self.density * samples) * CODE_BYTES
         ahead = min(self.prefetch, self.n_steps - 1) * self.batch_size
-        span = prod(2 * side - 1 for side in self.size)
         return {
-            # A sweep reads C in single precision, sorting the filters at the end moves it to a copy.
-            "statistics": 2 * self.statistics_bytes + 40 * self.n_filters * span,
-            "filters": self.n_filters * self.channels * prod(self.size) * (8 * self.itemsize + 40),
-            "solving": work + self._sample(positions),
-            "batch": self.batch_size * kept + self.held_out * (2 * self.itemsize + 8),
+            "statistics": sum(self.statistics_bytes),
+            "filters": filter_bytes(self._filter_samples, self.itemsize),
+            "solving": solving + sample_bytes(self.n_filters * positions, self.sampling, self.itemsize),
+            "batch": self.batch_size * kept + self.held_out * sample,
             "reading ahead": ahead * samples * self.itemsize + self.readers * self.reading,
             "image cache": self.cache,
             "history": _RECORD * self.n_steps + 8 * self.n_signals,
         }
 
-    def _one_signal(self, geometry: Geometry) -> int:
-        """What solving for one signal's codes holds: residuals, weights and scans, the working set, and float64 twins."""
-        padded = geometry.padded_length * (4 * self.itemsize + 16)
-        grid = geometry.n_positions * (4 * self.itemsize + 24)
-        return padded + grid + int(self.density * geometry.n_positions) * _CODE
-
-    def _sample(self, positions: int) -> int:
-        """The choice of codes, made once for all signals of a shape; a large one is kept as a mask as well."""
-        if self.sampling >= 1:
-            return 0
-        codes = self.n_filters * positions
-        drawn = int(8 * 8 * self.sampling * codes)
-        return drawn + (self.itemsize * codes if self.sampling > 0.25 else 0)
-
     def disk(self) -> int:
         """Bytes of the model file, and of the checkpoints while they are there."""
-        model = 4 * self.n_filters * self.channels * prod(self.size) + _JSON_RECORD * self.n_steps
-        return model + (_FILES * (model + self.statistics_bytes) if self.checkpoints else 0)
+        return bytes_on_disk(
+            4 * self._filter_samples, self.n_steps, self.statistics_bytes[0] if self.checkpoints else None
+        )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will need.
+    """What a run of learning will need.
 
     Attributes
     ----------
-    run : Run
+    run : RunSizes
     base : int
         Bytes that the process has before the run, libraries and compiled kernels included.
     seconds : float or None
         About how long learning takes; None where nobody measured.
     peak : int
-        The most that the process has had so far.
+        The most bytes that the process has had so far.
     limit : int or None
-        What the run was made to fit into.
+        Bytes that the run was made to fit into.
+    given_up : tuple of str
+        What was given up for that, in words.
     """
 
-    run: Run
+    run: RunSizes
     base: int
     seconds: float | None = None
     peak: int = 0
@@ -164,7 +152,7 @@ class Plan:
         return max(self.peak, int(self.base + ALLOWANCE + MARGIN * sum(self.run.memory().values())))
 
     def parts(self) -> dict[str, int]:
-        """The same by what takes it, the largest first."""
+        """Bytes of the program and of everything in `RunSizes.memory`, the largest first."""
         parts = {"program": self.base, **self.run.memory()}
         return dict(sorted(parts.items(), key=lambda part: -part[1]))
 
@@ -175,13 +163,13 @@ class Plan:
         return words if self.seconds is None else f"{words}, about {duration(self.seconds)}"
 
     def record(self) -> dict[str, Any]:
-        """What a model or a checkpoint keeps of it: what was planned, and what a limit chose."""
+        """What a model or a checkpoint keeps of the plan: what was planned, and what a limit chose."""
         run = self.run
         chosen = {"batch_size": run.batch_size, "prefetch": run.prefetch, "cache": run.cache, "n_jobs": run.n_jobs}
         return {"memory": self.memory, "disk": run.disk(), "seconds": self.seconds, "limit": self.limit, **chosen}
 
 
-def within(run: Run, limit: int, base: int, peak: int = 0) -> tuple[Run, tuple[str, ...]]:
+def within(run: RunSizes, limit: int, base: int, peak: int = 0) -> tuple[RunSizes, tuple[str, ...]]:
     """The run made to fit into so many bytes, and what was given up for that, in words.
 
     The image cache goes first and reading ahead second, which cost time only; then signals in a batch, which changes what is
@@ -197,7 +185,7 @@ def within(run: Run, limit: int, base: int, peak: int = 0) -> tuple[Run, tuple[s
     )
 
 
-def _concessions(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
+def _concessions(run: RunSizes) -> Iterator[tuple[RunSizes, tuple[str, ...]]]:
     """The run as it is, then with ever less."""
     yield run, ()
     words: dict[str, str] = {}
@@ -217,7 +205,7 @@ def _concessions(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
             yield run, tuple(words.values())
 
 
-def _fewer(run: Run, name: str, value: int) -> Run:
+def _fewer(run: RunSizes, name: str, value: int) -> RunSizes:
     changed: dict[str, Any] = {name: value}
     if name != "batch_size":
         return replace(run, **changed)
@@ -229,13 +217,13 @@ def _fewer(run: Run, name: str, value: int) -> Run:
 def _reason(plan: Plan, limit: int) -> str:
     run, parts = plan.run, plan.parts()
     name = "program" if plan.base > limit else next(name for name in parts if name != "program")
-    boxes = "×".join(map(str, run.size))
+    signal = f"a signal of {sizes(run.signal)}"
     advice = {
-        "statistics": f"the statistics of {run.n_filters} filters of {boxes}: use fewer or smaller filters",
+        "statistics": f"the statistics of {run.n_filters} filters of {sizes(run.size)}: use fewer or smaller filters",
         "filters": f"the {run.n_filters} filters: use fewer",
-        "solving": f"solving for a signal of {'×'.join(map(str, run.signal))}: learn from crops of it",
-        "batch": f"a signal of {'×'.join(map(str, run.signal))} and its codes: learn from crops",
-        "reading ahead": f"reading a signal, {'×'.join(map(str, run.signal))} at most: leave the largest files out",
+        "solving": f"solving for {signal}: learn from crops of it",
+        "batch": f"{signal} and its codes: learn from crops",
+        "reading ahead": f"reading {signal} at most: leave the largest files out",
         "program": "the program itself: nothing can be done about that",
         "history": f"the records of {run.n_steps:,} steps: take larger batches",
     }

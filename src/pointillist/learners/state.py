@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import Statistics
-from pointillist.model.codes import SparseCodes
-from pointillist.solvers.base import Result
-
-if TYPE_CHECKING:
-    from pointillist.learners.base import ConvolutionalLearner
+from pointillist.dictionary.statistics import CodedBatch, Statistics
 
 
 @dataclass
@@ -31,8 +26,18 @@ class LearnerState:
     n_seen: int = 0
     seconds: float = 0.0
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
-    codes: SparseCodes | None = None  # of the last step
     history: list[dict[str, Any]] = field(default_factory=list)
+
+    def sort_by_use(self) -> None:
+        """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
+        order = np.argsort(-self.usage, kind="stable")
+        self.filters = np.ascontiguousarray(self.filters[order])
+        self.usage = self.usage[order]
+        self.statistics.permute(order)
+        if np.ndim(self.penalty) in (1, self.filters.ndim - 1) and np.shape(self.penalty)[0] == len(order):
+            self.penalty = np.asarray(self.penalty)[order]
+        if self.constraints.support is not None:
+            self.constraints = replace(self.constraints, support=self.constraints.support[order])
 
 
 class Coding(Protocol):
@@ -44,26 +49,11 @@ class Coding(Protocol):
     step: int
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Checked signals (channels, *space) with their weights."""
-
-    signals: list[NDArray]
-    weights: list[NDArray] | None
-
-    def __len__(self) -> int:
-        return len(self.signals)
-
-    def take(self, chosen: Sequence[int]) -> Batch:
-        weights = None if self.weights is None else [self.weights[i] for i in chosen]
-        return Batch([self.signals[i] for i in chosen], weights)
-
-
 class StepCodes(Protocol):
-    """The codes of a step, wherever they are: all that a learner asks of them."""
+    """The codes of a step, wherever they are: all that learning asks of them."""
 
     def __len__(self) -> int: ...
-    def add_to(self, state: LearnerState, image_weights: NDArray) -> None: ...
+    def add_to(self, state: LearnerState, counts: NDArray) -> None: ...
     def usage(self) -> NDArray: ...
     def residuals(self) -> Sequence[NDArray]: ...
     def objective(self, state: LearnerState) -> float: ...
@@ -77,29 +67,25 @@ class StepCodes(Protocol):
 class CodesHere:
     """Codes in this process."""
 
-    learner: ConvolutionalLearner
-    batch: Batch
-    result: Result
+    coded: CodedBatch
+    gap: float
+    n_jobs: int = 1
 
     def __len__(self) -> int:
-        return len(self.batch)
+        return len(self.coded)
 
-    def add_to(self, state: LearnerState, image_weights: NDArray) -> None:
-        self.learner._add(state, self.batch, self.result, image_weights)
+    def add_to(self, state: LearnerState, counts: NDArray) -> None:
+        state.statistics.add(self.coded, state.filters, counts, self.n_jobs)
 
     def usage(self) -> NDArray:
-        return self.result.codes.usage()
+        return self.coded.codes.usage()
 
     def residuals(self) -> Sequence[NDArray]:
-        return self.result.residuals
+        return self.coded.residuals
 
     def objective(self, state: LearnerState) -> float:
-        return float(np.sum(self.learner._objectives(state, self.batch, self.result.codes)))
+        return float(np.sum(state.statistics.objectives(self.coded, state.filters, state.penalty)))
 
     @property
     def nnz(self) -> int:
-        return self.result.codes.nnz
-
-    @property
-    def gap(self) -> float:
-        return float(np.mean(self.result.gap))
+        return self.coded.codes.nnz

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-from pointillist.learners.packing import finite
-
 _MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "seconds")
 
 
-class JsonLog:
-    """Append every step's record to a file, one line each, at once readable.
+class _Watcher:
+    """A callback that is closed at the end of a ``with`` block."""
 
-    A resumed run does again what came after its checkpoint: lines from the first step on that it reports are dropped, also
-    one that was cut short, so that the file ends as that of a run that nothing interrupted.
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class JsonLog(_Watcher):
+    """Append every step's record to a file, as one line of JSON that can be read at once.
+
+    A resumed run repeats the steps after its checkpoint. The lines of these steps, and one that was cut short, are dropped
+    first, so that the file ends as that of a run that nothing interrupted.
 
     Parameters
     ----------
@@ -28,7 +43,7 @@ class JsonLog:
         self._file: TextIO | None = None
 
     def __call__(self, info: dict[str, Any]) -> bool:
-        """A learner's callback; it never asks to stop."""
+        """Take in a step's record; a log never asks to stop."""
         if self._file is None:
             self._drop_from(int(info["iteration"]))
             self._file = self.path.open("a", encoding="utf-8")
@@ -42,17 +57,10 @@ class JsonLog:
         self.path.write_text("".join(lines), encoding="utf-8")
 
     def close(self) -> None:
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def read_log(path: str | Path) -> list[dict[str, Any]]:
@@ -64,7 +72,12 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
     return records
 
 
-class TensorBoardEvents:
+def finite(info: Mapping[str, Any]) -> dict[str, Any]:
+    """A step's record with None for NaN and infinity, which strict JSON cannot hold."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in info.items()}
+
+
+class TensorBoardEvents(_Watcher):
     """Write every step's numbers as TensorBoard events, through tensorboardX or PyTorch, whichever is there.
 
     Parameters
@@ -82,7 +95,7 @@ class TensorBoardEvents:
         self._writer = _writer_class()(str(folder))
 
     def __call__(self, info: dict[str, Any]) -> bool:
-        """A learner's callback; it never asks to stop."""
+        """Take in a step's record; a log never asks to stop."""
         for name in _MEASURES:
             if info.get(name) is not None:
                 self._writer.add_scalar(name, float(info[name]), int(info["iteration"]))
@@ -90,15 +103,8 @@ class TensorBoardEvents:
         return False
 
     def close(self) -> None:
+        """Close the writer."""
         self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _writer_class() -> Any:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from pointillist.backends.cuda.exchange import all_to_host, any_resident, summed_by
+from pointillist.backends.devices import all_to_host, any_resident, summed_by
+
+CODE_BYTES = 12
+"""Bytes of one code that is kept: its index, and its value in single precision."""
 
 
 class SparseCodes:
@@ -91,26 +95,25 @@ class SparseCodes:
 
     def to_dense(self) -> NDArray:
         """Dense codes ``(n_signals, n_filters, *grid)``; the grids must agree (index by signal otherwise)."""
-        grid = self._common_grid("to_dense")
+        grid = _common_grid(self, "to_dense")
         host = self.on_host()
         out = np.zeros((len(self), self.n_filters * prod(grid)), host.dtype)
         for row, index, value in zip(out, host.indices, host.values, strict=True):
             row[index] = value
         return out.reshape(len(self), self.n_filters, *grid)
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
+        """`to_dense`, for whoever takes arrays, such as the next step of a pipeline."""
+        return self.to_dense().astype(dtype or self.dtype, copy=False)
+
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
-        grid, host = self._common_grid("to_scipy"), self.on_host()
+        grid, host = _common_grid(self, "to_scipy"), self.on_host()
         pointers = np.concatenate([[0], np.cumsum([len(index) for index in self.indices])])
         shape = (len(self), self.n_filters * prod(grid))
         return scipy.sparse.csr_array(
             (np.concatenate(host.values), np.concatenate(host.indices), pointers), shape=shape
         )
-
-    def _common_grid(self, what: str) -> tuple[int, ...]:
-        if len(set(self.grids)) != 1:
-            raise ValueError(f"{what} needs signals of one shape, these have {len(set(self.grids))}; index by signal")
-        return self.grids[0]
 
     @property
     def dtype(self) -> np.dtype:
@@ -124,7 +127,7 @@ class SparseCodes:
     @property
     def shape(self) -> tuple[int, ...]:
         """``(n_signals, n_filters, *grid)``; the grids must agree."""
-        return (len(self), self.n_filters, *self._common_grid("shape"))
+        return (len(self), self.n_filters, *_common_grid(self, "shape"))
 
     def count(self, threshold: float = 0.1) -> NDArray:
         """Codes of each signal with ``|value| ≥ threshold``, as the paper counts them."""
@@ -141,23 +144,13 @@ class SparseCodes:
             total += np.bincount(index // prod(grid), weight, minlength=self.n_filters)
         return total
 
-    def permuted(self, order: NDArray) -> SparseCodes:
-        """The same codes for filters that were reordered as ``filters[order]``."""
-        place = np.empty(self.n_filters, np.int64)
-        place[np.asarray(order)] = np.arange(self.n_filters)
-        indices, values, host = [], [], self.on_host()
-        for index, value, grid in zip(host.indices, host.values, self.grids, strict=True):
-            moved = place[index // prod(grid)] * prod(grid) + index % prod(grid)
-            sorting = np.argsort(moved)
-            indices.append(moved[sorting])
-            values.append(value[sorting])
-        return SparseCodes(indices, values, self.grids, self.n_filters)
-
     def __len__(self) -> int:
         return len(self.indices)
 
-    def __getitem__(self, item: int | slice | Sequence[int]) -> SparseCodes:
+    def __getitem__(self, item: Any) -> SparseCodes:
         """The codes of one signal or of a selection of signals, always as `SparseCodes`."""
+        if isinstance(item, tuple) and len(item) == 2 and item[1] is Ellipsis:  # as scikit-learn selects signals
+            item = item[0]
         if isinstance(item, slice):
             chosen = list(range(len(self)))[item]
         else:
@@ -177,9 +170,6 @@ class SparseCodes:
             self.n_filters,
         )
 
-    def __iter__(self) -> Iterator[SparseCodes]:
-        return (self[i] for i in range(len(self)))
-
     def __repr__(self) -> str:
         return f"SparseCodes({len(self)} signals, {self.n_filters} filters, {self.nnz} non-zeros)"
 
@@ -187,3 +177,9 @@ class SparseCodes:
 def _check_one_number(counts: Sequence[int]) -> None:
     if len(set(counts)) > 1:
         raise ValueError(f"codes must all be for the same number of filters, got {sorted(set(counts))}")
+
+
+def _common_grid(codes: SparseCodes, what: str) -> tuple[int, ...]:
+    if len(set(codes.grids)) != 1:
+        raise ValueError(f"{what} needs signals of one shape, these have {len(set(codes.grids))}; index by signal")
+    return codes.grids[0]

@@ -12,6 +12,7 @@ The centre of a filter of size s is sample (s − 1) // 2, so for ``same`` and `
 on signal sample i (as `scipy.signal.convolve(..., mode="same")` does). Sampling, penalties and solvers live elsewhere.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.layout import SPARE_SAMPLES
-
-BOUNDARIES = ("valid", "same", "full", "circular")
+from pointillist.model.boundaries import BOUNDARIES
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Geometry:
             return tuple(f - 1 for f in self.filter)
         return tuple((f - 1) // 2 for f in self.filter)
 
-    @property
+    @cached_property
     def n_positions(self) -> int:
         return prod(self.grid)
 
-    @property
+    @cached_property
     def padded_length(self) -> int:
         """Samples of one flat padded signal with all its channels and its spare end."""
         return self.channels * prod(self.padded) + SPARE_SAMPLES
@@ -89,8 +89,8 @@ class Geometry:
         flat = np.zeros(self.padded_length, signal.dtype)
         box = self._box(flat)
         if self.boundary == "circular":
-            around = [(o, f - 1 - o) for o, f in zip(self.offset, self.filter, strict=True)]
-            box[...] = np.pad(signal, [(0, 0), *around], mode="wrap")
+            margins = [(o, f - 1 - o) for o, f in zip(self.offset, self.filter, strict=True)]
+            box[...] = np.pad(signal, [(0, 0), *margins], mode="wrap")
         else:
             box[self._inside] = signal
         return flat
@@ -111,10 +111,15 @@ class Geometry:
             folded = wrapped
         return folded
 
-    @property
+    @cached_property
     def _inside(self) -> tuple[slice, ...]:
         spans = (slice(o, o + s) for o, s in zip(self.offset, self.signal, strict=True))
         return (slice(None), *spans)
 
     def _box(self, flat: NDArray) -> NDArray:
         return flat[: self.channels * prod(self.padded)].reshape(self.channels, *self.padded)
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """``11×11`` for (11, 11)."""
+    return "×".join(str(axis) for axis in shape)

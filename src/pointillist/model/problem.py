@@ -9,12 +9,17 @@ how far from the optimum it can be at most. Solvers import from here, never the 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+
+Values = TypeVar("Values", float, NDArray)
+
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,6 +61,16 @@ class Problem:
     @property
     def n_filters(self) -> int:
         return len(self.filters)
+
+    @cached_property
+    def smallest_penalty(self) -> float:
+        return float(np.min(self.penalty))
+
+    @cached_property
+    def largest_norm(self) -> float:
+        """‖d‖ of the largest filter."""
+        flat = self.filters.reshape(self.n_filters, -1).astype(np.float64)
+        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
 
     @property
     def has_own_weights(self) -> bool:
@@ -128,21 +143,22 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     objective = loss + inner(problem.penalty_at(indices), np.abs(values))
     correlations = problem.exact_operator.correlate(residual, problem.sample)
     energy = inner(residual, x)
-    return Certificate(objective, relative_gap(objective, loss, energy, worst_ratio(problem, correlations)), residual)
+    gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations))
+    return Certificate(objective, gap, residual)
 
 
-def relative_gap(objective: float, loss: float, energy: float, ratio: float) -> float:
-    """The duality gap over the objective.
+def relative_gap(objective: Values, loss: Values, energy: Values, ratio: Values) -> Values:
+    """The duality gap over the objective, for one signal or an array of them.
 
     `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: r divided by it
     is dual feasible.
     """
     # The dual objective s · energy − s² · loss peaks at s = energy / (2 loss); feasibility asks for s ≤ 1 / ratio.
-    scale = max(energy, 0.0) / (2 * loss) if loss > 0 else 1.0
-    if scale * ratio > 1:
-        scale = 1 / ratio
-    dual = scale * energy - scale**2 * loss
-    return max(objective - dual, 0.0) / objective if objective > 0 else 0.0
+    peak = np.maximum(energy, 0.0) / np.maximum(2 * loss, _TINY)  # without loss there is no energy either
+    scale = np.minimum(peak, 1 / np.maximum(ratio, _TINY))
+    gap = objective - (scale * energy - scale * scale * loss)
+    relative: Values = np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
+    return relative
 
 
 def worst_ratio(problem: Problem, correlations: NDArray) -> float:
@@ -173,4 +189,4 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
 
 def inner(a: NDArray, b: NDArray) -> float:
     """Σ a b without BLAS, whose threads would let the bits depend on how many there are."""
-    return float(np.einsum("i,i->", np.ravel(a), np.ravel(b), dtype=np.float64))
+    return float(np.einsum("i,i->", a.ravel(), b.ravel(), dtype=np.float64))

@@ -1,108 +1,185 @@
-"""From what users pass to what the engine works on: lists of ``(channels, *space)`` arrays, checked once."""
+"""From what users pass to what the engine works on: lists of ``(channels, *space)`` arrays, checked once.
 
-from collections.abc import Sequence
+The checks are the same wherever the arrays live; a `Namespace` says how they are made there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.large import bands, converted, extent, scratch
+from pointillist.model.large import bands, converted, scratch
+from pointillist.model.usable import within_rounding
 
 Signals = NDArray | Sequence[ArrayLike]
 
 
-def as_signals(signals: Signals, ndim: int, *, channels: bool, name: str = "signals") -> list[NDArray]:
-    """Check signals and give each the shape ``(channels, *space)``.
+class Namespace:
+    """What the checks ask for of arrays: of NumPy's here, large ones of which are walked in bands and may live in files.
 
-    Parameters
-    ----------
-    signals : (n_signals, [channels,] *space) array or list of ([channels,] *space) arrays
-    ndim : int
-        Number of spatial dimensions.
-    channels : bool
-        Whether the axis after the first holds channels.
-
-    Returns
-    -------
-    list of arrays
-        float64 where that was given, float32 otherwise. NaN and infinity pass; see `check_finite`.
+    A subclass serves another library; `xp` is its module, with NumPy's functions.
     """
-    if isinstance(signals, np.ndarray) and signals.ndim != 1 + channels + ndim:
+
+    xp: Any = np
+
+    def array(self, given: Any, name: str) -> Any:
+        """Anything that is like an array as one of this library; errors call it by `name`."""
+        return np.asarray(given)
+
+    def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array broadcast to a shape, contiguous and in a precision; the array itself where it is all that."""
+        return converted(array if array.shape == shape else np.broadcast_to(array, shape), dtype)
+
+    def split(self, whole: Any, dtype: Any) -> list[Any]:
+        """The entries of an array along its first axis, contiguous and in a precision."""
+        return [converted(one, dtype) for one in whole]
+
+    def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
+        """For each array the number of its elements for which `test`, evaluated element by element, is true."""
+        return np.array([sum(np.count_nonzero(test(one[band])) for band in bands(one.shape)) for one in arrays], int)
+
+    def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+        """Copies of the signals that are zero where their weights are."""
+        seen = []
+        for signal, weight in zip(signals, weights, strict=True):
+            out = scratch(signal, signal.shape, signal.dtype)
+            for band in bands(signal.shape):
+                out[band] = np.where(weight[band] > 0, signal[band], signal.dtype.type(0))
+            seen.append(out)
+        return seen
+
+    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
+        """Smallest and largest sample of each signal, of those whose weight is not zero."""
+        seen = signals if weights is None else [x[w > 0] for x, w in zip(signals, weights, strict=True)]
+        return np.array([np.min(x) for x in seen]), np.array([np.max(x) for x in seen])
+
+
+HOST = Namespace()
+
+
+def checked_signals(
+    signals: Any, ndim: int, *, channels: bool, name: str = "signals", space: Namespace = HOST
+) -> list[NDArray]:
+    """Check signals, an array or a list of them, and give each the shape ``(channels, *space)``, `ndim` of them spatial.
+
+    Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
+    infinity pass (see `check_finite`). Errors call the signals by `name`; `space` is where the arrays are to live.
+    """
+    if not hasattr(signals, "ndim"):
+        if len(signals) == 0:
+            raise ValueError(f"{name} is empty: give at least one signal")
+        return [_one(space.array(one, f"{name}[{i}]"), i, ndim, channels, name, space) for i, one in enumerate(signals)]
+    whole = space.array(signals, name)
+    if whole.ndim != 1 + channels + ndim:
         raise ValueError(
             f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)}, got an array of shape "
-            f"{signals.shape}"
-            + ("; add an axis for a single signal: signals[None]" if signals.ndim == channels + ndim else "")
+            f"{whole.shape}"
+            + ("; add an axis for a single signal: signals[None]" if whole.ndim == channels + ndim else "")
         )
-    if len(signals) == 0:
+    if len(whole) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
-    return [_one(signal, i, ndim, channels, name) for i, signal in enumerate(signals)]
+    _check_numbers(whole, name)
+    return space.split(whole if channels else whole[:, None], kept_precision(whole.dtype))
 
 
-def _one(signal: ArrayLike, i: int, ndim: int, channels: bool, name: str) -> NDArray:
-    array = np.asarray(signal)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name}[{i}] must hold real numbers, got {array.dtype}")
+def _one(array: Any, i: int, ndim: int, channels: bool, name: str, space: Namespace) -> Any:
+    _check_numbers(array, f"{name}[{i}]")
     if array.ndim != channels + ndim:
         raise ValueError(
             f"{name}[{i}] must have {channels + ndim} axes, got shape {array.shape}; the filters have {ndim} dimensions"
         )
+    full = array if channels else array[None]
+    return space.full(full, full.shape, kept_precision(array.dtype))
+
+
+def _check_numbers(array: Any, name: str) -> None:
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
     if array.size == 0:
-        raise ValueError(f"{name}[{i}] is empty, its shape is {array.shape}")
-    kept = array.dtype if array.dtype == np.float64 else np.float32
-    return converted(array if channels else array[None], kept)
+        raise ValueError(f"{name} is empty, its shape is {array.shape}")
 
 
-def check_finite(signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals") -> list[NDArray]:
+def kept_precision(dtype: Any) -> np.dtype:
+    """The precision that arrays are worked on in: float64 where that was given, float32 otherwise."""
+    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
+
+def check_finite(
+    signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals", space: Namespace = HOST
+) -> list[NDArray]:
     """Refuse NaN and infinity where the weight is not zero; set samples of weight zero to zero."""
-    checked = []
-    for i, signal in enumerate(signals):
-        if weights is not None:
-            signal = _seen_only(signal, weights[i])
-        bad = sum(int(np.sum(~np.isfinite(signal[band]))) for band in bands(signal.shape))
-        if bad:
-            raise ValueError(f"{name}[{i}] holds {bad} NaN or infinite samples; give weights that are zero there")
-        checked.append(signal)
-    return checked
+    if weights is not None:
+        signals = space.seen_only(signals, weights)
+    bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
+    _refuse(bad, f"{name}[{{}}] holds {{}} NaN or infinite samples; give weights that are zero there")
+    return signals
 
 
-def _seen_only(signal: NDArray, weights: NDArray) -> NDArray:
-    out = scratch(signal, signal.shape, signal.dtype)
-    for band in bands(signal.shape):
-        out[band] = np.where(weights[band] > 0, signal[band], signal.dtype.type(0))
-    return out
+def unseen_weights(signals: list[NDArray], name: str, space: Namespace = HOST) -> list[NDArray] | None:
+    """Weights of zero where signals are NaN and one elsewhere, None where they never are NaN."""
+    sizes = np.array([signal.size for signal in signals])
+    missing = space.count(space.xp.isnan, signals)
+    _refuse(missing == sizes, f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out")
+    return [(~space.xp.isnan(signal)).astype(signal.dtype) for signal in signals] if missing.any() else None
 
 
-def as_weights(weights: Signals | None, signals: list[NDArray], *, channels: bool) -> list[NDArray] | None:
+def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, space: Namespace = HOST) -> None:
+    """Refuse signals that are the same wherever they were seen."""
+    low, high = space.extents(signals, weights)
+    same = [within_rounding(a, b, one.dtype) for a, b, one in zip(low.tolist(), high.tolist(), signals, strict=True)]
+    _refuse(np.array(same), f"{name}[{{}}] is constant, there is nothing in it: leave it out")
+
+
+def _refuse(found: NDArray, message: str) -> None:
+    """Raise an error about the first signal of which something bad was found; the message gets its number, and how much."""
+    if found.any():
+        i = int(np.flatnonzero(found)[0])
+        raise ValueError(message.format(i, found[i]))
+
+
+def as_weights(
+    weights: Any, signals: list[NDArray], *, channels: bool, space: Namespace = HOST
+) -> list[NDArray] | None:
     """One weight array for each signal, of the signal's shape, checked; None stays None.
 
     `weights` is one array for each signal, or a single one that all signals share. Weights without the channel axis
-    serve all channels.
+    serve all channels. Signals that share a weight array go on sharing it.
     """
     if weights is None:
         return None
-    arrays = [np.asarray(w) for w in weights] if not isinstance(weights, np.ndarray) else weights
-    space = signals[0].shape[1:]
-    if isinstance(arrays, np.ndarray) and arrays.shape in (space, signals[0].shape):
-        if channels and arrays.shape == (len(signals), *space) and len(signals) > 1:
-            raise ValueError(
-                f"weights of shape {arrays.shape} could be one for each signal or one for each channel; give them the shape "
-                f"{(len(signals), *signals[0].shape)}"
-            )
-        arrays = [arrays] * len(signals)
-    if len(arrays) != len(signals):
-        raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(arrays)}")
-    return [_one_weight(np.asarray(w), signal, i) for i, (w, signal) in enumerate(zip(arrays, signals, strict=True))]
+    several = weights
+    if hasattr(weights, "ndim"):
+        several = whole = space.array(weights, "weights")
+        first = tuple(signals[0].shape)
+        if whole.shape in (first, first[1:]):
+            if channels and whole.shape == (len(signals), *first[1:]) and len(signals) > 1:
+                raise ValueError(
+                    f"weights of shape {whole.shape} could be one for each signal or one for each channel; give them the "
+                    f"shape {(len(signals), *first)}"
+                )
+            several = [whole] * len(signals)
+    several = list(several)
+    if len(several) != len(signals):
+        raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(several)}")
+    made: dict[Any, Any] = {}
+    full = []
+    for i, (weight, signal) in enumerate(zip(several, signals, strict=True)):
+        key = id(weight), signal.shape, signal.dtype
+        if key not in made:
+            made[key] = _one_weight(space.array(weight, f"weights[{i}]"), signal, i, space)
+        full.append(made[key])
+    bad = space.count(lambda w: ~space.xp.isfinite(w) | (w < 0), full)
+    _refuse(bad, "weights[{}] must be finite and not negative")
+    seen = space.count(lambda w: w > 0, full)
+    _refuse(seen == 0, "weights[{}] is zero everywhere: nothing of that signal was seen")
+    return full
 
 
-def _one_weight(weight: NDArray, signal: NDArray, i: int) -> NDArray:
+def _one_weight(weight: Any, signal: NDArray, i: int, space: Namespace) -> Any:
     if weight.shape not in (signal.shape, signal.shape[1:]):
         raise ValueError(f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree")
-    full = converted(np.broadcast_to(weight, signal.shape), signal.dtype)
-    low, high = extent(full)
-    if not (np.isfinite(high) and low >= 0):
-        raise ValueError(f"weights[{i}] must be finite and not negative")
-    if high == 0:
-        raise ValueError(f"weights[{i}] is zero everywhere: nothing of that signal was seen")
-    return full
+    return space.full(weight, signal.shape, signal.dtype)
 
 
 def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
@@ -123,7 +200,7 @@ def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
         )
     if array.size == 0 or not np.all(np.isfinite(array)):
         raise ValueError("filters must be finite and not empty")
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.float64 else np.float32)
+    array = np.ascontiguousarray(array, kept_precision(array.dtype))
     return array if channels else array[:, None]
 
 

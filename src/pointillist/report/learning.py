@@ -260,8 +260,9 @@ def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:
 
 def _settings(model: BatchCSC | OnlineCSC) -> dict[str, str]:
     settings = {"learner": type(model).__name__}
-    for name, value in model.get_params(deep=False).items():
-        if name == "callbacks":
-            continue
+    parameters = model.get_params(deep=True)
+    for name, value in parameters.items():
+        if any(other.startswith(f"{name}__") for other in parameters):
+            continue  # its fields stand for it
         settings[name] = f"array {np.shape(value)}" if isinstance(value, np.ndarray) else str(value)
     return settings | {"seed used": str(model.seed_)}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from pointillist.learners.memory import memory_peak
 from pointillist.solvers.base import effective_jobs
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")
@@ -19,7 +20,7 @@ def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "platform": platform.platform(),
         "processor": processor(),
-        "threads": effective_jobs(None),
+        "threads": effective_jobs(-1),
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else [],
         "python": platform.python_version(),
         "versions": {name: installed(name) for name in packages},
@@ -41,18 +42,7 @@ def fact_items(known: dict[str, Any]) -> dict[str, str]:
 
 def peak_mb(process: int | None = None) -> float | None:
     """Largest resident memory so far in MiB of this process, or on Linux of another; None where the system does not tell."""
-    # Not from getrusage on Linux: there the maximum is handed down by the process that started this one.
-    if sys.platform == "linux":
-        with open(f"/proc/{process or 'self'}/status") as file:
-            sizes = [int(line.split()[1]) for line in file if line.startswith("VmHWM")]
-        if sizes:
-            return sizes[0] / 2**10
-    if sys.platform == "win32" or process is not None:
-        return None
-    import resource
-
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return memory_peak(process) / 2**20 or None
 
 
 def installed(name: str) -> str | None:

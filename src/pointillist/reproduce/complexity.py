@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import make_statistics
-from pointillist.dictionary.update import update_filters
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.dictionary.statistics import CodedBatch
+from pointillist.dictionary.update import make_statistics, update_filters
 from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
@@ -89,11 +87,8 @@ def _updating(image: NDArray, filters: NDArray) -> Callable[[], object]:
     """An update of the filters by what the codes of one image leave for them."""
     bank = np.ascontiguousarray(filters[:, None])
     result = exact([image], filters, PENALTY, sampling=SAMPLING, random_state=0)
-    geometry = Geometry(image.shape, filters.shape[1:], 1, "same")
-    problem = Problem(filters=bank, geometry=geometry, penalty=broadcast_penalty(PENALTY, len(bank), geometry))
     sums = make_statistics("toeplitz", len(bank), 1, filters.shape[1:])
-    codes = result.codes
-    sums.add(problem, 0, image[None], codes.indices[0], codes.values[0], result.residuals[0], 1.0)
+    sums.add(CodedBatch([image[None]], None, result.codes, result.residuals), bank, np.ones(1))
     return lambda: update_filters(bank, sums, FilterConstraints(), n_sweeps=1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.learners import BatchCSC
+from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import draw_sample
@@ -17,7 +17,7 @@ from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Tab
 from pointillist.reproduce import rivals
 from pointillist.reproduce.frequency import BatchFrequency
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import follow, judge
+from pointillist.reproduce.judging import compile_step, follow, judge
 from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
 from pointillist.reproduce.timing import first_at_most, shortest
 from pointillist.solvers.base import effective_jobs
@@ -84,10 +84,11 @@ def run(lab: Lab) -> Outcome:
 def _learn(lab: Lab, solver: str, p: float) -> Learned:
     lab.say(f"batch, {solver}, p = {p:g}")
     scale, train = lab.scale, lab.inputs.train
-    start = lab.inputs.start(scale.n_filters)
-    given: dict[str, Any] = {"sampling": p, "solver": solver, "init": start, "random_state": 0}
-    BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=1, **given).fit(train[:1])  # compiles
-    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **given).fit(train)
+    update = FilterUpdate(init=lab.inputs.start(scale.n_filters))
+    given: dict[str, Any] = {"sampling": p, "solver": solver, "update": update, "random_state": 0}
+    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **given)
+    compile_step(model, train)
+    model.fit(train)
     history = [(info["seconds"], info["objective"]) for info in model.history_]
     return _valued(lab, history, model.history_[-1]["gap"], model.filters_)
 
@@ -217,7 +218,7 @@ def _constant_part(lab: Lab) -> float:
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)
         for _ in range(ADMM_ITERATIONS):
-            system.solve(train[:, None], effective_jobs(None))
+            system.solve(train[:, None], effective_jobs(-1))
 
     return shortest(work, 1)
 
@@ -227,8 +228,9 @@ def _race(lab: Lab) -> tuple[Table, Verdict]:
     scale, start, name = lab.scale, lab.inputs.start(lab.scale.n_filters), rivals.rival_name()
     lab.say(f"race against {name} for {scale.rival_seconds:.0f} s")
     rival = rivals.learn_batch(lab.inputs.train, start, scale.rival_seconds)
-    given: dict[str, Any] = {"max_iter": 2 * scale.iterations, "init": start, "random_state": 0}
-    mine = follow(BatchCSC(scale.n_filters, scale.filter_size, PENALTY, **given), lab.inputs.train, OURS)
+    update, count = FilterUpdate(init=start), 2 * scale.iterations
+    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=count, update=update, random_state=0)
+    mine = follow(model, lab.inputs.train, OURS)
     levels, values = ([one.objective for one in path.judged(lab.inputs.train)] for path in (rival, mine))
     reached = [first_at_most(mine.seconds, values, level) for level in levels]
     ratios = [None if when is None else spent / when for spent, when in zip(rival.seconds, reached, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pointillist.learners import OnlineCSC
+from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY
@@ -15,8 +15,8 @@ from pointillist.reproduce.timing import first_at_most
 TITLE = "Fig. 2: online learning"
 # The paper's: a tenth of the codes, its ADMM, and an average over all images.
 LEARNERS: dict[str, dict[str, Any]] = {
-    "the paper's (SOCSC)": {"solver": "admm", "sampling": 0.1, "forgetting": 1.0},
-    "our defaults": {},
+    "the paper's (SOCSC)": {"solver": "admm", "sampling": 0.1, "update": FilterUpdate(forgetting=1.0)},
+    "our defaults": {"update": FilterUpdate()},
 }
 PAPER, OURS = LEARNERS
 COMPARABLE_OBJECTIVE, COMPARABLE_PSNR = 0.03, 0.5
@@ -42,10 +42,9 @@ def run(lab: Lab) -> Outcome:
     for name, settings in LEARNERS.items():
         lab.say(f"online, {name}")
         passes = scale.passes if name == OURS else scale.rival_passes
-        given = {"n_epochs": passes, "init": start, "random_state": 0, **settings}
-        model = OnlineCSC(scale.n_filters, scale.filter_size, PENALTY, **given)
-        OnlineCSC(**{**model.get_params(), "n_epochs": 1}).fit(inputs.train[:1])  # compiles
-        learned[name] = follow(model, inputs.train, name, due=due)
+        model = OnlineCSC(scale.n_filters, scale.filter_size, PENALTY, random_state=0, **settings)
+        model.set_params(update__init=start)
+        learned[name] = follow(model, inputs.train, name, due=due, n_epochs=passes)
     lab.say("judging on unseen images")
     judged = {name: path.judged(inputs.judged) for name, path in learned.items()}
     one_pass = {

@@ -40,7 +40,7 @@ class BatchFrequency:
         while True:
             begin = time.perf_counter()
             codes = circular_codes(self.images, self.filters)
-            transformed = scipy.fft.rfft2(codes, workers=effective_jobs(None))
+            transformed = scipy.fft.rfft2(codes, workers=effective_jobs(-1))
             self.update(transformed, spectra)
             self.seconds += time.perf_counter() - begin
             yield self._objective(transformed, spectra, float(np.sum(np.abs(codes), dtype=np.float64)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.model.metrics import psnr
@@ -89,23 +90,31 @@ def follow(
     *,
     due: Due = lambda step: True,
     stop: Callable[[Trajectory, float], bool] = lambda trajectory, seconds: False,
+    **fit: Any,
 ) -> Trajectory:
     """Fit one of our learners and keep its filters after every step that is `due`, and after the last.
 
     `stop` is asked after every step, with what was kept so far and the seconds of learning; learning ends when it is true.
+    `fit` is what else the learner's `fit` is given.
     """
     trajectory = Trajectory(name)
+    compile_step(model, images)
 
     def keep(info: dict[str, Any]) -> bool:
         if due(info["iteration"]):
             trajectory.add(info["seconds"], info["n_seen"], model.filters_)
         return stop(trajectory, info["seconds"])
 
-    model.set_params(callbacks=(keep,)).fit(images)
+    model.fit(images, callbacks=(keep,), **fit)
     last = model.history_[-1]
     if trajectory.seen[-1:] != [last["n_seen"]]:
         trajectory.add(last["seconds"], last["n_seen"], model.filters_)
     return trajectory
+
+
+def compile_step(model: Any, images: NDArray) -> None:
+    """Let a copy of a learner make one step, so that the first step that is timed finds its kernels compiled."""
+    clone(model).fit(images[:2], callbacks=(lambda info: True,))
 
 
 def powers_of_two(step: int) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pointillist.learners import OnlineCSC
+from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.report.blocks import Block, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
@@ -55,10 +55,9 @@ class Lab:
         name = f"ours-{n_filters}-{batch_size}-{n_patches}"
         if not self._is_kept(name):
             self.say(f"learning {n_filters} filters from {n_patches} patches, {batch_size} in a step")
-            size, start = self.scale.filter_size, self.inputs.start(n_filters)
-            model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, init=start, random_state=0)
+            size, update = self.scale.filter_size, FilterUpdate(init=self.inputs.start(n_filters))
+            model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, update=update, random_state=0)
             patches = self.inputs.patches("train", n_patches)
-            OnlineCSC(**model.get_params()).fit(patches[:1])  # compiles, so that the first step is not slower
             self._keep(name, follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two))
         return self._learned[name]
 

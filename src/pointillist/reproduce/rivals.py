@@ -173,7 +173,7 @@ def choose_threads(images: NDArray, filters: NDArray, iterations: int = 5) -> in
         _use_threads(count)
         return shortest(lambda: coder(as_sporco(filters), as_sporco(images), settings).solve(), 2)
 
-    best = min({1, effective_jobs(None)}, key=seconds)
+    best = min({1, effective_jobs(-1)}, key=seconds)
     _use_threads(best)
     return best
 

@@ -11,7 +11,6 @@ from pointillist.restore.inpainting import inpaint
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.marks import find_key, find_marks, grey_beside, grown, mark_damage, parse_colour
 from pointillist.restore.noise import estimate_sigma
-from pointillist.restore.penalties import PathPoint, penalty_path
 
 __all__ = [
     "inpaint",
@@ -19,7 +18,6 @@ __all__ = [
     "deblur",
     "super_resolve",
     "demosaic",
-    "penalty_path",
     "estimate_sigma",
     "find_marks",
     "find_damage",
@@ -33,5 +31,4 @@ __all__ = [
     "gaussian_kernel",
     "motion_kernel",
     "Details",
-    "PathPoint",
 ]

@@ -7,7 +7,7 @@ filters. Descent and certificate stay those of the blurred problem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -90,5 +90,5 @@ def blurred_coder(plain: NDArray, kernel: NDArray, settings: CoordinateDescent) 
     """The quickest coder of h∗d_k: through the plain filters where the blur is more than a point."""
     if kernel.size == 1:
         return replace(settings)
-    values = {name: getattr(settings, name) for name in CoordinateDescent.__dataclass_fields__}
+    values = {one.name: getattr(settings, one.name) for one in fields(CoordinateDescent)}
     return BlurredDescent(**values, plain=plain, kernel=kernel)

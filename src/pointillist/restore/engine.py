@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
 
-from pointillist.backends.cuda.device import is_cpu, open_device
+from pointillist.backends.devices import check_device
 from pointillist.data import load_filters
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -23,7 +23,7 @@ from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, Status, effective_jobs, parallel
+from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress
@@ -69,7 +69,7 @@ class Settings:
     boundary: str = "same"
     tol: float = 0.3
     debias: bool = False
-    n_jobs: int | None = None
+    n_jobs: int | None = -1
     device: str = "cpu"
     return_details: bool = False
     channel_axis: int | None = None
@@ -82,9 +82,8 @@ class Settings:
             raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
-        effective_jobs(self.n_jobs)
-        if not is_cpu(self.device):
-            open_device(self.device)  # before any other work
+        check_jobs(self.n_jobs)
+        check_device(self.device)  # before any other work
 
     @classmethod
     def given(cls, options: Options, **defaults: Any) -> Settings:

@@ -96,8 +96,8 @@ def inpaint(
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float
         Relative duality gap of the codes. The picture hardly changes below 0.3.
-    n_jobs : int, optional
-        Threads; None is all cores.
+    n_jobs : int or None
+        Threads, as in `encode`; -1 is all cores.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
     return_details : bool

@@ -1,23 +1,19 @@
-"""Which penalty to use: what people pass, a path of penalties, or the one that predicts hidden samples best."""
+"""Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import Problem, lambda_max
 from pointillist.model.sampling import generator
-from pointillist.model.signals import Signals
 from pointillist.restore.engine import Damaged, Settings, code, separate
 from pointillist.restore.smooth import Smooth
-from pointillist.solvers.base import Result, Solver
-from pointillist.solvers.encoding import encode, max_penalty
 
 _HIDDEN = 0.25
 _CROPS = 8
@@ -30,81 +26,6 @@ _BETWEEN = 101
 _NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code
 
 Penalty = float | str | None
-
-
-@dataclass(frozen=True)
-class PathPoint:
-    """One penalty of a path and what coding with it gave."""
-
-    penalty: float
-    result: Result
-
-
-def penalty_path(
-    signals: Signals,
-    filters: ArrayLike,
-    *,
-    n: int = 10,
-    smallest: float = 0.01,
-    penalties: Sequence[float] | None = None,
-    weights: Signals | None = None,
-    boundary: str = "same",
-    solver: str | Solver = "cd",
-    tol: float = 1e-3,
-    channels: bool = False,
-    nonnegative: bool = False,
-    n_jobs: int | None = None,
-    device: str = "cpu",
-) -> list[PathPoint]:
-    """Code signals for falling penalties, each started from the codes of the one before.
-
-    Parameters
-    ----------
-    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
-    filters : (n_filters, [channels,] *size) array
-    n : int
-        Number of penalties, evenly spaced in logarithm from the largest λ_max of the signals, where all codes are zero,
-        down to `smallest` times it.
-    smallest : float in (0, 1)
-    penalties : sequence of float, optional
-        Penalties of your own, used from the largest down.
-    weights, boundary, solver, tol, channels, nonnegative, n_jobs, device
-        As in `encode`.
-
-    Returns
-    -------
-    list of PathPoint
-        ``penalty`` and ``result`` (a `Result`), the largest penalty first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pointillist.restore import penalty_path
-    >>> rng = np.random.default_rng(0)
-    >>> path = penalty_path(rng.standard_normal((1, 60)), rng.standard_normal((3, 5)), n=4)
-    >>> [point.result.codes.nnz for point in path][0], len(path)
-    (0, 4)
-    """
-    if penalties is None:
-        if n < 1 or not 0 < smallest < 1:
-            raise ValueError(f"n must be at least 1 and smallest lie in (0, 1), got {n} and {smallest}")
-        scale = {"weights": weights, "boundary": boundary, "channels": channels, "nonnegative": nonnegative}
-        top = float(np.max(max_penalty(signals, filters, **scale)))  # type: ignore[arg-type]
-        if top == 0:
-            raise ValueError("signals are zero wherever they were seen: every penalty gives zero codes")
-        # Rounding may leave a code at λ_max itself.
-        values = top * (1 + 1e-6) * np.geomspace(1, smallest, n)
-    else:
-        values = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
-    path: list[PathPoint] = []
-    for value in values:
-        start = path[-1].result.codes if path else None
-        result = encode(
-            signals, filters, float(value), weights=weights, boundary=boundary, solver=solver, tol=tol,
-            channels=channels, nonnegative=nonnegative, start=start, n_jobs=n_jobs, device=device,
-        )  # fmt: skip
-        path.append(PathPoint(float(value), result))
-    return path
 
 
 def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:

@@ -1,6 +1,5 @@
 """Solvers for the codes, behind one protocol: `prepare(problem)` once, `solve(state, signals)` often."""
 
-from dataclasses import replace
 from typing import Any
 
 from pointillist.solvers.admm import SampledADMM
@@ -14,14 +13,20 @@ __all__ = ["SOLVERS", "CoordinateDescent", "FrequencyADMM", "Result", "SampledAD
 
 
 def make_solver(solver: "str | Solver", **settings: Any) -> Solver:
-    """A solver from its name, with settings that are not None, or the given solver as it is.
+    """A solver from its name and settings, or the given solver object as it is.
 
-    Settings that a named solver does not have are an error; a solver object keeps its own.
+    Settings that are None stand for the solver's own; any other beside a solver object is an error, since the object has
+    its own.
     """
-    if not isinstance(solver, str):
-        if not (hasattr(solver, "prepare") and hasattr(solver, "solve")):
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a solver object, got {solver!r}")
-        return solver
-    if solver not in SOLVERS:
-        raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    return replace(SOLVERS[solver](), **{name: value for name, value in settings.items() if value is not None})
+    given = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(solver, str) and solver in SOLVERS:
+        made: Solver = SOLVERS[solver](**given)
+        return made
+    if isinstance(solver, str) or not (hasattr(solver, "prepare") and hasattr(solver, "solve")):
+        raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a solver object, got {solver!r}")
+    for name, value in given.items():
+        raise ValueError(
+            f"{name}={value!r} would have no effect: a solver object has its own {name}; leave {name} out, or write "
+            f"solver={type(solver).__name__}({name}={value!r})"
+        )
+    return solver

@@ -6,6 +6,7 @@ share a factor.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,39 @@ from pointillist.solvers.quadratic import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledADMM:
-    """ADMM settings.
+class AdmmSettings:
+    """The settings that both solvers by ADMM have; see `SampledADMM`."""
+
+    takes_start: ClassVar[bool] = False
+
+    max_iter: int = 1000
+    tol: float = 1e-3
+    relaxation: float = 1.8
+    rho: float | None = None
+    check_every: int = 10
+
+    def __post_init__(self) -> None:
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if not 0 < self.relaxation < 2:
+            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
+        if self.rho is not None and not self.rho > 0:
+            raise ValueError(f"rho must be positive, got {self.rho}")
+        if self.check_every < 1:
+            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
+
+    def rho_for(self, problem: Problem) -> float:
+        return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
+
+    def is_time_to_check(self, iteration: int) -> bool:
+        return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledADMM(AdmmSettings):
+    """The paper's ADMM on the sampled codes.
 
     Parameters
     ----------
@@ -51,32 +83,17 @@ class SampledADMM:
     'converged'
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-3
-    relaxation: float = 1.8
-    rho: float | None = None
     quadratic: str = "auto"
     memory: float = 1e9
-    check_every: int = 10
 
     def __post_init__(self) -> None:
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if not 0 < self.relaxation < 2:
-            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
-        if self.rho is not None and not self.rho > 0:
-            raise ValueError(f"rho must be positive, got {self.rho}")
-        if self.check_every < 1:
-            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
+        super().__post_init__()
         if self.quadratic not in ("auto", "cholesky", "cg"):
             raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
 
     def prepare(self, problem: Problem) -> "AdmmState":
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        rho = 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
-        return AdmmState(problem, rho)
+        return AdmmState(problem, self.rho_for(problem))
 
     def solve(
         self,
@@ -86,7 +103,7 @@ class SampledADMM:
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result:
-        """Solve for the codes of signals (channels, *space); ADMM starts from zero and ignores `start`."""
+        """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions: list[Solution] = []
         chunk = 1 if state.problem.has_own_weights else self._chunk(state.problem)
         system: SmallSystem | None = None
@@ -135,8 +152,7 @@ class SampledADMM:
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            last = iteration == self.max_iter
-            if last or (self.tol > 0 and iteration % self.check_every == 0):
+            if self.is_time_to_check(iteration):
                 solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
                 if all(s.certificate.gap <= self.tol for s in solutions):
                     break

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import enum
+import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from multiprocessing.dummy import Process as PoolThread
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
@@ -92,28 +96,33 @@ class Result:
         return Status.CONVERGED
 
     @classmethod
-    def merge(cls, parts: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
+    def merge(cls, results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
         """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
         order = np.argsort([place for group in places for place in group])
         in_order = np.array_equal(order, np.arange(len(order)))
-        if len(parts) == 1 and in_order:
-            return parts[0]
-        codes = SparseCodes.concatenate([part.codes for part in parts])
+        if len(results) == 1 and in_order:
+            return results[0]
+        codes = SparseCodes.concatenate([result.codes for result in results])
         codes = codes if in_order else codes[order.tolist()]
-        statuses = [status for part in parts for status in part.statuses]
-        residuals = [residual for part in parts for residual in part.residuals]
+        statuses = [status for result in results for status in result.statuses]
+        residuals = [residual for result in results for residual in result.residuals]
         return cls(
             codes,
-            np.concatenate([part.objective for part in parts])[order],
-            np.concatenate([part.gap for part in parts])[order],
+            np.concatenate([result.objective for result in results])[order],
+            np.concatenate([result.gap for result in results])[order],
             tuple(statuses[i] for i in order),
-            np.concatenate([part.iterations for part in parts])[order],
+            np.concatenate([result.iterations for result in results])[order],
             [residuals[i] for i in order],
         )
 
 
 class Solver(Protocol):
-    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs."""
+    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
+
+    `takes_start` says whether `solve` uses the codes that it may be given to start from.
+    """
+
+    takes_start: ClassVar[bool]
 
     def prepare(self, problem: Problem) -> Any: ...
 
@@ -171,11 +180,43 @@ def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Resu
     )
 
 
+def check_jobs(n_jobs: int | None) -> None:
+    """Refuse what is no number of threads; see `effective_jobs`."""
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise ValueError(
+            "n_jobs must be a positive number of threads, -1 for all cores, -2 for all but one, or None for what "
+            f"joblib's context says, got {n_jobs!r}"
+        )
+
+
 def effective_jobs(n_jobs: int | None) -> int:
-    """Threads to use: None or −1 is every core that this process may use."""
-    if n_jobs is not None and (not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0 or n_jobs < -1):
-        raise ValueError(f"n_jobs must be None, -1 or a positive number of threads, got {n_jobs!r}")
-    return int(joblib.effective_n_jobs(-1 if n_jobs is None else n_jobs))
+    """Number of threads that `n_jobs` means, as joblib counts them.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        A number of threads; -1 is all cores, -2 all but one, and so on; None is what the surrounding
+        ``joblib.parallel_config`` says, one thread without it. In a worker of joblib, "all cores" are the worker's fair
+        share of them, so that ``GridSearchCV(n_jobs=2)`` starts no more threads than there are cores.
+    """
+    check_jobs(n_jobs)
+    if n_jobs is None or n_jobs > 0:
+        return int(joblib.effective_n_jobs(n_jobs))
+    return max(_fair_share() + 1 + int(n_jobs), 1)
+
+
+def _fair_share() -> int:
+    """Cores that the caller may use: all of them, or its part of them in a worker of joblib."""
+    cores = int(min(joblib.effective_n_jobs(-1), joblib.cpu_count()))
+    backend, _ = get_active_backend()
+    if not getattr(backend, "nesting_level", 0):
+        return cores
+    if isinstance(threading.current_thread(), PoolThread):
+        workers = sum(isinstance(thread, PoolThread) for thread in threading.enumerate())
+        return max(cores // workers, 1)
+    # joblib tells the processes that it starts by this variable how many threads each of them may have.
+    return min(cores, int(os.environ.get("NUMBA_NUM_THREADS", 1)))
 
 
 def parallel(work: Callable[[Item], Answer], items: Iterable[Item], n_jobs: int) -> list[Answer]:

@@ -13,16 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, descent
+from pointillist.backends.layout import Layout
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
-from pointillist.solvers.base import Result, Solution, collect, one_blas_thread, parallel
-from pointillist.solvers.frames import part
+from pointillist.solvers.base import Result, one_blas_thread, parallel
+from pointillist.solvers.frames import frames_of
+from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
 
 Places = tuple[NDArray, NDArray]
@@ -30,7 +33,7 @@ Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoordinateDescent:
+class CoordinateDescent(Schedule):
     """Settings of the working-set coordinate descent.
 
     Parameters
@@ -63,27 +66,17 @@ class CoordinateDescent:
     'converged'
     """
 
-    tol: float = 1e-3
-    max_iter: int = 200
-    cells: tuple[int, ...] = (3, 2, 1)
-    inner: float = 0.3
+    takes_start: ClassVar[bool] = True
+
     max_sweeps: int = 20
     extra: int = 5
     tile: int = 128
     keep_start: bool = False
-    ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if self.max_iter < 1 or self.max_sweeps < 1:
-            raise ValueError(f"max_iter and max_sweeps must be at least 1, got {self.max_iter} and {self.max_sweeps}")
-        if not self.cells or any(cell < 1 for cell in self.cells):
-            raise ValueError(f"cells must be positive integers, got {self.cells}")
-        if not self.ridge >= 0:
-            raise ValueError(f"ridge must not be negative, got {self.ridge}")
-        if not 0 < self.inner < 1:
-            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+        super().__post_init__()
+        if self.max_sweeps < 1:
+            raise ValueError(f"max_sweeps must be at least 1, got {self.max_sweeps}")
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
@@ -102,23 +95,25 @@ class CoordinateDescent:
         Several signals are solved side by side; a single large one is shared out in tiles.
         """
 
-        def one(i: int, mapper: Mapper) -> Solution:
+        def one(i: int, mapper: Mapper) -> Result:
             begin = None if start is None else (start.indices[i], start.values[i])
-            return Descent(self, state, i, signals[i], begin, mapper).run()
+            return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
         if len(signals) >= n_jobs or n_jobs == 1:
-            solutions = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
+            results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
-                solutions = [one(i, pool.map) for i in range(len(signals))]
-        return collect(state.problem, solutions, self.tol)
+                results = [one(i, pool.map) for i in range(len(signals))]
+        return Result.merge(results, [[i] for i in range(len(signals))])
 
 
-class Descent:
-    """One signal being solved: until its gap is within the tolerance or, with `excess`, no ratio exceeds 1 + excess.
+class HostWorkingSet:
+    """The codes of signal i while they are solved for on the CPU: `WorkingSets` of one signal.
 
-    `ratio` is the largest |Dᵀr| / λ that the last scan found, `rounding` a bound on its rounding.
+    `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding.
     """
+
+    n_signals = 1
 
     def __init__(
         self,
@@ -128,14 +123,12 @@ class Descent:
         signal: NDArray,
         begin: tuple[NDArray, NDArray] | None,
         mapper: Mapper,
-        *,
-        excess: float | None = None,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
-        self.excess, self.ratio = excess, np.inf
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
+        self.epsilon = float(np.finfo(signal.dtype).eps)
         self.weights = weights = self.problem.weights_of(i)
         seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
         self.padded_weights = self.geometry.spread(seen)
@@ -143,11 +136,14 @@ class Descent:
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
+        self.ratio = np.inf
+        self.rounding = 0.0  # largest bound on the rounding of a ratio so far
+        self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
+        self.residual: NDArray = signal
         self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
-        self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         if begin is not None:
             self._begin(*begin)
 
@@ -165,54 +161,41 @@ class Descent:
         self.codes, _ = descent.merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
         self.values = values[np.searchsorted(codes, self.codes)]
 
-    def run(self) -> Solution:
-        settings = self.settings
-        stalled, lowest = 0, np.inf
-        rounds = 0
-        while True:
-            # What a ridge solve ends with is not to be certified tightly: a bound from the last scan will do.
-            ridged = settings.ridge > 0
-            found, residual = self._look(scan=not (ridged and rounds == settings.max_iter))
-            stalled = 0 if ridged or found.objective < lowest * (1 - 1e-10) else stalled + 1
-            lowest = min(lowest, found.objective)
-            done = self._is_done(found)
-            if done or rounds == settings.max_iter or stalled > _STALLED_ROUNDS:
-                order = np.argsort(self.codes)
-                codes, values = self.codes[order], self.values[order]
-                if not (done or ridged or len(self.beside) or self.excess is not None):
-                    # Perhaps only the bound on rounding stood in the way: evaluate in float64 throughout.
-                    found = certificate(self.problem, self.i, self.signal, codes, values)
-                return Solution(codes, values, found, rounds)
-            cell = settings.cells[min(rounds, len(settings.cells) - 1)]
-            rounds += 1
-            self._enlarge(cell)
-            self._descend(residual)
-            if ridged and rounds == settings.max_iter:
-                self._prune()
-
-    def _is_done(self, found: Certificate) -> bool:
-        if not np.isfinite(found.objective):
-            return True
-        return found.gap <= self.settings.tol if self.excess is None else self.ratio + self.rounding <= 1 + self.excess
-
-    def _prune(self) -> None:
-        """Drop what a ridge leaves of many codes: next to nothing, at most of the cost of the statistics."""
-        kept = np.abs(self.values) >= _NEGLIGIBLE * self.problem.penalty_at(self.codes)
-        self.codes, self.values = self.codes[kept], self.values[kept]
-
-    def _look(self, *, scan: bool) -> tuple[Certificate, NDArray]:
+    def look(self, active: NDArray, *, rough: bool) -> Look:
         """The residual afresh from the codes, the scan (or what the last one still tells), and what they certify."""
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
-        exact = difference if self.weights is None else self.weights * difference
-        loss = 0.5 * inner(exact, difference)
-        price = self.problem.penalty_at(self.codes)
-        objective = loss + inner(price, np.abs(self.values))
-        residual = self.geometry.spread(exact.astype(self.values.dtype))
-        rounding = self._rounding(residual)
-        self.ratio = self._scan(residual, rounding) if scan else self._bound(residual)
-        gap = relative_gap(objective, loss, inner(exact, self.signal), self.ratio + rounding)
-        return Certificate(objective, gap, exact), residual
+        self.exact = difference if self.weights is None else self.weights * difference
+        loss = 0.5 * inner(self.exact, difference)
+        objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
+        rounding = self._rounding(self.residual)
+        if rough:  # an upper bound without a scan
+            self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
+        else:
+            self.ratio = self._scan(self.residual, rounding)
+        gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding)
+        return Look(np.array([objective]), np.array([gap]), np.array([self.ratio]))
+
+    def prune(self, active: NDArray, part: float) -> None:
+        self._keep(np.abs(self.values) >= part * self.problem.penalty_at(self.codes))
+
+    def _keep(self, kept: NDArray) -> None:
+        self.codes, self.values = self.codes[kept], self.values[kept]
+
+    def collect(self) -> tuple[list[NDArray], list[NDArray]]:
+        order = np.argsort(self.codes)
+        return [self.codes[order]], [self.values[order]]
+
+    def recheck(self, i: int, indices: NDArray, values: NDArray) -> Certificate | None:
+        if len(self.beside):  # the certificate knows the sample only
+            return None
+        found = certificate(self.problem, self.i, self.signal, indices, values)
+        self.exact = found.residual
+        return found
+
+    def residuals(self) -> list[NDArray]:
+        return [self.exact.astype(self.values.dtype, copy=False)]
 
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
@@ -222,12 +205,12 @@ class Descent:
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
-        stale = np.arange(len(self.best))
+        stale = None
         if self.scanned is not None and self.problem.sample is None:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
-        if len(stale) > _SCREENED * len(self.best):
+        if stale is None or len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
             self.slack[:] = 0
         else:
@@ -237,10 +220,6 @@ class Descent:
             state.scan_codes(residual, self.beside, self.best, self.winner)
         return float(np.max(self.best))
 
-    def _bound(self, residual: NDArray) -> float:
-        """An upper bound of the largest ratio without a scan."""
-        return float(np.max(self.best + self.slack + self._change(residual)))
-
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
@@ -249,26 +228,24 @@ class Descent:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
         largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
         terms = len(self.layout.taps) + 2
-        unit = float(np.finfo(residual.dtype).eps) / 2
-        return terms * unit * self.state.largest_norm * float(largest) / self.state.smallest_penalty
+        unit = self.epsilon / 2
+        return terms * unit * self.problem.largest_norm * float(largest) / self.problem.smallest_penalty
 
-    def _enlarge(self, cell: int) -> None:
+    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
-        floor = 1 + 4 * np.finfo(self.best.dtype).eps
+        floor = self.best.dtype.type(floor)
         fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = descent.merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
-    def _descend(self, residual: NDArray) -> None:
+    def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
-        settings, layout, dtype = self.settings, self.layout, self.values.dtype
+        settings, layout, dtype, target = self.settings, self.layout, self.values.dtype, float(targets[0])
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
         clean = self.clean[self.codes % self.geometry.n_positions]
-        target = settings.inner * min(max(self.ratio - 1, 0.0), 1.0) * self.state.smallest_penalty
-        target = max(target, 4 * float(np.finfo(dtype).eps) * self.state.smallest_penalty)
 
         def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
             return descent.descend(
@@ -277,16 +254,15 @@ class Descent:
             )  # fmt: skip
 
         around = self.geometry.boundary == "circular"
-        sweep = self._around(residual, work) if around else self._across(residual, work)
+        sweep = self._around(self.residual, work) if around else self._across(self.residual, work)
         for _ in range(settings.max_sweeps):
             if sweep() < target:
                 break
-        kept = self.values != 0
-        self.codes, self.values = self.codes[kept], self.values[kept]
+        self._keep(self.values != 0)
 
     def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """A sweep over the tiles, colour by colour; it returns the largest move."""
-        places = self._places(self.codes)
+        """A sweep over the tiles, colour by colour, which returns the largest move."""
+        places = _places(self.layout, self.codes)
         colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
 
         def tile(chosen: NDArray) -> float:
@@ -295,11 +271,11 @@ class Descent:
         return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
 
     def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """The same on a circle, frame by frame."""
-        frames = part(self.geometry, self.codes)
-        bases, starts = self._places(self.codes)
+        """A sweep around a circle, frame by frame; which returns the largest move."""
+        frames = frames_of(self.geometry, self.codes)
+        bases, starts = _places(self.layout, self.codes)
         for frame in frames:
-            bases[frame.members] = self._places(frame.codes)[0]
+            bases[frame.members] = _places(self.layout, frame.codes)[0]
         weights = [self.padded_weights] * len(frames)
         if self.weights is not None:
             weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
@@ -316,17 +292,33 @@ class Descent:
 
         return sweep
 
-    def _places(self, codes: NDArray) -> Places:
-        """Where each code's box begins in the padded signal, and its filter in the runs."""
-        bases, starts = np.empty_like(codes), np.empty_like(codes)
-        descent.locate(self.layout, codes, bases, starts)
-        return bases, starts
 
-
-_STALLED_ROUNDS = 5
-_NEGLIGIBLE = 0.07
 _SCREENED = 0.6
 """Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
+
+
+def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
+    """Bytes that solving for one signal takes: residual, weights and scans, their twins in float64, and the working set.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    density : float
+        Codes in the working set for each position.
+    itemsize : int
+        Bytes of a sample.
+    """
+    padded = geometry.padded_length * (4 * itemsize + 16)
+    grid = geometry.n_positions * (4 * itemsize + 24)
+    # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
+    return padded + grid + int(density * geometry.n_positions) * 48
+
+
+def _places(layout: Layout, codes: NDArray) -> Places:
+    """Where each code's box begins in the padded signal, and its filter in the runs."""
+    bases, starts = np.empty_like(codes), np.empty_like(codes)
+    descent.locate(layout, codes, bases, starts)
+    return bases, starts
 
 
 def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:

@@ -1,25 +1,24 @@
 """Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.cuda.device import is_cpu
-from pointillist.backends.cuda.exchange import any_resident, is_resident, kind_of, stacked, to_host
+from pointillist.backends.devices import is_cpu, is_resident, kind_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
-from pointillist.model.signals import Signals, as_filters, as_signals, as_weights, check_finite, group_by_shape
+from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
-from pointillist.solvers.resident import decode_resident, of_kind, resident_signals
+from pointillist.solvers.inputs import stay_resident, take_signals
+from pointillist.solvers.resident import decode_resident, of_kind
 from pointillist.solvers.tiles import Progress, TiledDescent
 
 
@@ -32,11 +31,11 @@ def encode(
     sampling: float = 1.0,
     boundary: str = "same",
     solver: str | Solver = "cd",
-    tol: float | None = 1e-3,
+    tol: float | None = None,
     channels: bool = False,
     nonnegative: bool = False,
     start: SparseCodes | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     device: str = "cpu",
     random_state: int | np.random.Generator | None = None,
     progress: Progress | None = None,
@@ -61,16 +60,18 @@ def encode(
     solver : str or solver object
         "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or for instance
         ``SampledADMM(max_iter=50)``.
-    tol : float
-        Relative duality gap to reach (for named solvers; objects carry their own).
+    tol : float or None
+        Relative duality gap to reach; None is 1e-3 for a named solver, and a solver object's own. A number beside a solver
+        object is an error: give it to the object.
     channels : bool
         Whether the axis after the first holds channels, which share their codes.
     nonnegative : bool
         Restrict the codes to be ≥ 0.
     start : SparseCodes
-        Codes to start from, where the solver can.
-    n_jobs : int
-        Threads; None or -1 is all cores. Answers do not depend on it.
+        Codes of these signals to start from, for instance those of a larger penalty; for coordinate descent only.
+    n_jobs : int or None
+        Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
+        Answers do not depend on it.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve on a GPU (coordinate descent, signals of up to three dimensions); that takes
         ``pip install 'pointillist[cuda]'``. Signals that live there (CuPy arrays, torch's CUDA tensors) then stay there:
@@ -94,14 +95,11 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    resident = not is_cpu(device) and any_resident(signals)
+    resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
-    if resident:
-        arrays, seen = resident_signals(signals, weights, device, bank.ndim - 2, channels=channels)
-        _check_channels(arrays, bank)
-    else:
-        arrays, seen = _checked(on_host(signals), on_host(weights), bank, channels)
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device)
+    _check_channels(arrays, bank)
     result = encode_signals(
         arrays,
         bank,
@@ -111,7 +109,7 @@ def encode(
         boundary=boundary,
         solver=coder,
         nonnegative=nonnegative,
-        start=start.on_host() if start is not None and is_cpu(device) else start,
+        start=None if start is None else _checked_start(start, coder, arrays, bank, boundary, device),
         n_jobs=effective_jobs(n_jobs),
         seed=seed_from(random_state),
         progress=progress,
@@ -120,26 +118,25 @@ def encode(
     return of_kind(result, kind_of(signals)) if resident else result
 
 
-def on_host(signals: Any) -> Any:
-    """Signals, or a list of them, brought from whatever device they live on."""
-    if isinstance(signals, list | tuple):
-        return [to_host(one) for one in signals]
-    return to_host(signals)
-
-
-def _checked(
-    signals: Signals, weights: Signals | None, bank: NDArray, channels: bool
-) -> tuple[list[NDArray], list[NDArray] | None]:
-    arrays = as_signals(signals, bank.ndim - 2, channels=channels)
-    _check_channels(arrays, bank)
-    seen = as_weights(weights, arrays, channels=channels)
-    return check_finite(arrays, seen), seen
-
-
 def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
     for i, array in enumerate(arrays):
         if array.shape[0] != bank.shape[1]:
             raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
+
+
+def _checked_start(
+    start: SparseCodes, solver: Solver, signals: list[NDArray], filters: NDArray, boundary: str, device: str
+) -> SparseCodes:
+    """Codes to start from, on the host where that solves; refused where they are of no use."""
+    if not getattr(solver, "takes_start", True):
+        raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
+    grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
+    if start.n_filters != len(filters) or start.grids != grids:
+        raise ValueError(
+            f"start must hold codes of the same signals for the same filters and boundary: {len(filters)} filters on grids "
+            f"of the shapes {sorted(set(grids))}, got {start!r} on {sorted(set(start.grids))}"
+        )
+    return start.on_host() if is_cpu(device) else start
 
 
 def encode_signals(
@@ -175,7 +172,7 @@ def encode_signals(
         chosen = [_in_precision(signals[i], dtype) for i in members]
         begin = None if start is None else start[members]
         size = sum(signal.size for signal in chosen)
-        coder = _by_tiles(solver, problem, _part_of(progress, done / total, size / total))
+        coder = _by_tiles(solver, problem, _share_of(progress, done / total, size / total))
         parts.append(coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
         places.append(members)
         done += size
@@ -197,7 +194,7 @@ def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> So
     return TiledDescent(coder=solver, progress=progress)
 
 
-def _part_of(progress: Progress | None, first: float, share: float) -> Progress | None:
+def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
     return None if progress is None else lambda settled: progress(first + share * settled)
 
 
@@ -279,7 +276,7 @@ def max_penalty(
     Parameters
     ----------
     signals, filters, weights, boundary, channels, nonnegative
-        As in `encode`.
+        As in `encode`. What lives on a device is evaluated on the host.
 
     Returns
     -------
@@ -294,8 +291,9 @@ def max_penalty(
     >>> pt.encode(signals, filters, penalty=4.0).codes.nnz
     0
     """
-    bank = as_filters(filters, channels=channels)
-    arrays, seen = _checked(signals, weights, bank, channels)
+    bank = as_filters(to_host(filters), channels=channels)
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
+    _check_channels(arrays, bank)
     factors = np.empty(len(arrays))
     for members in group_by_shape(arrays):
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)

@@ -22,7 +22,7 @@ class Frame:
 
     geometry: Geometry
     shift: tuple[int, ...]
-    members: NDArray  # indices into the codes that were parted
+    members: NDArray  # indices into the codes given
     codes: NDArray  # of the members, at their places in the turned signal
 
     def turn(self, signal: NDArray) -> NDArray:
@@ -48,7 +48,7 @@ def _moves(geometry: Geometry, shift: tuple[int, ...]) -> tuple[NDArray, NDArray
     return there, np.roll(inside, tuple(-s for s in shift), axes)
 
 
-def part(geometry: Geometry, codes: NDArray) -> list[Frame]:
+def frames_of(geometry: Geometry, codes: NDArray) -> list[Frame]:
     """The frames that have codes, with these, in the order of the codes."""
     filters, positions = np.divmod(codes, geometry.n_positions)
     places = np.stack(np.unravel_index(positions, geometry.grid))

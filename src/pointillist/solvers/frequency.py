@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
-from pointillist.solvers.admm import problem_scalar, soft_threshold
+from pointillist.solvers.admm import AdmmSettings, problem_scalar, soft_threshold
 from pointillist.solvers.base import Result, Solution, certified, collect, parallel
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrequencyADMM:
+class FrequencyADMM(AdmmSettings):
     """Settings of the ADMM in the frequency domain, for ``boundary="circular"``.
 
     Parameters
@@ -35,24 +35,6 @@ class FrequencyADMM:
     'converged'
     """
 
-    max_iter: int = 1000
-    tol: float = 1e-3
-    relaxation: float = 1.8
-    rho: float | None = None
-    check_every: int = 10
-
-    def __post_init__(self) -> None:
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        if not 0 < self.relaxation < 2:
-            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if self.rho is not None and not self.rho > 0:
-            raise ValueError(f"rho must be positive, got {self.rho}")
-        if self.check_every < 1:
-            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
-
     def prepare(self, problem: Problem) -> "FrequencyState":
         """Transform the filters and invert the small matrix of every frequency."""
         geometry = problem.geometry
@@ -63,7 +45,7 @@ class FrequencyADMM:
             )
         if problem.sample is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
-        rho = 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
+        rho = self.rho_for(problem)
         axes = tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
@@ -83,7 +65,7 @@ class FrequencyADMM:
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result:
-        """Solve for the codes of signals (channels, *space); `start` is ignored."""
+        """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)
         return collect(state.problem, solutions, self.tol)
 
@@ -105,10 +87,9 @@ class FrequencyADMM:
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            last = iteration == self.max_iter
-            if last or (self.tol > 0 and iteration % self.check_every == 0):
+            if self.is_time_to_check(iteration):
                 solution = certified(problem, i, signal, z.reshape(-1), iteration)
-                if last or solution.certificate.gap <= self.tol:
+                if iteration == self.max_iter or solution.certificate.gap <= self.tol:
                     return solution
 
 

@@ -1,26 +1,29 @@
-"""Signals and codes that live on a CUDA device: checked, coded and given back there, without a way through the host.
-
-What `model.signals` is to arrays of the host this is to CuPy arrays and torch's CUDA tensors. Checks are made for all
-signals of a shape at once, since a device answers slowly to many small questions. Learners and `encode` decide who comes
-here.
-"""
+"""Signals and codes that live on a CUDA device: how they are checked, moved, decoded and given back there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.cuda.device import Device, open_device
-from pointillist.backends.cuda.exchange import as_cupy, as_kind, rows, stacked, to_host
-from pointillist.backends.cuda.plan import as_volume
-from pointillist.backends.cuda.sums import CodeLists
+from pointillist.backends.devices import (
+    CodeLists,
+    Device,
+    as_cupy,
+    as_kind,
+    as_volume,
+    open_device,
+    rows,
+    stacked,
+    to_host,
+)
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.signals import group_by_shape
+from pointillist.model.signals import Namespace, group_by_shape, kept_precision
 from pointillist.solvers.base import Result
 
 
@@ -30,151 +33,72 @@ def upload(arrays: Any, device: Device) -> Any:
     A list whose entries are one and the same array stays such a list.
     """
     if not isinstance(arrays, list | tuple):
-        return device.upload(arrays, _kept(arrays.dtype))
+        return device.upload(arrays, kept_precision(arrays.dtype))
     moved: list[Any] = [None] * len(arrays)
     for members in group_by_shape(arrays):
         if all(arrays[i] is arrays[members[0]] for i in members):
-            shared = device.upload([arrays[members[0]]], _kept(arrays[members[0]].dtype))[0]
+            shared = device.upload([arrays[members[0]]], kept_precision(arrays[members[0]].dtype))[0]
             stack: Any = [shared] * len(members)
         else:
             stack = device.upload(
-                [arrays[i] for i in members], np.result_type(*{_kept(arrays[i].dtype) for i in members})
+                [arrays[i] for i in members], np.result_type(*{kept_precision(arrays[i].dtype) for i in members})
             )
         for i, one in zip(members, stack if isinstance(stack, list) else rows(stack), strict=True):
             moved[i] = one
     return moved
 
 
-def _kept(dtype: Any) -> np.dtype:
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+@contextmanager
+def device_namespace(name: str) -> Iterator[DeviceNamespace]:
+    """A namespace of the named device, which is the current one meanwhile; what was made is ready at the end."""
+    device = open_device(name)
+    device.settle()  # whoever made the arrays may still be at it, on a stream of its own
+    with device.use():
+        yield DeviceNamespace(device)
+        device.wait()  # the solver's streams are others
 
 
-def resident_signals(
-    signals: Any,
-    weights: Any,
-    device: str,
-    ndim: int,
-    *,
-    channels: bool,
-    name: str = "signals",
-    nan_unseen: bool = False,
-) -> tuple[list[Any], list[Any] | None]:
-    """Signals and weights on a device, each (channels, *space), checked as those of the host are.
+class DeviceNamespace(Namespace):
+    """CuPy's arrays on one device.
 
-    With `nan_unseen` and without weights NaN marks samples that were not seen.
+    Tests are made for all signals of a shape at once, since a device answers slowly to many small questions.
     """
-    opened = open_device(device)
-    opened.settle()  # whoever made the arrays may still be at it, on a stream of its own
-    with opened.use():
-        arrays = _taken(signals, opened, ndim, channels, name)
-        seen = None if weights is None else _taken_weights(weights, arrays, opened, channels)
-        if nan_unseen and seen is None:
-            seen = _seen(arrays, opened, name)
-        if seen is not None:
-            blanked: list[Any] = [None] * len(arrays)
-            for members, (x, w) in _stacks(arrays, seen):
-                for i, one in zip(members, rows(opened.cupy.where(w > 0, x, x.dtype.type(0))), strict=True):
-                    blanked[i] = one
-            arrays = blanked
-        unfinite = _find(lambda x: ~opened.cupy.isfinite(x).all(axis=1), arrays)
-        _refuse(unfinite, f"{name}[{{}}] holds NaN or infinite samples; give weights that are zero there")
-        opened.wait()  # the solver's streams are others
-    return arrays, seen
 
+    def __init__(self, device: Device) -> None:
+        self.device, self.xp = device, device.cupy
 
-def _taken(signals: Any, device: Device, ndim: int, channels: bool, name: str) -> list[Any]:
-    if len(signals) == 0:
-        raise ValueError(f"{name} is empty: give at least one signal")
-    if not isinstance(signals, list | tuple):
-        whole = _real(device, signals, 1 + channels + ndim, name)
-        return rows(whole if channels else whole[:, None])
-    taken = [_real(device, one, channels + ndim, f"{name}[{i}]") for i, one in enumerate(signals)]
-    return taken if channels else [one[None] for one in taken]
+    def array(self, given: Any, name: str) -> Any:
+        return self.device.take(given, name)
 
+    def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self.xp.ascontiguousarray(self.xp.broadcast_to(array, shape).astype(dtype, copy=False))
 
-def _real(device: Device, array: Any, ndim: int, name: str) -> Any:
-    """An array of real numbers with so many axes, in float32 or float64."""
-    taken = device.take(array, name)
-    if taken.ndim != ndim or taken.size == 0 or taken.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must hold real numbers and have {ndim} axes, got {taken.dtype} of shape {taken.shape}"
-        )
-    return device.cupy.ascontiguousarray(taken.astype(_kept(taken.dtype), copy=False))
+    def split(self, whole: Any, dtype: Any) -> list[Any]:
+        return rows(self.full(whole, whole.shape, dtype))
 
+    def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
+        counts = np.zeros(len(arrays), int)
+        for members in group_by_shape(arrays):
+            flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
+            counts[members] = to_host(test(flat).sum(axis=1))
+        return counts
 
-def _taken_weights(weights: Any, signals: list[Any], device: Device, channels: bool) -> list[Any]:
-    space, first = signals[0].shape[1:], signals[0].shape
-    several: Any = weights
-    if not isinstance(weights, list | tuple):
-        whole = device.take(weights, "weights")
-        several = [whole] * len(signals) if whole.shape in (space, first) else list(whole)
-    if len(several) != len(signals):
-        raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(several)}")
-    made: dict[Any, Any] = {}  # weights that signals share stay one array
-    full = []
-    for i, (weight, signal) in enumerate(zip(several, signals, strict=True)):
-        key = id(weight), signal.shape, signal.dtype
-        if key not in made:
-            taken = device.take(weight, f"weights[{i}]")
-            if taken.shape not in (signal.shape, signal.shape[1:]):
-                raise ValueError(
-                    f"weights[{i}] has shape {taken.shape}, the signal {signal.shape[1:]}; they must agree"
-                )
-            made[key] = device.cupy.broadcast_to(taken, signal.shape).astype(signal.dtype)
-        full.append(made[key])
-    xp = device.cupy
-    bad = _find(lambda w: (~xp.isfinite(w) | (w < 0)).any(axis=1), full)
-    _refuse(bad, "weights[{}] must be finite and not negative")
-    unseen = _find(lambda w: ~(w > 0).any(axis=1), full)
-    _refuse(unseen, "weights[{}] is zero everywhere: nothing of that signal was seen")
-    return full
+    def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+        seen: list[Any] = [None] * len(signals)
+        for members in group_by_shape(signals):
+            x, w = (stacked([arrays[i] for i in members]) for arrays in (signals, weights))
+            for i, one in zip(members, rows(self.xp.where(w > 0, x, x.dtype.type(0))), strict=True):
+                seen[i] = one
+        return seen
 
-
-def _seen(signals: list[Any], device: Device, name: str) -> list[Any] | None:
-    """Weights of zero where signals are NaN, None where they never are."""
-    xp = device.cupy
-    if not _find(lambda x: xp.isnan(x).any(axis=1), signals).any():
-        return None
-    message = f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out"
-    _refuse(_find(lambda x: xp.isnan(x).all(axis=1), signals), message)
-    return [(~xp.isnan(signal)).astype(signal.dtype) for signal in signals]
-
-
-def _stacks(*lists: list[Any] | None) -> list[tuple[list[int], list[Any]]]:
-    """For each shape the places of its signals, and for each list these as one array."""
-    return [
-        (members, [None if one is None else stacked([one[i] for i in members]) for one in lists])
-        for members in group_by_shape(lists[0] or [])
-    ]
-
-
-def _find(test: Callable[..., Any], *lists: list[Any] | None) -> NDArray:
-    """For each signal whether `test`, of arrays (n, samples), holds."""
-    found = np.zeros(len(lists[0] or []), bool)
-    for members, stacks in _stacks(*lists):
-        flat = [None if stack is None else stack.reshape(len(members), -1) for stack in stacks]
-        found[members] = to_host(test(*flat))
-    return found
-
-
-def refuse_constant(signals: list[Any], weights: list[Any] | None, device: str, name: str) -> None:
-    """Refuse signals on a device that are the same wherever they were seen."""
-    opened = open_device(device)
-    xp = opened.cupy
-
-    def constant(x: Any, w: Any) -> Any:
-        if w is None:
-            return x.max(axis=1) == x.min(axis=1)
-        return xp.where(w > 0, x, -np.inf).max(axis=1) == xp.where(w > 0, x, np.inf).min(axis=1)
-
-    with opened.use():
-        found = _find(constant, signals, weights)
-    _refuse(found, f"{name}[{{}}] is constant: there is nothing to learn from it; leave it out")
-
-
-def _refuse(found: NDArray, message: str) -> None:
-    if found.any():
-        raise ValueError(message.format(int(np.flatnonzero(found)[0])))
+    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
+        low, high = np.zeros(len(signals)), np.zeros(len(signals))
+        for members in group_by_shape(signals):
+            x = stacked([signals[i] for i in members]).reshape(len(members), -1)
+            w = self.xp.ones((1, 1)) if weights is None else stacked([weights[i] for i in members]).reshape(x.shape)
+            low[members] = to_host(self.xp.where(w > 0, x, np.inf).min(axis=1))
+            high[members] = to_host(self.xp.where(w > 0, x, -np.inf).max(axis=1))
+        return low, high
 
 
 def of_kind(result: Result, kind: str) -> Result:

@@ -49,21 +49,12 @@ class DescentState:
         out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
 
-    @cached_property
-    def smallest_penalty(self) -> float:
-        return float(np.min(self.problem.penalty))
-
-    @cached_property
-    def largest_norm(self) -> float:
-        flat = self.problem.filters.reshape(self.problem.n_filters, -1).astype(np.float64)
-        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
-
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
         rise = box_sums(geometry, change**2)
         # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
         np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
-        rise *= rise.dtype.type(1.0001 * self.largest_norm / self.smallest_penalty)
+        rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
         return rise
 
     @cached_property
@@ -90,7 +81,7 @@ class DescentState:
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
     ) -> None:
-        """The same at some positions only."""
+        """Like `scan`, but at some positions only: what was found at the others stays."""
 
         def work(some: NDArray) -> None:
             layout, signed = self.problem.operator.layout, self.problem.nonnegative
@@ -100,7 +91,7 @@ class DescentState:
         list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
 
     def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
-        """The same for some codes, ascending, into what was found before."""
+        """Like `scan`, but for some codes only, ascending, over what was found before."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
 

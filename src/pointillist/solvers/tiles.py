@@ -1,11 +1,11 @@
 """A signal too large to be solved whole: tiles that own their codes, take turns, and share one residual.
 
-The grid is cut into cells, and every code belongs to one of them. A tile is a block of two cells along each axis; what is
-left for its codes to explain is an ordinary problem on the samples that they reach, which coordinate descent solves from
-where they stand. Tiles of one colour reach disjoint samples and are solved side by side. Every pass shifts the tiles by a
-cell along other axes, so that what was a border becomes the middle. Of each cell a bound on the violations of |Dᵀr| ≤ λ is
-kept, which a change nearby raises; once all bounds are small, one certificate holds for the whole signal, and there are no
-seams. Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
+The grid is cut into blocks, and every code belongs to one of them. A tile is two blocks along each axis; what is left for
+its codes to explain is an ordinary problem on the samples that they reach, which coordinate descent solves from where they
+stand. Tiles of one colour reach disjoint samples and are solved side by side. Every pass shifts the tiles by a block along
+other axes, so that what was a border becomes the middle. For each block a bound on the violations of |Dᵀr| ≤ λ is kept,
+which a change nearby raises; once all bounds are small, one certificate holds for the whole signal, and there are no seams.
+Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.large import bands, scratch
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, collect, one_blas_thread
-from pointillist.solvers.descent import CoordinateDescent, Descent
+from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
+from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper
 
 Progress = Callable[[float], None]
@@ -34,7 +35,7 @@ Progress = Callable[[float], None]
 
 Place = tuple[int, ...]
 
-_CELL_POSITIONS = 2**16
+_BLOCK_POSITIONS = 2**16
 _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
@@ -50,19 +51,21 @@ class TiledDescent:
     ----------
     coder : CoordinateDescent
         What solves a tile; its `tol` is the relative gap of the whole signal.
-    cell : int, optional
-        Side of a cell; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
+    side : int, optional
+        Side of a block; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
     progress : callable, optional
         Called with the part of the signal that is settled, after every colour of tiles.
     """
 
+    takes_start: ClassVar[bool] = True
+
     coder: CoordinateDescent = field(default_factory=CoordinateDescent)
-    cell: int | None = None
+    side: int | None = None
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if self.cell is not None and self.cell < 1:
-            raise ValueError(f"cell must be a positive number of positions, got {self.cell}")
+        if self.side is not None and self.side < 1:
+            raise ValueError(f"side must be a positive number of positions, got {self.side}")
         if self.coder.ridge > 0:
             raise ValueError("coder must have no ridge: it would not come to rest tile by tile")
 
@@ -88,16 +91,16 @@ class TiledDescent:
 
 
 @dataclass(frozen=True)
-class Cells:
-    """A grid of positions cut into cells of equal sides; the last ones may be smaller."""
+class Blocks:
+    """A grid of positions cut into blocks of equal sides; the last ones may be smaller."""
 
     geometry: Geometry
     side: int
 
     @classmethod
-    def of(cls, geometry: Geometry, side: int | None) -> Cells:
+    def of(cls, geometry: Geometry, side: int | None) -> Blocks:
         ndim = len(geometry.grid)
-        wanted = round(_CELL_POSITIONS ** (1 / ndim)) if side is None else side
+        wanted = round(_BLOCK_POSITIONS ** (1 / ndim)) if side is None else side
         # A tile between two others must keep what these reach apart.
         return cls(geometry, max(wanted, -(-max(geometry.filter) // 2)))
 
@@ -106,7 +109,7 @@ class Cells:
         return tuple(-(-g // self.side) for g in self.geometry.grid)
 
     def shift(self, number: int) -> Place:
-        """By how many cells the tiles of a pass are shifted along each axis: in turn all ways, opposite ones together.
+        """Blocks by which the tiles of a pass are shifted along each axis: in turn all ways, opposite ones together.
 
         With fewer of them some positions would always lie at the border of a tile, along one axis or another.
         """
@@ -115,7 +118,7 @@ class Cells:
         return way if number % 2 == 0 else tuple(1 - s for s in way)
 
     def colours(self, shift: Place) -> list[list[tuple[slice, ...]]]:
-        """Tiles as blocks of cells, by colour; tiles of one colour reach disjoint samples."""
+        """Tiles as slices of blocks, by colour; tiles of one colour reach disjoint samples."""
         edges = [_edges(count, one) for count, one in zip(self.counts, shift, strict=True)]
         colours = []
         for parity in product((0, 1), repeat=len(edges)):
@@ -126,36 +129,36 @@ class Cells:
         return colours
 
     def box(self, tile: tuple[slice, ...]) -> tuple[slice, ...]:
-        """Positions of the cells of a tile."""
+        """Positions of the blocks of a tile."""
         spans = zip(tile, self.geometry.grid, strict=True)
         return tuple(slice(s.start * self.side, min(s.stop * self.side, g)) for s, g in spans)
 
-    def around(self, tile: tuple[slice, ...]) -> Iterator[Place]:
-        """Cells outside of a tile whose codes reach samples that the tile's reach too."""
+    def neighbours(self, tile: tuple[slice, ...]) -> Iterator[Place]:
+        """Blocks outside of a tile whose codes reach samples that the tile's reach too."""
         reach = [-(-(f - 1) // self.side) for f in self.geometry.filter]
         spans = [
             range(max(s.start - r, 0), min(s.stop + r, count))
             for s, r, count in zip(tile, reach, self.counts, strict=True)
         ]
-        for cell in product(*spans):
-            if not all(s.start <= c < s.stop for c, s in zip(cell, tile, strict=True)):
-                yield cell
+        for block in product(*spans):
+            if not all(s.start <= c < s.stop for c, s in zip(block, tile, strict=True)):
+                yield block
 
     def number(self, codes: NDArray) -> NDArray:
-        """Flat number of the cell that owns each code."""
+        """Flat number of the block that owns each code."""
         positions = np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid)
         return np.ravel_multi_index([axis // self.side for axis in positions], self.counts)
 
 
 def _edges(count: int, shift: int) -> list[slice]:
-    """Pairs of cells along an axis, with single ones at the ends where they do not come out even."""
+    """Pairs of blocks along an axis, with single ones at the ends where they do not come out even."""
     starts = [0, *range(2 - shift, count, 2)] if count > 1 else [0]
     return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Visit:
-    """What solving one tile came to: its codes, the largest ratio left, and how much those around can have risen."""
+    """The outcome of solving one tile: its codes, the largest ratio left, and how much its neighbours' can have risen."""
 
     tile: tuple[slice, ...]
     codes: NDArray
@@ -166,7 +169,7 @@ class _Visit:
 
 
 class _Done(NamedTuple):
-    """How far a pass is, and the most rounds that a tile of its last colour took."""
+    """Progress of a pass: the part of its colours that are solved, and the most rounds that a tile of the last took."""
 
     share: float
     rounds: int
@@ -188,13 +191,13 @@ class _Tiling:
         self.settings, self.problem, self.i, self.mapper = settings, state.problem, i, mapper
         self.state, self.n_signals = state, n_signals
         self.geometry = state.problem.geometry
-        self.cells = Cells.of(self.geometry, settings.cell)
+        self.blocks = Blocks.of(self.geometry, settings.side)
         self.signal, self.weights = signal, state.problem.weights_of(i)
         nothing = (np.empty(0, np.int64), np.empty(0, signal.dtype))
-        self.codes = {cell: nothing for cell in np.ndindex(self.cells.counts)}
+        self.codes = {block: nothing for block in np.ndindex(self.blocks.counts)}
         self.ratio = np.full(
-            self.cells.counts, np.inf
-        )  # largest |Dᵀr| / λ of each cell; infinite where it is not known
+            self.blocks.counts, np.inf
+        )  # largest |Dᵀr| / λ of each block; infinite where it is not known
         self.residual = scratch(signal, signal.shape, signal.dtype)
         for band in bands(signal.shape):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
@@ -204,14 +207,14 @@ class _Tiling:
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         kept = values > 0 if self.problem.nonnegative else values != 0
         self._share_out(
-            codes[kept], values[kept].astype(self.signal.dtype), tuple(slice(0, n) for n in self.cells.counts)
+            codes[kept], values[kept].astype(self.signal.dtype), tuple(slice(0, n) for n in self.blocks.counts)
         )
-        for cell in self.codes:
-            part = _Part(self, tuple(slice(c, c + 1) for c in cell))
-            indices, own = part.local(*self.codes[cell])
+        for block in self.codes:
+            view = _TileView(self, tuple(slice(c, c + 1) for c in block))
+            indices, own = view.local(*self.codes[block])
             if len(indices):
-                fit = part.problem.operator.synthesise(indices, own)
-                part.put(part.residual - (fit if part.weights is None else part.weights * fit))
+                fit = view.problem.operator.synthesise(indices, own)
+                view.put(view.residual - (fit if view.weights is None else view.weights * fit))
 
     def run(self) -> Solution:
         tol = self.settings.coder.tol
@@ -221,7 +224,7 @@ class _Tiling:
         levels = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
         for passes in range(_MAX_PASSES):
             excess = max(excess * _FALL, goal)
-            for done in self._pass(self.cells.shift(passes), excess):
+            for done in self._pass(self.blocks.shift(passes), excess):
                 rounds += done.rounds
                 # Until the last level every pass is a step; then what counts is how much is settled.
                 share = done.share if excess > goal else float(np.mean(self.ratio <= 1 + goal))
@@ -244,44 +247,46 @@ class _Tiling:
 
     def _pass(self, shift: Place, excess: float) -> Iterator[_Done]:
         """Solve all tiles that are not settled, colour by colour."""
-        colours = self.cells.colours(shift)
+        colours = self.blocks.colours(shift)
         for number, tiles in enumerate(colours, 1):
             todo = [tile for tile in tiles if np.max(self.ratio[tile]) > 1 + excess]
             rounds = [0]
             for visit in self.mapper(lambda tile: self._visit(tile, excess), todo):
                 self._share_out(visit.codes, visit.values, visit.tile)
                 self.ratio[visit.tile] = visit.ratio
-                for cell, rise in visit.rises.items():
-                    self.ratio[cell] += rise
+                for block, rise in visit.rises.items():
+                    self.ratio[block] += rise
                 rounds.append(visit.rounds)
             yield _Done(number / len(colours), max(rounds))
 
     def _visit(self, tile: tuple[slice, ...], excess: float) -> _Visit:
-        part = _Part(self, tile)
-        own = [self.codes[cell] for cell in product(*[range(s.start, s.stop) for s in tile])]
-        codes, values = part.local(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
-        signal = part.left_for(codes, values)
+        view = _TileView(self, tile)
+        own = [self.codes[block] for block in product(*[range(s.start, s.stop) for s in tile])]
+        codes, values = view.local(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
+        signal = view.left_for(codes, values)
         coder = self.settings.coder
         if len(codes):
             coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        descent = Descent(coder, coder.prepare(part.problem), 0, signal, (codes, values), map, excess=_MARGIN * excess)
-        found = descent.run()
-        rises = {}
-        if found.iterations:
-            change = part.put(found.certificate.residual)
-            rises = part.rises(self.cells.around(tile), self.state.rises(part.touching, part.touching.spread(change)))
-        ratio = descent.ratio + descent.rounding
-        return _Visit(tile, part.whole(found.indices), found.values, ratio, rises, found.iterations)
+        sets = HostWorkingSet(coder, coder.prepare(view.problem), 0, signal, (codes, values), map)
+        found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + _MARGIN * excess)
+        rises, rounds = {}, int(found.iterations[0])
+        if rounds:
+            change = view.put(found.residuals[0])
+            rises = view.rises(
+                self.blocks.neighbours(tile), self.state.rises(view.touching, view.touching.spread(change))
+            )
+        indices, values = view.whole(found.codes.indices[0]), found.codes.values[0]
+        return _Visit(tile, indices, values, sets.ratio + sets.rounding, rises, rounds)
 
     def _share_out(self, codes: NDArray, values: NDArray, tile: tuple[slice, ...]) -> None:
-        """Give codes to the cells of a tile that own them."""
-        number = self.cells.number(codes)
+        """Give codes to the blocks of a tile that own them."""
+        number = self.blocks.number(codes)
         order = np.argsort(number, kind="stable")
         codes, values, number = codes[order], values[order], number[order]
-        for cell in product(*[range(s.start, s.stop) for s in tile]):
-            flat = int(np.ravel_multi_index(cell, self.cells.counts))
+        for block in product(*[range(s.start, s.stop) for s in tile]):
+            flat = int(np.ravel_multi_index(block, self.blocks.counts))
             first, last = np.searchsorted(number, [flat, flat + 1])
-            self.codes[cell] = (codes[first:last], values[first:last])
+            self.codes[block] = (codes[first:last], values[first:last])
 
     def _certificate(self) -> Certificate:
         """What all codes together are worth, from the residual that all tiles share."""
@@ -300,12 +305,12 @@ class _Tiling:
         return Certificate(loss + price, gap, self.residual)
 
 
-class _Part:
+class _TileView:
     """A tile as a problem of its own: its codes, on the samples that they reach."""
 
     def __init__(self, tiling: _Tiling, tile: tuple[slice, ...]) -> None:
         geometry, problem = tiling.geometry, tiling.problem
-        self.tiling, self.box = tiling, tiling.cells.box(tile)
+        self.tiling, self.box = tiling, tiling.blocks.box(tile)
         self.geometry = Geometry(
             tuple(s.stop - s.start + f - 1 for s, f in zip(self.box, geometry.filter, strict=True)),
             geometry.filter,
@@ -322,14 +327,12 @@ class _Part:
         whole = all(a >= 0 and b <= n for a, b, n in spans)
         seen = tiling.weights
         if seen is None:
-            self.weights = None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), self._shape))
+            self.weights = (
+                None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape))
+            )
         else:
             self.weights = self._cut(seen)
         self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return self.tiling.signal.shape
 
     def _cut(self, array: NDArray) -> NDArray:
         out = np.zeros((self.geometry.channels, *self.geometry.signal), array.dtype)
@@ -349,7 +352,7 @@ class _Part:
         return moved[order], values[order]
 
     def whole(self, codes: NDArray) -> NDArray:
-        """The opposite of `local`, in the order given."""
+        """Codes in the tile's own numbers as codes of the whole grid, in the order given."""
         return _renumbered(codes, self.geometry.grid, self.tiling.geometry.grid, [s.start for s in self.box])
 
     def left_for(self, codes: NDArray, values: NDArray) -> NDArray:
@@ -371,15 +374,15 @@ class _Part:
         """All positions whose filters reach one of the tile's samples."""
         return replace(self.geometry, boundary="full")
 
-    def rises(self, cells: Iterable[Place], rise: NDArray) -> dict[Place, float]:
-        """The largest rise at the positions of each of some cells, from that at all positions of `touching`."""
+    def rises(self, blocks: Iterable[Place], rise: NDArray) -> dict[Place, float]:
+        """The largest rise at the positions of each of some blocks, from that at all positions of `touching`."""
         found = {}
-        for cell in cells:
-            positions = self.tiling.cells.box(tuple(slice(c, c + 1) for c in cell))
+        for block in blocks:
+            positions = self.tiling.blocks.box(tuple(slice(c, c + 1) for c in block))
             spans = zip(positions, self.box, self.geometry.filter, strict=True)
             here = rise[tuple(slice(max(p.start - b.start + f - 1, 0), p.stop - b.start + f - 1) for p, b, f in spans)]
             if here.size:
-                found[cell] = float(np.max(here))
+                found[block] = float(np.max(here))
         return found
 
 

@@ -1,18 +1,25 @@
-"""Files that the package writes and reads back: models, checkpoints, and writing that never leaves half a file.
+"""Files that the package writes and reads back: arrays with metadata, models, codes, checkpoints; and never half a file.
 
 Reading of input images and signals belongs to the data layer.
 """
 
-from pointillist.storage.checkpoints import CheckpointFolder, StoredCheckpoint
+from pointillist.storage.checkpoints import KEPT, CheckpointFolder
+from pointillist.storage.codec import Stored, own_version, read_arrays, write_arrays
+from pointillist.storage.codes import load_codes, load_codes_metadata, save_codes
 from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
-from pointillist.storage.models import StoredModel, load_model, own_version, save_model
+from pointillist.storage.models import load_model, save_model
 
 __all__ = [
+    "write_arrays",
+    "read_arrays",
+    "Stored",
     "save_model",
     "load_model",
-    "StoredModel",
+    "save_codes",
+    "load_codes",
+    "load_codes_metadata",
     "CheckpointFolder",
-    "StoredCheckpoint",
+    "KEPT",
     "atomic_path",
     "check_writable",
     "remove_leftovers",

@@ -27,9 +27,7 @@ def _exif(orientation=1):
 @pytest.fixture(scope="session")
 def colour():
     """75×102 pixels of a photograph, uint8: no multiple of a block in either direction."""
-    return np.round(255 * np.moveaxis(photographs("test", grey=False)["coffee"][:, 100:175, 100:202], 0, -1)).astype(
-        np.uint8
-    )
+    return np.round(255 * photographs("test", grey=False)["coffee"][100:175, 100:202]).astype(np.uint8)
 
 
 @pytest.fixture(scope="session")

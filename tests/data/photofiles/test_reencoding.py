@@ -21,7 +21,7 @@ def _without_jpeglib(monkeypatch):
 def photograph():
     """235×351 pixels, uint8: no multiple of a block in either direction."""
     picture = pt.photographs("test", grey=False)["coffee"]
-    return np.ascontiguousarray(np.round(255 * np.moveaxis(picture, 0, -1)).astype(np.uint8)[:235, :351])
+    return np.ascontiguousarray(np.round(255 * picture).astype(np.uint8)[:235, :351])
 
 
 def _patched(photo):

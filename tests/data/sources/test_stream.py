@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from pointillist.data.sources import ArraySource, IteratorSource, Read, Stream, as_source, make_stream, read_part
+from pointillist.data.sources import ArraySource, IteratorSource, ReadBatch, Stream, as_source, make_stream, read_batch
 from pointillist.errors import UnreadableFileError
 from pointillist.model.sampling import generator
 
@@ -61,7 +61,7 @@ def test_every_pass_has_all_items_in_the_keyed_order(prefetch, shuffle):
 @pytest.mark.parametrize("taken", range(9))
 def test_a_restored_stream_goes_on_where_the_other_was(taken):
     def make():
-        return Stream(Moody(10, damaged=(3, 4)), batch_size=3, n_epochs=2, seed=1, on_unreadable="skip")
+        return Stream(Moody(10, damaged=(3, 4)), batch_size=3, n_epochs=2, seed=1, on_error="skip")
 
     whole = numbers(make())
     first = make()
@@ -77,7 +77,7 @@ def test_a_restored_stream_goes_on_where_the_other_was(taken):
 
 def test_what_was_only_read_ahead_is_not_yet_counted():
     source = Moody(6, damaged=(2,))
-    stream = Stream(source, batch_size=1, shuffle=False, prefetch=4, on_unreadable="skip")
+    stream = Stream(source, batch_size=1, shuffle=False, prefetch=4, on_error="skip")
     batches = iter(stream)
     next(batches)
     next(batches)
@@ -108,7 +108,7 @@ def test_damaged_items_stop_or_are_left_out_with_one_warning(caplog):
     with pytest.raises(UnreadableFileError, match="item 5"):
         list(Stream(Moody(8, damaged=(5,)), batch_size=3))
     with caplog.at_level(logging.WARNING):
-        stream = Stream(Moody(8, damaged=(5, 6)), batch_size=1, n_epochs=3, shuffle=False, on_unreadable="skip")
+        stream = Stream(Moody(8, damaged=(5, 6)), batch_size=1, n_epochs=3, shuffle=False, on_error="skip")
         assert numbers(stream) == [[i] for i in [0, 1, 2, 3, 4, 7]] * 3
     assert caplog.text.count("skipped: cannot read item 5") == 1
 
@@ -124,28 +124,28 @@ def test_damaged_items_stop_or_are_left_out_with_one_warning(caplog):
 )
 def test_useless_signals_are_refused_by_name(signal, reason):
     with pytest.raises(UnreadableFileError, match=rf"X\[1\] {reason}"):
-        list(Stream(ArraySource([SIGNALS[0], signal]), least=(5, 5)))
+        list(Stream(ArraySource([SIGNALS[0], signal]), least=lambda signal: (5, 5)))
 
 
 def test_unseen_samples_pass():
     signal = SIGNALS[0].copy()
     signal[2] = np.nan
-    assert len(list(Stream(ArraySource([signal]), least=(5, 5)))) == 1
+    assert len(list(Stream(ArraySource([signal]), least=lambda signal: (5, 5)))) == 1
 
 
-def test_parts_are_read_elsewhere_and_handed_out_here():
+def test_batches_are_read_elsewhere_and_handed_out_here():
     source = Moody(7, damaged=(1,))
-    whole = Stream(source, batch_size=3, n_epochs=2, seed=2, on_unreadable="skip")
-    driver = Stream(source, batch_size=3, n_epochs=2, seed=2, on_unreadable="skip")
+    whole = Stream(source, batch_size=3, n_epochs=2, seed=2, on_error="skip")
+    driver = Stream(source, batch_size=3, n_epochs=2, seed=2, on_error="skip")
     remote = []
-    for part in driver.parts():
-        read = read_part(source, pickle.loads(pickle.dumps(part)), (), "skip")
+    for unread in driver.unread():
+        read = read_batch(source, pickle.loads(pickle.dumps(unread)), None, "skip")
         remote.append(read.signals)
-        driver.hand_out(part, Read([], read.skipped))
+        driver.hand_out(unread, ReadBatch([], read.skipped))
     assert numbers(batch for batch in remote if batch) == numbers(whole)
     assert driver.state() == whole.state()
     with pytest.raises(UnreadableFileError):
-        read_part(source, part, (), "stop") if 1 in part.indices else source.read(1)
+        read_batch(source, unread) if 1 in unread.indices else source.read(1)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_parts_are_read_elsewhere_and_handed_out_here():
     [
         ({"batch_size": 0}, "batch_size"),
         ({"n_epochs": 0}, "n_epochs"),
-        ({"on_unreadable": "ignore"}, 'must be "skip" or "stop"'),
+        ({"on_error": "ignore"}, 'must be "raise" or "skip"'),
         ({"prefetch": -1}, "prefetch"),
     ],
 )
@@ -217,6 +217,6 @@ def test_what_comes_once_does_not_come_twice():
 
 
 def test_useless_signals_of_an_iterator_are_left_out():
-    stream = make_stream(as_source(iter([SIGNALS[0], np.ones((6, 5)), SIGNALS[1]])), on_unreadable="skip")
+    stream = make_stream(as_source(iter([SIGNALS[0], np.ones((6, 5)), SIGNALS[1]])), on_error="skip")
     assert len(list(stream)) == 2
     assert sum(stream.skipped.values()) == 1

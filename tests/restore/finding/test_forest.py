@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
+from pointillist.errors import ModelFileError
 from pointillist.restore.finding import lines, specks
 from pointillist.restore.finding.forest import load_forest, read_forest, save_forest
+from pointillist.storage import write_arrays
 
 
 def walked(forest, row):
@@ -37,15 +38,13 @@ def test_no_rows():
 def test_forests_are_written_and_read(tmp_path):
     forest, path = load_forest("scratches"), tmp_path / "a.safetensors"
     save_forest(path, forest, {"kind": "scratches", "candidates": 7})
-    again, facts = read_forest(path.read_bytes())
+    again, facts = read_forest(path)
     assert facts == {"kind": "scratches", "candidates": 7}
     for name, value in vars(forest).items():
         np.testing.assert_array_equal(getattr(again, name), value)
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
-    content = safetensors.numpy.save(
-        {"a": np.zeros(2)}, {"pointillist": '{"format": "pointillist-model", "format_version": 1}'}
-    )
-    with pytest.raises(ValueError, match="format pointillist-forest"):
-        read_forest(content)
+    write_arrays(tmp_path / "a", "model", {}, {"filters": np.zeros((2, 3))})
+    with pytest.raises(ModelFileError, match="holds pointillist-model, not pointillist-forest"):
+        read_forest(tmp_path / "a")

@@ -39,7 +39,7 @@ _MAX_SAMPLES = 2**31  # of a padded signal: the kernels count them in 32 bits
 
 
 @dataclass(frozen=True)
-class Plan:
+class Places:
     """Where everything lies, for signals of one shape and filters of one size.
 
     Attributes
@@ -104,31 +104,10 @@ class Plan:
         return -(-self.n_filters // RUN)
 
     @property
-    def tile_bytes(self) -> int:
-        """Shared memory of a block that descends on a tile."""
-        return tile_bytes(self.grid, self.filter, self.channels, self.bucket, self.tile)
-
-    @property
-    def scan_bytes(self) -> int:
-        """Shared memory of a block of the scan."""
-        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
-        window = -(-(RUN + self.filter[2] - 1) // 4) * 4
-        layers = self.channels * self.filter[0]
-        return 4 * (2 * self.taps * RUN + layers * rows * (self.runs * RUN + window - RUN))
-
-    @property
     def paired_taps(self) -> int:
         """Taps of a filter whose rows are padded to pairs, and all to whole steps of the tensor cores."""
         pairs = self.channels * self.filter[0] * self.filter[1] * -(-self.filter[2] // 2) * 2
         return -(-pairs // DEPTH) * DEPTH
-
-    @property
-    def tensor_bytes(self) -> int:
-        """Shared memory of a block of the scan on tensor cores: two chunks of filters, and the samples four times."""
-        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
-        pitch = self.runs * RUN + -(-self.filter[2] // 8) * 8
-        words = -(-self.channels * self.filter[0] * rows * pitch // 64) * 32 + 16
-        return 2 * CHUNK * self.paired_taps * 4 + self.paired_taps // DEPTH * 32 + 4 * 4 * words
 
     @property
     def scan_blocks(self) -> int:
@@ -141,42 +120,14 @@ class Plan:
         return self.grid[0] * -(-self.grid[1] // 32) * -(-self.grid[2] // 32)
 
     @property
-    def box_bytes(self) -> int:
-        """Shared memory of such a block: the samples that its positions meet, and their sums along rows."""
-        return 4 * (31 + self.filter[1]) * (31 + self.filter[2] + 32)
-
-    @property
-    def step_bytes(self) -> int:
-        """Shared memory of a block that steps a filter: shifts of two filters, and a filter, in float64."""
-        return 8 * (prod(2 * size - 1 for size in self.filter) + self.taps)
-
-    @property
     def enlarge_warps(self) -> int:
         """Warps of a block that enlarges the working set, a bucket each."""
         return max(1, min(4, 48 * 1024 // (12 * self.capacity)))
 
     @property
-    def enlarge_bytes(self) -> int:
-        """Shared memory of such a block: code, value and curvature of all that its buckets have room for."""
-        return 12 * self.capacity * self.enlarge_warps
-
-    @property
-    def signal_bytes(self) -> int:
-        """Device memory that one signal takes while it is solved, with weights of its own."""
-        codes = self.n_buckets * (self.capacity * 12 + 4)
-        return self.samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + codes + 64
-
-    @property
     def mask_positions(self) -> int:
         """Positions of a filter in the mask of sampled codes, the unused ends of runs included."""
         return self.panels * self.grid[0] * self.grid[1] * self.runs * RUN
-
-    def shared_bytes(self, sampled: bool = False, mapped: bool = False) -> int:
-        """Device memory that all signals share: filters thrice, a bit for each code, penalties by position thrice."""
-        codes = self.filter_blocks * RUN * self.mask_positions
-        sample = codes // 8 + 8 * codes if sampled else 0
-        filters = 8 * self.filter_blocks * RUN * self.taps + 4 * (self.n_filters + CHUNK) * self.paired_taps
-        return filters + sample + (16 * codes if mapped else 0) + (1 << 20)
 
     @property
     def paired_buckets(self) -> Shape:
@@ -185,7 +136,7 @@ class Plan:
 
     @property
     def paired_tiles(self) -> Shape:
-        """The same of tiles."""
+        """Tiles along each axis that alternate between two colours; the rest, around a circle, have colours of their own."""
         layers, rows, columns = self.bucket
         return self._paired(self.tiles, (layers * self.tile[0], rows * self.tile[1], columns * self.tile[2]))
 
@@ -210,6 +161,59 @@ class Plan:
         ]
         counts = [sizes[0][colour >> 4] * sizes[1][colour >> 2 & 3] * sizes[2][colour & 3] for colour in range(64)]
         return [(colour, count) for colour, count in enumerate(counts) if count]
+
+
+class Plan(Places):
+    """Places with what the kernels read of them, and the memory that these take."""
+
+    @property
+    def tile_bytes(self) -> int:
+        """Shared memory of a block that descends on a tile."""
+        return tile_bytes(self.grid, self.filter, self.channels, self.bucket, self.tile)
+
+    @property
+    def scan_bytes(self) -> int:
+        """Shared memory of a block of the scan."""
+        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
+        window = -(-(RUN + self.filter[2] - 1) // 4) * 4
+        layers = self.channels * self.filter[0]
+        return 4 * (2 * self.taps * RUN + layers * rows * (self.runs * RUN + window - RUN))
+
+    @property
+    def tensor_bytes(self) -> int:
+        """Shared memory of a block of the scan on tensor cores: two chunks of filters, and the samples four times."""
+        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
+        pitch = self.runs * RUN + -(-self.filter[2] // 8) * 8
+        words = -(-self.channels * self.filter[0] * rows * pitch // 64) * 32 + 16
+        return 2 * CHUNK * self.paired_taps * 4 + self.paired_taps // DEPTH * 32 + 4 * 4 * words
+
+    @property
+    def box_bytes(self) -> int:
+        """Shared memory of such a block: the samples that its positions meet, and their sums along rows."""
+        return 4 * (31 + self.filter[1]) * (31 + self.filter[2] + 32)
+
+    @property
+    def step_bytes(self) -> int:
+        """Shared memory of a block that steps a filter: shifts of two filters, and a filter, in float64."""
+        return 8 * (prod(2 * size - 1 for size in self.filter) + self.taps)
+
+    @property
+    def enlarge_bytes(self) -> int:
+        """Shared memory of such a block: code, value and curvature of all that its buckets have room for."""
+        return 12 * self.capacity * self.enlarge_warps
+
+    @property
+    def signal_bytes(self) -> int:
+        """Device memory that one signal takes while it is solved, with weights of its own."""
+        codes = self.n_buckets * (self.capacity * 12 + 4)
+        return self.samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + codes + 64
+
+    def shared_bytes(self, sampled: bool = False, mapped: bool = False) -> int:
+        """Device memory that all signals share: filters thrice, a bit for each code, penalties by position thrice."""
+        codes = self.filter_blocks * RUN * self.mask_positions
+        sample = codes // 8 + 8 * codes if sampled else 0
+        filters = 8 * self.filter_blocks * RUN * self.taps + 4 * (self.n_filters + CHUNK) * self.paired_taps
+        return filters + sample + (16 * codes if mapped else 0) + (1 << 20)
 
     def integers(self) -> np.ndarray:
         """The numbers that the kernels read, in the order of `common.cuh`."""
@@ -294,9 +298,7 @@ def make_plan(
         around=around,
     )
     if plan.samples >= _MAX_SAMPLES:
-        raise ValueError(
-            f"signals of {plan.samples} samples are too large for a device; cut them up or use device='cpu'"
-        )
+        raise ValueError(f"signals of {plan.samples} samples are too large for a device; cut them, or use device='cpu'")
     if max(plan.scan_bytes, plan.enlarge_bytes, plan.step_bytes) > shared_limit - RESERVED_SHARED:
         raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
     return plan

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pointillist.data.photofiles import exif
+from pointillist.data.photofiles.opening import check_pixels
 from pointillist.data.photofiles.photograph import Metadata, Photograph
 from pointillist.data.photofiles.tiff import split
 from pointillist.errors import UnreadableFileError
@@ -18,6 +19,7 @@ def read_raw(path: Path) -> Photograph:
     """A camera's raw file, developed with the camera's own white balance to 16-bit colour."""
     rawpy = _package("rawpy", "raw", path, "camera raw files")
     with rawpy.imread(str(path)) as raw:
+        check_pixels(raw.sizes.height, raw.sizes.width)
         pixels = raw.postprocess(use_camera_wb=True, output_bps=16)
     return Photograph(
         np.ascontiguousarray(pixels),
@@ -45,6 +47,7 @@ def read_heif(path: Path) -> Photograph:
     """A HEIC or AVIF file; more than 8 bits become 16."""
     heif = _package("pillow_heif", "heif", path, "HEIC files")
     image = heif.open_heif(path, convert_hdr_to_8bit=False)
+    check_pixels(*image.size)
     info = image.info
     pixels, alpha, notes = split(np.array(image))
     if len(image) > 1:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from pointillist.data.loading import IMAGE_SUFFIXES
-
+IMAGE_SUFFIXES = frozenset(
+    (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".pbm", ".pgm", ".ppm", ".pnm")
+)
+"""Names of files that a folder of images is searched for."""
 _RAW = "3fr arw cr2 cr3 crw dng erf iiq kdc mef mos mrw nef nrw orf pef raf raw rw2 rwl sr2 srf srw x3f"
 RAW_SUFFIXES = frozenset(f".{maker}" for maker in _RAW.split(" "))
 _JPEG_SUFFIXES = (".jpg", ".jpeg")

@@ -25,7 +25,7 @@ from scipy.fft import dctn, idctn
 
 from pointillist.data.orientation import turned_back, upright
 from pointillist.data.photofiles import exif, reencoding
-from pointillist.data.photofiles.photograph import JpegSource, Metadata
+from pointillist.data.photofiles.photograph import JpegOrigin, Metadata
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def _say_what_is_missing() -> None:
     )
 
 
-def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
+def _compared(source: JpegOrigin, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
     """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
     with Image.open(io.BytesIO(source.data)) as image:
         options = reencoding.options_of(image)
@@ -95,7 +95,7 @@ def _compared(source: JpegSource, pixels: NDArray[np.uint8]) -> tuple[dict[str, 
 
 
 def _encode_again(
-    source: JpegSource,
+    source: JpegOrigin,
     pixels: NDArray[np.uint8],
     changed: NDArray[np.bool_],
     metadata: Metadata,
@@ -121,7 +121,7 @@ def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]
 
 
 def _keep_blocks(
-    jpeglib: Any, source: JpegSource, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
+    jpeglib: Any, source: JpegOrigin, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
 ) -> bytes:
     """The source's file with new coefficients for the blocks of changed pixels."""
     with tempfile.TemporaryDirectory() as folder:
@@ -217,39 +217,39 @@ def _next_marker(data: bytearray, at: int) -> int:
 
 def segments(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Markers and contents of the segments before the first scan."""
+    return ((marker, data[begin + 4 : end]) for marker, begin, end in _spans(data))
+
+
+def _spans(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Markers of the segments before the first scan, and where these begin and end."""
     at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != 0xDA:
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _SCAN:
         if data[at + 1] == 0xFF:  # a filling byte
             at += 1
             continue
-        (length,) = struct.unpack_from(">H", data, at + 2)
-        yield data[at + 1], data[at + 4 : at + 2 + length]
-        at += 2 + length
+        end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
+        yield data[at + 1], at, end
+        at = end
 
 
 def _bare(data: bytes) -> bytes:
     """A file without its application segments and comments, but for the one that says how colour is stored."""
-    at, kept = 2, [data[:2]]
-    while data[at] == 0xFF and data[at + 1] != 0xDA:
-        if data[at + 1] == 0xFF:
-            at += 1
-            continue
-        end = at + 2 + struct.unpack_from(">H", data, at + 2)[0]
-        if not (_APP0 < data[at + 1] <= 0xEF or data[at + 1] == _COMMENT) or data[at + 1] == _APP14:
-            kept.append(data[at:end])
-        at = end
-    return b"".join((*kept, data[at:]))
+    rest, kept = 2, [data[:2]]
+    for marker, begin, rest in _spans(data):
+        if not (_APP0 < marker <= 0xEF or marker == _COMMENT) or marker == _APP14:
+            kept.append(data[begin:rest])
+    return b"".join((*kept, data[rest:]))
 
 
-def _assemble(stream: bytes, metadata: Metadata, source: JpegSource | None = None) -> bytes:
+def _assemble(stream: bytes, metadata: Metadata, source: JpegOrigin | None = None) -> bytes:
     """A stream with the segments that say what the metadata say, and with the other ones of the source."""
     stream = _bare(stream)
-    parts = [stream[:2]]
-    at = 2
-    while stream[at + 1] in (_APP0, _APP14):  # these come first
-        end = at + 2 + struct.unpack_from(">H", stream, at + 2)[0]
+    at, parts = 2, [stream[:2]]
+    for marker, begin, end in _spans(stream):
+        if marker not in (_APP0, _APP14):  # these come first
+            break
         if source is None:
-            parts.append(stream[at:end])
+            parts.append(stream[begin:end])
         at = end
     others = [] if source is None else list(segments(source.data))
     parts += [_segment(marker, content) for marker, content in others if marker == _APP0]

@@ -12,7 +12,7 @@ _KINDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32), np.dtyp
 
 
 @dataclass(frozen=True)
-class JpegSource:
+class JpegOrigin:
     """The JPEG file that a photograph came from, so that its untouched blocks can be written again as they are.
 
     Attributes
@@ -28,7 +28,7 @@ class JpegSource:
 
 
 @dataclass(frozen=True)
-class TiffSource:
+class TiffOrigin:
     """How a TIFF file stored a photograph.
 
     Attributes
@@ -64,8 +64,8 @@ class Metadata:
     xmp : bytes or None
     chunks : tuple of (name, content)
         Those of a PNG file about colour and with text.
-    jpeg : JpegSource or None
-    tiff : TiffSource or None
+    jpeg : JpegOrigin or None
+    tiff : TiffOrigin or None
     """
 
     format: str = ""
@@ -74,8 +74,8 @@ class Metadata:
     dpi: tuple[float, float] | None = None
     xmp: bytes | None = field(default=None, repr=False)
     chunks: tuple[tuple[bytes, bytes], ...] = field(default=(), repr=False)
-    jpeg: JpegSource | None = field(default=None, repr=False)
-    tiff: TiffSource | None = field(default=None, repr=False)
+    jpeg: JpegOrigin | None = field(default=None, repr=False)
+    tiff: TiffOrigin | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-import imagecodecs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,6 +42,8 @@ def depth_and_colour(data: bytes) -> tuple[int, int]:
 
 def decode_deep(data: bytes) -> NDArray[np.uint16]:  # (height, width[, channels])
     """Samples of a PNG file of 16 bits, with an alpha channel where one colour is declared transparent."""
+    import imagecodecs  # large, and only for files of 16 bits and for writing
+
     samples = np.asarray(imagecodecs.png_decode(data))
     key = next((content for name, content in chunks(data) if name == b"tRNS"), None)
     channels = 1 if samples.ndim == 2 else samples.shape[-1]
@@ -55,6 +56,8 @@ def decode_deep(data: bytes) -> NDArray[np.uint16]:  # (height, width[, channels
 
 def encode(samples: NDArray[Any], metadata: Metadata) -> bytes:
     """A PNG file of samples (height, width[, 2, 3 or 4 channels]) of 8 or 16 bits."""
+    import imagecodecs
+
     plain = imagecodecs.png_encode(np.ascontiguousarray(samples), **_FAST)
     header = len(SIGNATURE) + 12 + 13
     return b"".join((plain[:header], *(_chunk(*one) for one in _around(metadata)), plain[header:]))

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
-from pointillist.data.images import image_size, opened
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.photograph import JpegSource, Metadata, Photograph
+from pointillist.data.photofiles.opening import opened
+from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
@@ -34,6 +34,7 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     Parameters
     ----------
     path : str or path
+        The file. An image of more than 179 megapixels (twice ``PIL.Image.MAX_IMAGE_PIXELS``) is refused, unread.
 
     Returns
     -------
@@ -74,14 +75,16 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     if suffix == ".npy":
         shape = _load_array(path).shape
         return shape[0], shape[1]
-    if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
-        with opened(path):
-            return extras.raw_size(path) if suffix in RAW_SUFFIXES else extras.heif_size(path)
     with opened(path) as stream:
-        if stream.read(4) in tiff.MAGIC:
-            stream.seek(0)
+        if suffix in RAW_SUFFIXES:
+            return extras.raw_size(path)
+        if suffix in HEIF_SUFFIXES:
+            return extras.heif_size(path)
+        if _head(stream)[:4] in tiff.MAGIC:
             return tiff.size(stream)
-    return image_size(path)
+        with Image.open(stream) as image:
+            turned = image.getexif().get(exif.ORIENTATION, 1) >= 5
+            return image.size if turned else (image.height, image.width)
 
 
 def _load_array(path: Path) -> NDArray[Any]:
@@ -115,10 +118,7 @@ def _read_array(path: Path) -> Photograph:
 
 
 def _read_image(stream: BinaryIO) -> Photograph:
-    head = stream.read(26)
-    stream.seek(0)
-    if not head:
-        raise ValueError("the file is empty")
+    head = _head(stream)
     if head[:4] in tiff.MAGIC:
         photograph = tiff.read(stream)
         if photograph is not None:
@@ -139,6 +139,15 @@ def _read_image(stream: BinaryIO) -> Photograph:
         pixels = np.ascontiguousarray(upright(pixels, code))
         alpha = None if alpha is None else np.ascontiguousarray(upright(alpha, code))
     return Photograph(pixels, alpha, metadata, notes + converted)
+
+
+def _head(stream: BinaryIO) -> bytes:
+    """The first bytes of a file, which is left as it was."""
+    head = stream.read(26)
+    stream.seek(0)
+    if not head:
+        raise ValueError("the file is empty")
+    return head
 
 
 def _samples(image: Image.Image) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...]]:
@@ -208,6 +217,6 @@ def _metadata(image: Image.Image, data: bytes, *, own_colours: bool) -> tuple[Me
         dpi=None if not dpi or not all(dpi) else (float(dpi[0]), float(dpi[1])),
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
         chunks=tuple(one for one in png.chunks(data) if one[0] in png.KEPT_CHUNKS) if form == "PNG" else (),
-        jpeg=JpegSource(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
+        jpeg=JpegOrigin(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
     )
     return metadata, code

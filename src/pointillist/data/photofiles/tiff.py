@@ -10,11 +10,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
-from PIL import Image, TiffImagePlugin
+from PIL import TiffImagePlugin
 
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
-from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffSource
+from pointillist.data.photofiles.opening import check_pixels
+from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffOrigin
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tifffile.PHOTOMETRIC.RGB)
@@ -43,9 +44,7 @@ def read(stream: BinaryIO) -> Photograph | None:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
         if page.axes not in ("YX", "YXS", "SYX"):
             raise ValueError(f"its axes are {page.axes}, not those of an image; save it as .npy")
-        # Pillow checks this for every other file; the limit and the margin are its own.
-        if Image.MAX_IMAGE_PIXELS and page.imagewidth * page.imagelength > 2 * Image.MAX_IMAGE_PIXELS:
-            raise Image.DecompressionBombError
+        check_pixels(page.imagelength, page.imagewidth)
         samples = page.asarray()
         if page.axes == "SYX":
             samples = np.moveaxis(samples, 0, -1)
@@ -64,6 +63,7 @@ def size(stream: BinaryIO) -> tuple[int, int]:
     """Height and width of the first page, upright."""
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
+        check_pixels(page.imagelength, page.imagewidth)
         turned = _value(page, "Orientation", 1) >= 5
         return (page.imagewidth, page.imagelength) if turned else (page.imagelength, page.imagewidth)
 
@@ -106,7 +106,7 @@ def _metadata(page: tifffile.TiffPage, extrasample: int | None, stream: BinaryIO
         icc=_value(page, _ICC, None),
         dpi=dpi,
         xmp=xmp.encode() if isinstance(xmp, str) else xmp,
-        tiff=TiffSource(int(page.compression), predictor, extrasample, tags),
+        tiff=TiffOrigin(int(page.compression), predictor, extrasample, tags),
     )
 
 
@@ -118,10 +118,10 @@ def _describes_layout(tag: tifffile.TiffTag) -> bool:
 def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
     """Write a TIFF file with the compression of the one that the photograph came from."""
     metadata, pixels, alpha = photograph.metadata, photograph.pixels, photograph.alpha
-    source = metadata.tiff or TiffSource(_DEFLATE, 2)
+    source = metadata.tiff or TiffOrigin(_DEFLATE, 2)
     notes: tuple[str, ...] = ()
     if source.compression not in _LOSSLESS:
-        source = TiffSource(_DEFLATE, 2, source.extrasample, source.tags)
+        source = TiffOrigin(_DEFLATE, 2, source.extrasample, source.tags)
         notes = ("its lossy compression is replaced by one without loss",)
     samples = pixels if alpha is None else np.dstack([pixels, alpha])
     predictor = source.predictor if source.compression != 1 else 1
@@ -152,7 +152,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
     return notes
 
 
-def _extra_tags(metadata: Metadata, source: TiffSource) -> list[tuple[int, int, int, Any, bool]]:
+def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, int, Any, bool]]:
     """Descriptive tags of a TIFF source, or the texts of EXIF that came from elsewhere, and XMP."""
     tags = [(code, kind, count, value, True) for code, kind, count, value in source.tags]
     if metadata.tiff is None and metadata.exif is not None:

@@ -15,7 +15,7 @@ from pointillist.data.sources.iterators import IteratorSource, IteratorStream
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.preparing import KeptSource, NormalisedSource
-from pointillist.data.sources.stream import Part, Read, Stream, read_part
+from pointillist.data.sources.stream import ReadBatch, Stream, UnreadBatch, read_batch
 
 __all__ = [
     "Source",
@@ -36,14 +36,14 @@ __all__ = [
     "Stream",
     "IteratorStream",
     "make_stream",
-    "Part",
-    "Read",
-    "read_part",
+    "UnreadBatch",
+    "ReadBatch",
+    "read_batch",
 ]
 
 
 def as_source(signals: Any) -> Source | IteratorSource:
-    """What users pass as a source: a source as it is, arrays and lists of them in memory, anything else as an iterator."""
+    """A source of what users pass: itself, arrays and lists of them in memory, or an iterator of signals."""
     if isinstance(signals, Source | IteratorSource):
         return signals
     if isinstance(signals, np.ndarray | list | tuple):

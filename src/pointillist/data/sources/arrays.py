@@ -12,14 +12,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.cuda.exchange import is_resident, to_host
+from pointillist.backends.devices import is_resident, to_host
+from pointillist.data.mapped import floats
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 
 
 class ArraySource(StoredSource):
-    """Signals that are at hand as arrays.
+    """Signals that are at hand as arrays; pictures become signals by `as_signals`.
 
     Parameters
     ----------
@@ -77,6 +78,8 @@ class StackedSource(StoredSource):
 
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
+    inside: str = ""
+    """Where the array is in a file that holds several; to be set before `__init__` is called."""
 
     def __init__(self, path: str | Path, ndim: int = 2) -> None:
         self.path, self.ndim = Path(path), ndim
@@ -91,14 +94,15 @@ class StackedSource(StoredSource):
         self._single = len(shape) == ndim
         self._count = 1 if self._single else int(shape[0])
         self._shape = tuple(int(axis) for axis in (shape if self._single else shape[1:]))
-        to_float(np.empty(0, self._array().dtype), f"cannot read {self._label()}: it")
+        with _damage_named(self._label()):
+            to_float(np.empty(0, self._array().dtype), "it")
 
     @abstractmethod
     def _open(self) -> Any:
         """Open the array; errors of any kind mean that the file is damaged."""
 
     def _label(self) -> str:
-        return str(self.path)
+        return f"{self.path}::{self.inside}" if self.inside else str(self.path)
 
     def _array(self) -> Any:
         with self._lock:
@@ -121,6 +125,14 @@ class StackedSource(StoredSource):
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         return self._part(index, box(corner, size))
+
+    def mapped(self, index: int) -> NDArray:
+        """The signal, as a view of the file where that can be mapped and holds floats."""
+        array = self._array()
+        if not isinstance(array, MappedFile):
+            return self.read(index)
+        whole = array.map()
+        return floats(whole if self._single else whole[index], self.name(index))
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
         array, place = self._array(), where if self._single else (index, *where)
@@ -179,8 +191,12 @@ class MappedFile:
         }
         self._path = str(mapped.filename)
 
+    def map(self) -> NDArray:
+        """The whole array, mapped for as long as it is held."""
+        return np.memmap(self._path, mode="r", **self._where).view(np.ndarray)
+
     def __getitem__(self, place: Any) -> NDArray:
-        return np.array(np.memmap(self._path, mode="r", **self._where)[place])
+        return np.array(self.map()[place])
 
 
 class NpySource(StackedSource):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -18,34 +18,55 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class Source(Protocol):
-    """Where signals come from."""
+    """Where signals come from: anything with these methods can be given to `OnlineCSC.fit`.
+
+    A source yields *signals*, as learners take them: ([channels,] *space), never pictures (height, width, 3).
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> class Noise:
+    ...     exact = True
+    ...     def __len__(self):
+    ...         return 6
+    ...     def read(self, index, epoch=0):
+    ...         return np.random.default_rng(index).standard_normal(60)
+    ...     def name(self, index, epoch=0):
+    ...         return f"noise {index}"
+    ...     def describe(self):
+    ...         return {"kind": "noise"}
+    >>> isinstance(Noise(), pt.Source)
+    True
+    >>> pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(Noise()).n_seen_
+    6
+    """
 
     @property
     def exact(self) -> bool:
         """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
         ...
 
+    @abstractmethod
     def __len__(self) -> int:
-        """Signals in one pass."""
-        ...
+        """Return the number of signals in one pass."""
 
+    @abstractmethod
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Signal `index` of a pass, ([channels,] *space); thread-safe.
+        """Return signal `index` of a pass, ([channels,] *space); called from several threads.
 
         Only random crops depend on the epoch. Raises `UnreadableFileError` for an item that is damaged or useless.
         """
-        ...
 
+    @abstractmethod
     def name(self, index: int, epoch: int = 0) -> str:
-        """What to call the signal in a message."""
-        ...
+        """Return what to call the signal in a message."""
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What JSON can hold of the source's identity: equal for equal data, different where the data differ."""
-        ...
+        """Return what JSON can hold of the source's identity: equal for equal data, different where the data differ."""
 
 
-class StoredSource(ABC):
+class StoredSource(Source):
     """A source of signals that lie somewhere: what crops and the plan need besides `Source`."""
 
     exact: ClassVar[bool] = True
@@ -55,24 +76,41 @@ class StoredSource(ABC):
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
     @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def read(self, index: int, epoch: int = 0) -> NDArray: ...
-
-    @abstractmethod
-    def name(self, index: int, epoch: int = 0) -> str: ...
-
-    @abstractmethod
-    def describe(self) -> dict[str, Any]: ...
-
-    @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
         """Shape of a signal, without reading its samples where the format allows."""
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         """A part of a signal: `size` samples from `corner` along the last axes."""
         return self.read(index)[box(corner, size)]
+
+    def mapped(self, index: int) -> NDArray:
+        """The signal as `read` returns it, but left in its file where it is large and the format allows that."""
+        return self.read(index)
+
+
+class DerivedSource(Source):
+    """A source with another source's signals, one for one, changed or kept; subclasses say by `read` what becomes of them.
+
+    Parameters
+    ----------
+    source : Source
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @property
+    def exact(self) -> bool:
+        return self.source.exact
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def name(self, index: int, epoch: int = 0) -> str:
+        return self.source.name(index, epoch)
+
+    def describe(self) -> dict[str, Any]:
+        return self.source.describe()
 
 
 def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:

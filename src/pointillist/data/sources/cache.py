@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
@@ -22,21 +23,21 @@ class Cache:
         self._arrays: OrderedDict[int, NDArray] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: int) -> NDArray | None:
+    def get(self, key: int, make: Callable[[], NDArray]) -> NDArray:
+        """The array of that number, made and kept where it is not there."""
         with self._lock:
             if key in self._arrays:
                 self._arrays.move_to_end(key)
-            return self._arrays.get(key)
-
-    def put(self, key: int, array: NDArray) -> None:
+                return self._arrays[key]
+        array = make()
         with self._lock:
-            if key in self._arrays or array.nbytes > self.limit:
-                return
-            self._arrays[key] = array
-            self.held += array.nbytes
-            while self.held > self.limit:
-                _, oldest = self._arrays.popitem(last=False)
-                self.held -= oldest.nbytes
+            if key not in self._arrays and array.nbytes <= self.limit:
+                self._arrays[key] = array
+                self.held += array.nbytes
+                while self.held > self.limit:
+                    _, oldest = self._arrays.popitem(last=False)
+                    self.held -= oldest.nbytes
+        return array
 
     def __getstate__(self) -> dict[str, Any]:
         return {"limit": self.limit}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -88,19 +89,13 @@ class ZarrSource(StackedSource):
     kind: ClassVar[str] = "zarr"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2) -> None:
-        self.array = array
+        self.inside = array
         super().__init__(path, ndim)
 
-    def _label(self) -> str:
-        return f"{self.path}::{self.array}" if self.array else str(self.path)
-
     def _open(self) -> Any:
-        try:
-            import zarr
-        except ImportError as error:
-            raise ImportError(f"{self.path} needs zarr: pip install 'pointillist[zarr]'") from error
+        zarr = _package("zarr", "zarr", self.path)
         opened = zarr.open(str(self.path), mode="r")
-        return opened if isinstance(opened, zarr.Array) and not self.array else _only(opened, self.array, zarr.Array)
+        return opened if isinstance(opened, zarr.Array) and not self.inside else _only(opened, self.inside, zarr.Array)
 
     def _files(self) -> list[Path]:
         # Chunks are many; their folder's metadata and the chunks' own times tell a change.
@@ -127,18 +122,19 @@ class Hdf5Source(StackedSource):
     kind: ClassVar[str] = "hdf5"
 
     def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2) -> None:
-        self.dataset = dataset
+        self.inside = dataset
         super().__init__(path, ndim)
 
-    def _label(self) -> str:
-        return f"{self.path}::{self.dataset}" if self.dataset else str(self.path)
-
     def _open(self) -> Any:
-        try:
-            import h5py
-        except ImportError as error:
-            raise ImportError(f"{self.path} needs h5py: pip install 'pointillist[hdf5]'") from error
-        return _only(h5py.File(self.path, "r"), self.dataset, h5py.Dataset)
+        h5py = _package("h5py", "hdf5", self.path)
+        return _only(h5py.File(self.path, "r"), self.inside, h5py.Dataset)
+
+
+def _package(name: str, extra: str, path: Path) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{path} needs {name}: pip install 'pointillist[{extra}]'") from error
 
 
 def _only(group: Any, name: str, kind: type) -> Any:

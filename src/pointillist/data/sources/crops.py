@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from pointillist.data.sources.base import StoredSource, box
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
-from pointillist.data.sources.usable import is_constant
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.model.sampling import generator
+from pointillist.model.usable import is_constant
 
 _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10
@@ -58,7 +58,7 @@ class CropSource(StoredSource):
     def read(self, index: int, epoch: int = 0) -> NDArray:
         rng = generator(self.seed, _CROPS, epoch, index)
         which = int(rng.integers(len(self.source)))
-        signal = None if self.source.windowed else self._whole(which)
+        signal = None if self.source.windowed else self.cache.get(which, lambda: self.source.read(which))
         shape = self.source.shape(which) if signal is None else signal.shape
         room = [length - side for length, side in zip(shape[-len(self.size) :], self.size, strict=True)]
         if min(room) < 0:
@@ -69,13 +69,6 @@ class CropSource(StoredSource):
             if not is_constant(crop):
                 return crop.copy()  # a view would keep the whole signal in memory
         raise UnusableSignalError(f"{self.source.name(which)} is constant wherever a crop was tried: leave it out")
-
-    def _whole(self, which: int) -> NDArray:
-        signal = self.cache.get(which)
-        if signal is None:
-            signal = self.source.read(which)
-            self.cache.put(which, signal)
-        return signal
 
     def shape(self, index: int) -> tuple[int, ...]:
         return (*self._channels, *self.size)

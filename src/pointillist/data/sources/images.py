@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from pointillist.data.images import image_size, load_image
+from pointillist.data.images import load_image
+from pointillist.data.mapped import map_tiff
+from pointillist.data.photofiles.reading import photograph_size
 from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.errors import UnreadableFileError
+
+Found = TypeVar("Found")
 
 
 class ImageSource(StoredSource):
@@ -20,11 +25,9 @@ class ImageSource(StoredSource):
     Parameters
     ----------
     files : sequence of paths
+        What `load_image` reads.
     grey : bool
-        Whether to convert to grey, (H, W), or give colour, (3, H, W); see `load_image`.
-    max_pixels : int or None
-        Larger images count as unreadable, before they are decoded. None is Pillow's warning level, 89 megapixels, beyond
-        which an image file may be a decompression bomb.
+        Whether signals are grey, (height, width), or colour, (3, height, width): channels first, as in all signals.
 
     Examples
     --------
@@ -37,30 +40,33 @@ class ImageSource(StoredSource):
 
     decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey
 
-    def __init__(
-        self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True, max_pixels: int | None = None
-    ) -> None:
+    def __init__(self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True) -> None:
         if not files:
             raise ValueError("files is empty: give at least one image file")
         self.files = [os.fspath(file) for file in files]
         self.grey = grey
-        self.max_pixels = Image.MAX_IMAGE_PIXELS if max_pixels is None else max_pixels
 
     def __len__(self) -> int:
         return len(self.files)
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        try:
-            return load_image(self.files[index], grey=self.grey, max_pixels=self.max_pixels)
-        except OSError as error:  # gone, or not to be read, since the files were listed
-            raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
+        picture = self._of_file(index, lambda file: load_image(file, grey=self.grey))
+        return picture if self.grey else np.ascontiguousarray(np.moveaxis(picture, -1, 0))
+
+    def mapped(self, index: int) -> NDArray:
+        """The signal, left in its file where that is a large grey TIFF image."""
+        large = map_tiff(Path(self.files[index])) if self.grey else None
+        return self.read(index) if large is None else large
 
     def shape(self, index: int) -> tuple[int, ...]:
-        try:
-            size = image_size(self.files[index], max_pixels=self.max_pixels)
-        except OSError as error:
-            raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
+        size = self._of_file(index, photograph_size)
         return size if self.grey else (3, *size)
+
+    def _of_file(self, index: int, read: Callable[[str], Found]) -> Found:
+        try:
+            return read(self.files[index])
+        except OSError as error:  # gone, or not to be read, since the files were listed
+            raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
 
     def name(self, index: int, epoch: int = 0) -> str:
         return self.files[index]

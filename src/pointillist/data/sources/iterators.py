@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources.stream import OnUnreadable, Skipped, check_settings, gather
-from pointillist.data.sources.usable import check_usable
-from pointillist.errors import UnreadableFileError
+from pointillist.data.skipping import OnError
+from pointillist.data.sources.stream import BatchStream, Least, gather, judged, nothing_usable
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +24,7 @@ class IteratorSource:
     Parameters
     ----------
     iterable : iterable
-        Of signals ([channels,] *space), or of batches of them. An item that is a tuple or list, as a DataLoader's
+        It yields signals ([channels,] *space), or batches of them. An item that is a tuple or list, as a DataLoader's
         with labels, stands for its first entry. What can be iterated over again serves for several epochs.
     batched : bool or None
         Whether an item is a batch, whose first axis counts signals. None: if the iterable has a ``batch_size``, as a
@@ -71,17 +70,17 @@ def _as_array(item: Any) -> NDArray:
     return np.asarray(first)
 
 
-class IteratorStream:
+class IteratorStream(BatchStream):
     """Batches of an `IteratorSource`: a `Stream` without an order of its own.
 
     Its state counts the signals that were handed out. Restored, it passes over as many of the iterator, and warns that these
-    need not be the ones that were learned from.
+    need not be the ones that were learned from. The batches of the iterator itself, if any, do not matter.
 
     Parameters
     ----------
     source : IteratorSource
-    batch_size, n_epochs, on_unreadable, least, prefetch
-        As in `Stream`; the batches of the iterator itself, if any, do not matter.
+    batch_size, n_epochs, on_error, least, prefetch
+        As in `BatchStream`.
     """
 
     exact: ClassVar[bool] = False
@@ -93,52 +92,51 @@ class IteratorStream:
         *,
         batch_size: int = 1,
         n_epochs: int = 1,
-        on_unreadable: OnUnreadable = "stop",
-        least: Sequence[int] = (),
+        on_error: OnError = "raise",
+        least: Least | None = None,
         prefetch: int = 2,
     ) -> None:
-        check_settings(batch_size, n_epochs, on_unreadable, prefetch)
+        super().__init__(batch_size, n_epochs, on_error, least, prefetch)
         if n_epochs > 1 and source.once:
             raise ValueError(f"n_epochs must be 1 for signals that come only once, got {n_epochs}")
         self.source = source
-        self.batch_size, self.n_epochs, self.prefetch = batch_size, n_epochs, prefetch
-        self.on_unreadable: OnUnreadable = on_unreadable
-        self.least = tuple(least)
-        self.skipped = Skipped()
-        self._epoch, self._position = 0, 0
-
-    def state(self) -> dict[str, Any]:
-        """How much was handed out: the epoch, and signals of it."""
-        return {"epoch": self._epoch, "position": self._position, "skipped": dict(self.skipped)}
+        self._begun: Iterator[list[NDArray]] | None = None
 
     def restore(self, state: dict[str, Any]) -> None:
         """Pass over what was handed out when `state` was taken."""
-        self._epoch, self._position = int(state["epoch"]), int(state["position"])
-        self.skipped = Skipped(state["skipped"])
+        super().restore(state)
         if self._epoch or self._position:
             log.warning(
                 "an iterator cannot be resumed exactly: its first %d signals are passed over, whatever they are now",
                 self._position,
             )
 
+    def first(self) -> list[NDArray]:
+        """Signals of the first batch, which comes again when the stream is iterated over."""
+        batches = iter(self)
+        first = next(batches, None)
+        if first is None:
+            raise nothing_usable(self.skipped)
+        self._begun = chain([first], batches)
+        return first
+
     def __iter__(self) -> Iterator[list[NDArray]]:
         """Batches of signals as the iterator gives them."""
+        return self._batches() if self._begun is None else self._begun
+
+    def _batches(self) -> Iterator[list[NDArray]]:
         for epoch in range(self._epoch, self.n_epochs):
             signals = islice(iter(self.source), self._position, None)
             for items in self._read_ahead(signals):
                 self._position += len(items)
-                read = gather([self._judge(item) for item in items], self.on_unreadable)
+                read = gather([judged(item, self.least, self._name) for item in items], self.on_error)
                 self.skipped.note(read.skipped)
                 if read.signals:
                     yield read.signals
             self._epoch, self._position = epoch + 1, 0
 
-    def _judge(self, signal: NDArray) -> NDArray | UnreadableFileError:
-        try:
-            check_usable(signal, self.least, lambda: f"a signal of the iterator, around number {self._position},")
-        except UnreadableFileError as error:
-            return error
-        return signal
+    def _name(self) -> str:
+        return f"a signal of the iterator, around number {self._position},"
 
     def _read_ahead(self, signals: Iterator[NDArray]) -> Iterator[list[NDArray]]:
         """Batches until there are no more, a few of them ahead in one thread."""

@@ -58,6 +58,10 @@ class JoinedSource(StoredSource):
         source, place = self._locate(index)
         return source.window(place, corner, size)
 
+    def mapped(self, index: int) -> NDArray:
+        source, place = self._locate(index)
+        return source.mapped(place)
+
     def shape(self, index: int) -> tuple[int, ...]:
         source, place = self._locate(index)
         return source.shape(place)

@@ -12,13 +12,14 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.loading import IMAGE_SUFFIXES, PathLike, expand, natural_key
+from pointillist.data.paths import PathLike, files_of, natural_key
+from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
+from pointillist.data.skipping import OnError, check_on_error
 from pointillist.data.sources.arrays import NpySource
 from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
-from pointillist.data.sources.stream import OnUnreadable
 from pointillist.errors import UnreadableFileError
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
@@ -31,8 +32,7 @@ def open_source(
     *,
     ndim: int = 2,
     grey: bool = True,
-    max_pixels: int | None = None,
-    on_unreadable: OnUnreadable = "stop",
+    on_error: OnError = "raise",
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 
@@ -45,15 +45,13 @@ def open_source(
     ndim : int
         Axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of signals.
     grey : bool
-        Whether image files are read as grey, (H, W), or colour, (3, H, W).
-    max_pixels : int or None
-        Larger image files count as unreadable, see `ImageSource`.
-    on_unreadable : {"skip", "stop"}
+        Whether signals of image files are grey, (height, width), or colour, (3, height, width).
+    on_error : {"raise", "skip"}
         Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
 
     Returns
     -------
-    StoredSource
+    StoredSource of signals ([channels,] *space)
         For `OnlineCSC.fit`, or to be cut by `CropSource` and prepared by `NormalisedSource`.
 
     Examples
@@ -72,6 +70,9 @@ def open_source(
     UnreadableFileError
         If a file other than an image cannot be opened; images are opened when they are read.
     """
+    if ndim < 1:
+        raise ValueError(f"ndim must be at least 1, got {ndim}")
+    check_on_error(on_error)
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not given:
         raise ValueError("paths is empty: give at least one file, folder or pattern")
@@ -79,9 +80,9 @@ def open_source(
     sources: list[StoredSource] = []
     for plain, group in groupby(files, _is_image):
         if plain and ndim == 2:
-            sources.append(ImageSource(list(group), grey=grey, max_pixels=max_pixels))
+            sources.append(ImageSource(list(group), grey=grey))
         else:
-            sources += [_open(file, ndim, on_unreadable) for file in group]
+            sources += [_open(file, ndim, on_error) for file in group]
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
@@ -103,7 +104,9 @@ def _files(given: str) -> list[str]:
             raise FileNotFoundError(f"no file matches {given}")
         return files
     return (
-        [given] if _suffix(given) in _ZARR_SUFFIXES else [str(file) for file in expand(path, IMAGE_SUFFIXES | {".npy"})]
+        [given]
+        if _suffix(given) in _ZARR_SUFFIXES
+        else [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
     )
 
 
@@ -129,11 +132,11 @@ def _is_stack(file: str) -> bool:
         return False
 
 
-def _open(file: str, ndim: int, on_unreadable: OnUnreadable) -> StoredSource:
+def _open(file: str, ndim: int, on_error: OnError) -> StoredSource:
     try:
         return _open_stack(file, ndim)
     except UnreadableFileError as error:
-        if on_unreadable == "stop":
+        if on_error == "raise":
             raise
         return UnopenedSource(file, str(error))
 

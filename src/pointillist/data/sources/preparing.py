@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.sources.base import Source
+from pointillist.data.sources.base import DerivedSource, Source
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnusableSignalError
 
 
-class NormalisedSource:
+class NormalisedSource(DerivedSource):
     """The signals of another source, contrast-normalised one by one; see `contrast_normalise`.
 
     Parameters
     ----------
     source : Source
     ndim : int
-        Spatial axes of a signal.
+        Spatial axes of a signal; channels, ahead of them, are normalised one by one.
 
     Examples
     --------
@@ -31,14 +31,8 @@ class NormalisedSource:
     """
 
     def __init__(self, source: Source, ndim: int = 2) -> None:
-        self.source, self.ndim = source, ndim
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
-
-    def __len__(self) -> int:
-        return len(self.source)
+        super().__init__(source)
+        self.ndim = ndim
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
         signal = self.source.read(index, epoch)
@@ -47,17 +41,13 @@ class NormalisedSource:
                 return contrast_normalise(signal, ndim=self.ndim)
             return np.stack([contrast_normalise(channel, ndim=self.ndim) for channel in signal])
         except ValueError as error:
-            reason = str(error).removeprefix("images ")
-            raise UnusableSignalError(f"{self.name(index, epoch)} {reason}") from error
-
-    def name(self, index: int, epoch: int = 0) -> str:
-        return self.source.name(index, epoch)
+            raise UnusableSignalError(f"{self.name(index, epoch)} {str(error).removeprefix('images ')}") from error
 
     def describe(self) -> dict[str, Any]:
         return {**self.source.describe(), "normalise": "contrast"}
 
 
-class KeptSource:
+class KeptSource(DerivedSource):
     """The signals of another source, kept after they were read for the passes to come, as long as there is room.
 
     Parameters
@@ -69,25 +59,8 @@ class KeptSource:
     """
 
     def __init__(self, source: Source, cache: int = DEFAULT_CACHE) -> None:
-        self.source = source
+        super().__init__(source)
         self.cache = Cache(cache)
 
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
-
-    def __len__(self) -> int:
-        return len(self.source)
-
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        signal = self.cache.get(index)
-        if signal is None:
-            signal = self.source.read(index, epoch)
-            self.cache.put(index, signal)
-        return signal
-
-    def name(self, index: int, epoch: int = 0) -> str:
-        return self.source.name(index, epoch)
-
-    def describe(self) -> dict[str, Any]:
-        return self.source.describe()
+        return self.cache.get(index, lambda: self.source.read(index, epoch))

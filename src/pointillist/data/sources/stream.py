@@ -2,113 +2,157 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.data.skipping import OnError, Skipped, check_on_error
 from pointillist.data.sources.base import Source
-from pointillist.data.sources.usable import check_usable
-from pointillist.errors import UnreadableFileError
+from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.model.sampling import generator
+from pointillist.model.usable import why_unusable
 
-log = logging.getLogger(__name__)
-
-OnUnreadable = Literal["skip", "stop"]
+Least = Callable[[NDArray], Sequence[int]]
+"""From a signal to the size of the filters that must fit into it."""
+Attempt = NDArray | UnreadableFileError
+"""A signal, or why there is none."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """What a batch is made of, before anything is read: small, and enough for another process to read it."""
+class UnreadBatch:
+    """Which signals make up a batch, before anything is read: small, and enough for another process to read them.
+
+    Attributes
+    ----------
+    epoch : int
+    position : int
+        Where the first signal stands in the order of the epoch.
+    indices : tuple of int
+        Where the signals are in the source.
+    """
 
     epoch: int
-    position: int  # of its first item in the order of the epoch
+    position: int
     indices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Read:
-    """What reading a part gave: its usable signals, and why others were left out."""
+class ReadBatch:
+    """The usable signals of a batch, and why others were left out of it."""
 
     signals: list[NDArray]
     skipped: list[str]
 
 
-def read_part(source: Source, part: Part, least: Sequence[int] = (), on_unreadable: OnUnreadable = "stop") -> Read:
-    """Read a part, here and now.
+def read_batch(
+    source: Source, unread: UnreadBatch, least: Least | None = None, on_error: OnError = "raise"
+) -> ReadBatch:
+    """Read a batch, here and now.
 
     Parameters
     ----------
-    least : sequence of int
-        Size of the filters; a smaller signal is unusable.
-    on_unreadable : {"skip", "stop"}
-        Whether a damaged or useless item is left out or raises `UnreadableFileError`.
+    source : Source
+    unread : UnreadBatch
+    least : callable, optional
+        Gives the size of the filters for a signal; a smaller one is unusable.
+    on_error : {"raise", "skip"}
+        Whether a damaged or useless signal raises `UnreadableFileError` or is left out.
     """
-    return gather([_attempt(source, part.epoch, index, least) for index in part.indices], on_unreadable)
+    return gather([_attempt(source, unread.epoch, index, least) for index in unread.indices], on_error)
 
 
-def _attempt(source: Source, epoch: int, index: int, least: Sequence[int]) -> NDArray | UnreadableFileError:
+def _attempt(source: Source, epoch: int, index: int, least: Least | None) -> Attempt:
     try:
         signal = source.read(index, epoch)
-        check_usable(signal, least, lambda: source.name(index, epoch))
     except UnreadableFileError as error:
         return error
-    return signal
+    return judged(signal, least, source.name, index, epoch)
 
 
-def gather(attempts: Sequence[NDArray | UnreadableFileError], on_unreadable: OnUnreadable) -> Read:
+def judged(signal: NDArray, least: Least | None, name: Callable[..., str], *which: int) -> Attempt:
+    """The signal, or the error that says why nothing can be learned from it; it is called ``name(*which)``."""
+    reason = why_unusable(signal, () if least is None else least(signal))
+    return signal if reason is None else UnusableSignalError(f"{name(*which)} {reason}")
+
+
+def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
     """Part the signals from the errors, or raise the first of these."""
-    read = Read([], [])
+    read = ReadBatch([], [])
     for attempt in attempts:
         if not isinstance(attempt, UnreadableFileError):
             read.signals.append(attempt)
-        elif on_unreadable == "stop":
+        elif on_error == "raise":
             raise attempt
         else:
             read.skipped.append(str(attempt))
     return read
 
 
-class Skipped(dict[str, int]):
-    """Why items were left out, and how often."""
-
-    def note(self, reasons: Iterable[str]) -> None:
-        """Count, and warn of each the first time."""
-        for why in reasons:
-            if why not in self:
-                log.warning("skipped: %s", why)
-            self[why] = self.get(why, 0) + 1
+def nothing_usable(reasons: Iterable[str]) -> ValueError:
+    """The error that no signal is left, with the first of the reasons."""
+    first = next(iter(reasons), None)
+    return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
 
 
-class Stream:
+class BatchStream:
+    """What the streams of sources and of iterators share: settings, and a position as of the last batch handed out.
+
+    Parameters
+    ----------
+    batch_size : int
+        Signals in a batch.
+    n_epochs : int
+        Passes over all signals.
+    on_error : {"raise", "skip"}
+        Whether a damaged or useless signal raises `UnreadableFileError` or is left out, with one warning in the log.
+    least : callable, optional
+        Gives the size of the filters for a signal; a smaller one is useless.
+    prefetch : int
+        Batches to read ahead, which bounds the memory that this takes; 0 reads nothing ahead.
+    """
+
+    def __init__(self, batch_size: int, n_epochs: int, on_error: OnError, least: Least | None, prefetch: int) -> None:
+        if batch_size < 1 or n_epochs < 1:
+            raise ValueError(f"batch_size and n_epochs must be at least 1, got {batch_size} and {n_epochs}")
+        check_on_error(on_error)
+        if prefetch < 0:
+            raise ValueError(f"prefetch must not be negative, got {prefetch}")
+        self.batch_size, self.n_epochs, self.prefetch = batch_size, n_epochs, prefetch
+        self.on_error, self.least = on_error, least
+        self.skipped = Skipped()
+        self._epoch, self._position = 0, 0
+
+    def state(self) -> dict[str, Any]:
+        """Where the stream is, as of the last batch handed out: what JSON can hold, small whatever the source."""
+        return {"epoch": self._epoch, "position": self._position, "skipped": dict(self.skipped)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self._epoch, self._position = int(state["epoch"]), int(state["position"])
+        self.skipped = Skipped(state["skipped"])
+
+
+class Stream(BatchStream):
     """Batches of a source, pass after pass, read ahead in background threads.
 
-    Which items make up a batch depends on the seed, the epoch and the batch size only. An item that cannot be used leaves
+    Which signals make up a batch depends on the seed, the epoch and the batch size only. A signal that cannot be used leaves
     its batch smaller; a batch of which nothing is left is passed over. Iterating goes on from where `state` says.
 
     Parameters
     ----------
     source : Source
-    batch_size : int
-        Items in a batch.
-    n_epochs : int
-        Passes over the source.
+    batch_size, n_epochs, on_error, least, prefetch
+        As in `BatchStream`.
     shuffle : bool
         Whether every pass has its own random order.
     seed : int
-        Of these orders.
-    on_unreadable : {"skip", "stop"}
-        Whether a damaged or useless item is left out, with one warning in the log, or raises `UnreadableFileError`.
-    least : sequence of int
-        Size of the filters; a smaller signal is useless.
-    prefetch : int
-        Batches to read ahead, which bounds the memory that this takes; 0 reads nothing ahead.
+        Decides these orders.
     threads : int
         Threads that read.
     """
@@ -121,22 +165,20 @@ class Stream:
         n_epochs: int = 1,
         shuffle: bool = True,
         seed: int = 0,
-        on_unreadable: OnUnreadable = "stop",
-        least: Sequence[int] = (),
+        on_error: OnError = "raise",
+        least: Least | None = None,
         prefetch: int = 2,
         threads: int = 2,
     ) -> None:
-        check_settings(batch_size, n_epochs, on_unreadable, prefetch, threads)
+        super().__init__(batch_size, n_epochs, on_error, least, prefetch)
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}")
         if len(source) == 0:
             raise ValueError("the source is empty: give at least one signal")
         self.source = source
-        self.batch_size, self.n_epochs, self.shuffle, self.seed = batch_size, n_epochs, shuffle, seed
-        self.on_unreadable: OnUnreadable = on_unreadable
-        self.least = tuple(least)
-        self.prefetch, self.threads = prefetch, threads
-        self.skipped = Skipped()
-        self._epoch, self._position = 0, 0
+        self.shuffle, self.seed, self.threads = shuffle, seed, threads
         self._order: tuple[int, NDArray] | None = None
+        self._looked_at: dict[tuple[int, int], Attempt] = {}
 
     @property
     def exact(self) -> bool:
@@ -148,73 +190,73 @@ class Stream:
         """Batches of all passes together; None where nobody knows before."""
         return self.n_epochs * ceil(len(self.source) / self.batch_size)
 
-    def state(self) -> dict[str, Any]:
-        """Where the stream is, as of the last batch handed out: what JSON can hold, small whatever the source."""
-        return {"epoch": self._epoch, "position": self._position, "skipped": dict(self.skipped)}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
-        self._epoch, self._position = int(state["epoch"]), int(state["position"])
-        self.skipped = Skipped(state["skipped"])
-
     def order(self, epoch: int) -> NDArray:
-        """The items of a pass in their order; recomputed, never stored."""
+        """The signals of a pass in their order; recomputed, never stored."""
         if self._order is None or self._order[0] != epoch:
             count = len(self.source)
             drawn = generator(self.seed, epoch, 2).permutation(count) if self.shuffle else np.arange(count)
             self._order = (epoch, drawn)
         return self._order[1]
 
-    def parts(self) -> Iterator[Part]:
-        """The batches to come, unread; whoever reads them himself calls `hand_out` for each."""
+    def unread(self) -> Iterator[UnreadBatch]:
+        """The batches to come; whoever reads them himself calls `hand_out` for each."""
         position = self._position
         for epoch in range(self._epoch, self.n_epochs):
             while position < len(self.source):
                 chosen = self.order(epoch)[position : position + self.batch_size]
-                yield Part(epoch, position, tuple(chosen.tolist()))
+                yield UnreadBatch(epoch, position, tuple(chosen.tolist()))
                 position += self.batch_size
             position = 0
 
-    def hand_out(self, part: Part, read: Read) -> list[NDArray]:
-        """Note that a part is in the learner's hands, and warn of what was left out for the first time."""
+    def first(self) -> list[NDArray]:
+        """Signals of the first batch to come that has any, kept until it is handed out, so that nothing is read twice."""
+        reasons: list[str] = []
+        for unread in self.unread():
+            attempts = [_attempt(self.source, unread.epoch, index, self.least) for index in unread.indices]
+            self._looked_at.update(zip(((unread.epoch, index) for index in unread.indices), attempts, strict=True))
+            read = gather(attempts, self.on_error)
+            if read.signals:
+                return read.signals
+            reasons += read.skipped
+        raise nothing_usable(reasons)
+
+    def hand_out(self, unread: UnreadBatch, read: ReadBatch) -> list[NDArray]:
+        """Note that a batch is in the learner's hands, and warn of what was left out for the first time."""
         self.skipped.note(read.skipped)
-        end = part.position + len(part.indices)
-        self._epoch, self._position = (part.epoch, end) if end < len(self.source) else (part.epoch + 1, 0)
+        for index in unread.indices:
+            self._looked_at.pop((unread.epoch, index), None)
+        end = unread.position + len(unread.indices)
+        self._epoch, self._position = (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
         return read.signals
 
     def __iter__(self) -> Iterator[list[NDArray]]:
         """Batches of signals as the source gives them."""
-        for part, read in self._read_ahead():
-            signals = self.hand_out(part, read)
+        for unread, attempts in self._read_ahead():
+            signals = self.hand_out(unread, gather(attempts, self.on_error))
             if signals:
                 yield signals
 
-    def _read_ahead(self) -> Iterator[tuple[Part, Read]]:
+    def _read(self, epoch: int, index: int) -> Attempt:
+        found = self._looked_at.pop((epoch, index), None)
+        return _attempt(self.source, epoch, index, self.least) if found is None else found
+
+    def _read_ahead(self) -> Iterator[tuple[UnreadBatch, list[Attempt]]]:
         if self.prefetch == 0:
-            for part in self.parts():
-                yield part, read_part(self.source, part, self.least, self.on_unreadable)
+            for unread in self.unread():
+                yield unread, [self._read(unread.epoch, index) for index in unread.indices]
             return
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="pointillist-read")
-        waiting: deque[tuple[Part, list[Future[NDArray | UnreadableFileError]]]] = deque()
+        waiting: deque[tuple[UnreadBatch, list[Future[Attempt]]]] = deque()
         try:
-            for part in self.parts():
-                tasks = [pool.submit(_attempt, self.source, part.epoch, i, self.least) for i in part.indices]
-                waiting.append((part, tasks))
+            for unread in self.unread():
+                waiting.append((unread, [pool.submit(self._read, unread.epoch, index) for index in unread.indices]))
                 if len(waiting) > self.prefetch:
-                    first, done = waiting.popleft()
-                    yield first, gather([task.result() for task in done], self.on_unreadable)
+                    yield _done(*waiting.popleft())
             while waiting:
-                first, done = waiting.popleft()
-                yield first, gather([task.result() for task in done], self.on_unreadable)
+                yield _done(*waiting.popleft())
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def check_settings(batch_size: int, n_epochs: int, on_unreadable: str, prefetch: int, threads: int = 1) -> None:
-    """Refuse what no stream can do."""
-    if batch_size < 1 or n_epochs < 1:
-        raise ValueError(f"batch_size and n_epochs must be at least 1, got {batch_size} and {n_epochs}")
-    if on_unreadable not in ("skip", "stop"):
-        raise ValueError(f'on_unreadable must be "skip" or "stop", got {on_unreadable!r}')
-    if prefetch < 0 or threads < 1:
-        raise ValueError(f"prefetch must not be negative and threads at least 1, got {prefetch} and {threads}")
+def _done(unread: UnreadBatch, tasks: list[Future[Attempt]]) -> tuple[UnreadBatch, list[Attempt]]:
+    return unread, [task.result() for task in tasks]

@@ -6,20 +6,21 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pointillist.data.sources import Part, Read
+from pointillist.data.sources import ReadBatch, UnreadBatch
 from pointillist.learners.cluster.connecting import wait_for_workers
 from pointillist.learners.cluster.sums import CodesThere, worth_size
 from pointillist.learners.cluster.work import Brief, Coded, Job, code_for_the_client, join, merge, split
 from pointillist.learners.feed import Feed
-from pointillist.learners.state import Batch, CodesHere, LearnerState, StepCodes
+from pointillist.learners.inputs import Batch
+from pointillist.learners.state import LearnerState, StepCodes
+from pointillist.learners.step import Step
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from pointillist.learners.online import OnlineCSC
 
 log = logging.getLogger(__name__)
 
@@ -31,22 +32,21 @@ _ATTEMPTS = 3
 
 
 def coded_steps(
-    client: Client, learner: OnlineCSC, feed: Feed, state: LearnerState
+    client: Client, step: Step, batch_size: int, feed: Feed, state: LearnerState
 ) -> Iterator[tuple[float, StepCodes]]:
     """For each batch when its step began, and its codes for the filters that `state` has by then."""
     stream = feed.elsewhere
-    parameters = {**learner.get_params(deep=False), "callbacks": (), "cluster": None, "n_jobs": 1}
     source = None if stream is None else stream.source
-    crew = _Crew(client, Job(type(learner)(**parameters), source, feed.stream.least, feed.stream.on_unreadable))
-    size = worth_size(learner, state, feed)
-    work: Iterator[Part | Batch] = iter(feed) if stream is None else stream.parts()
+    crew = _Crew(client, Job(replace(step, n_jobs=1), source, feed.stream.least, feed.stream.on_error))
+    size = worth_size(batch_size, state, feed)
+    work: Iterator[UnreadBatch | Batch] = iter(feed) if stream is None else stream.unread()
     for whole in work:
         begin = time.perf_counter()
         brief = Brief(state.filters, state.penalty, state.seed, state.step)
-        solve = partial(_codes_here, learner, client) if size is None else partial(CodesThere.solve, size, client)
+        solve = partial(_codes_here, step, client) if size is None else partial(CodesThere.solve, size, client)
         codes, skipped = crew.attempt(solve, whole, brief)
-        if stream is not None and isinstance(whole, Part):
-            stream.hand_out(whole, Read([], skipped))
+        if stream is not None and isinstance(whole, UnreadBatch):
+            stream.hand_out(whole, ReadBatch([], skipped))
         if codes is not None:
             yield begin, codes
 
@@ -58,7 +58,7 @@ class _Crew:
         self._client, self._job = client, job
         self._shared: Any = None
 
-    def attempt(self, solve: Callable[..., Solved], whole: Part | Batch, brief: Brief) -> Solved:
+    def attempt(self, solve: Callable[..., Solved], whole: UnreadBatch | Batch, brief: Brief) -> Solved:
         """Solve, again if need be: Dask does the tasks of a lost worker again, but what only the lost knew is lost."""
         for _ in range(_ATTEMPTS):
             try:
@@ -76,7 +76,7 @@ class _Crew:
         return self._client.scatter(value, broadcast=True, hash=False)
 
 
-def _codes_here(learner: OnlineCSC, client: Client, whole: Part | Batch, job: Any, brief: Any) -> Solved:
+def _codes_here(step: Step, client: Client, whole: UnreadBatch | Batch, job: Any, brief: Any) -> Solved:
     """Codes, signals and residuals, all brought to the client."""
     pieces = split(whole, _PIECES_PER_THREAD * sum(client.nthreads().values()))
     coded: list[Coded] = client.gather(client.map(code_for_the_client, pieces, job=job, brief=brief, pure=False))
@@ -85,4 +85,4 @@ def _codes_here(learner: OnlineCSC, client: Client, whole: Part | Batch, job: An
     if not results:
         return None, skipped
     batch = whole if isinstance(whole, Batch) else join([piece.batch for piece in coded if piece.batch is not None])
-    return CodesHere(learner, batch, merge(results)), skipped
+    return step.codes(batch, merge(results)), skipped

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources import Part
+from pointillist.data.sources import UnreadBatch
+from pointillist.dictionary.statistics import host_objectives
 from pointillist.learners.cluster.work import Brief, Coded, Job, code, split
 from pointillist.learners.feed import Feed
-from pointillist.learners.state import Batch, LearnerState
+from pointillist.learners.inputs import Batch
+from pointillist.learners.state import LearnerState
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from pointillist.learners.online import OnlineCSC
 
 _RETURNED = 2.5
 """Bytes that come back for one byte of a signal, about: itself, its residual and its codes."""
@@ -33,7 +33,7 @@ _WORTH = 2**26
 """Bytes of a batch's codes below which they come back, however small the statistics: that keeps the bits of one process."""
 
 
-def worth_size(learner: OnlineCSC, state: LearnerState, feed: Feed) -> int | None:
+def worth_size(batch_size: int, state: LearnerState, feed: Feed) -> int | None:
     """Signals in a piece, or None where the codes of a batch take fewer bytes than the statistics, or few anyway.
 
     It rests on the settings and the first signal only, so that a resumed run decides alike.
@@ -43,9 +43,9 @@ def worth_size(learner: OnlineCSC, state: LearnerState, feed: Feed) -> int | Non
         return None
     statistics = sum(array.nbytes for array in state.statistics.arrays().values())
     returned = _RETURNED * patches[0].nbytes
-    if learner.batch_size * returned < max(statistics, _WORTH):
+    if batch_size * returned < max(statistics, _WORTH):
         return None
-    return ceil(max(statistics / (_LEAST * returned), learner.batch_size / _MOST))
+    return ceil(max(statistics / (_LEAST * returned), batch_size / _MOST))
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,10 @@ def summarise(coded: Coded) -> Summary:
 
 def sums_of(coded: Coded, weights: NDArray, job: Job, brief: Brief) -> dict[str, NDArray]:
     """The statistics of one piece."""
-    n_filters, channels, *size = brief.filters.shape
-    sums = job.learner._statistics(n_filters, channels, tuple(size))
+    sums = job.step.empty(brief.filters.shape)
     assert coded.batch is not None
     assert coded.result is not None
-    job.learner._add(_state(brief, sums), coded.batch, coded.result, weights)
+    sums.add(job.step.coded(coded.batch, coded.result), brief.filters, weights)
     return sums.arrays()
 
 
@@ -84,17 +83,12 @@ def objective_of(coded: Coded, job: Job, brief: Brief) -> float:
     """Of one piece, for the filters of a later brief."""
     assert coded.batch is not None
     assert coded.result is not None
-    return float(np.sum(job.learner._objectives(_state(brief), coded.batch, coded.result.codes)))
+    batch = job.step.coded(coded.batch, coded.result)
+    return float(np.sum(host_objectives(batch, brief.filters, brief.penalty)))
 
 
 def residuals_of(coded: Coded) -> list[NDArray]:
     return [] if coded.result is None else coded.result.residuals
-
-
-def _state(brief: Brief, sums: Any = None) -> LearnerState:
-    """A state for what looks at filters and statistics only."""
-    constraints: Any = None
-    return LearnerState(brief.filters, sums, constraints, brief.penalty, brief.seed, step=brief.step)
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,7 @@ class CodesThere:
 
     @classmethod
     def solve(
-        cls, size: int, client: Client, whole: Part | Batch, job: Any, brief: Any
+        cls, size: int, client: Client, whole: UnreadBatch | Batch, job: Any, brief: Any
     ) -> tuple[CodesThere | None, list[str]]:
         length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
         pieces = client.map(code, split(whole, ceil(length / size)), job=job, brief=brief, pure=False)
@@ -123,8 +117,8 @@ class CodesThere:
     def __len__(self) -> int:
         return sum(summary.count for summary in self.summaries)
 
-    def add_to(self, state: LearnerState, image_weights: NDArray) -> None:
-        parts = np.split(image_weights, np.cumsum([summary.count for summary in self.summaries])[:-1])
+    def add_to(self, state: LearnerState, counts: NDArray) -> None:
+        parts = np.split(counts, np.cumsum([summary.count for summary in self.summaries])[:-1])
         told = {"job": self.job, "brief": self.brief, "pure": False}
         sums = [
             self.client.submit(sums_of, piece, part, **told) for piece, part in zip(self.pieces, parts, strict=True)

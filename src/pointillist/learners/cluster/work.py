@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources import Part, Source, read_part
-from pointillist.data.sources.stream import OnUnreadable
-from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.state import Batch
+from pointillist.data.skipping import OnError
+from pointillist.data.sources import Source, UnreadBatch, read_batch
+from pointillist.data.sources.stream import Least
+from pointillist.learners.inputs import Batch
+from pointillist.learners.step import Step
 from pointillist.solvers.base import Result
 
 
@@ -20,10 +21,10 @@ from pointillist.solvers.base import Result
 class Job:
     """What stays the same during a run; every worker gets it once."""
 
-    learner: ConvolutionalLearner
+    step: Step
     source: Source | None  # None where the client sends the signals
-    least: tuple[int, ...]
-    on_unreadable: OnUnreadable
+    least: Least | None
+    on_error: OnError
 
 
 @dataclass
@@ -45,32 +46,32 @@ class Coded:
     skipped: list[str]
 
 
-def code(piece: Part | Batch, job: Job, brief: Brief) -> Coded:
+def code(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
     """Read, where that is left to the worker, and encode; pure."""
     if isinstance(piece, Batch):
-        return Coded(piece, job.learner._encode(brief, piece), [])
+        return Coded(piece, job.step.encode(brief, piece), [])
     assert job.source is not None
-    read = read_part(job.source, piece, job.least, job.on_unreadable)
+    read = read_batch(job.source, piece, job.least, job.on_error)
     if not read.signals:
         return Coded(None, None, read.skipped)
-    batch = job.learner._batch(read.signals, None)
-    return Coded(batch, job.learner._encode(brief, batch), read.skipped)
+    batch = job.step.check(read.signals)
+    return Coded(batch, job.step.encode(brief, batch), read.skipped)
 
 
-def code_for_the_client(piece: Part | Batch, job: Job, brief: Brief) -> Coded:
+def code_for_the_client(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
     """The same; signals that came from the client need not go back."""
     coded = code(piece, job, brief)
     return replace(coded, batch=None) if isinstance(piece, Batch) else coded
 
 
-def split(whole: Part | Batch, count: int) -> Sequence[Part | Batch]:
+def split(whole: UnreadBatch | Batch, count: int) -> Sequence[UnreadBatch | Batch]:
     """A batch in at most `count` pieces of about the same number of signals, in order."""
     length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
     bounds = np.linspace(0, length, min(max(count, 1), length) + 1).astype(int).tolist()
     spans = list(pairwise(bounds))
     if isinstance(whole, Batch):
         return [whole.take(range(first, last)) for first, last in spans]
-    return [Part(whole.epoch, whole.position + first, whole.indices[first:last]) for first, last in spans]
+    return [UnreadBatch(whole.epoch, whole.position + first, whole.indices[first:last]) for first, last in spans]
 
 
 def join(batches: Sequence[Batch]) -> Batch:

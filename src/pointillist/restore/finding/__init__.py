@@ -43,7 +43,7 @@ def find_damage(
     sensitivity: float = 0.5,
     grow: int = 1,
     data_range: float | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """Find dust and scratches in a photograph, as a mask for `inpaint`.
@@ -62,9 +62,9 @@ def find_damage(
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
-    n_jobs : int, optional
-        Threads; None is all cores, of which at most four are used: each takes up to 350 MB. The answer does not depend on
-        their number.
+    n_jobs : int or None
+        Threads, as in `encode`; -1 is all cores, of which at most four are used: each takes up to 350 MB. The
+        answer does not depend on their number.
     progress : callable, optional
         Called from time to time with the part of the work that is done, from 0 to 1.
 

@@ -6,7 +6,7 @@ read and evaluated.
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 from numpy.typing import NDArray
 
-from pointillist.storage import atomic_path
+from pointillist.storage import read_arrays, write_arrays
 
-_KEY, _FORMAT, _VERSION = "pointillist", "pointillist-forest", 1
-_TREES = 20  # after so many trees
-_HOPELESS = -7.0  # what has less is given up
+_TREES = 20
+"""After every so many trees, rows that are hopeless are left out."""
+_HOPELESS = -7.0
+"""Log-odds below which a row is hopeless."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,24 +75,20 @@ class Forest:
 
 
 def save_forest(path: Path, forest: Forest, facts: Mapping[str, Any]) -> None:
-    """Write a forest as a safetensors file, with facts of its making (JSON values) in the file's metadata."""
-    tensors = {field.name: getattr(forest, field.name) for field in fields(forest) if field.name != "base"}
-    header = {"format": _FORMAT, "format_version": _VERSION, "base": forest.base, "metadata": dict(facts)}
-    content = safetensors.numpy.save(tensors, {_KEY: json.dumps(header, allow_nan=False)})
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(content)
+    """Write a forest to a file, with facts of its making (JSON values) in the file's metadata."""
+    arrays = {field.name: getattr(forest, field.name) for field in fields(forest) if field.name != "base"}
+    write_arrays(path, "forest", {"base": forest.base, **facts}, arrays)
 
 
-def read_forest(content: bytes) -> tuple[Forest, dict[str, Any]]:
-    """The forest of a file's bytes, and the facts of its making."""
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
-    if (header["format"], header["format_version"]) != (_FORMAT, _VERSION):
-        raise ValueError(f"a forest must be in format {_FORMAT} {_VERSION}, got {header['format']}: fit it again")
-    return Forest(**safetensors.numpy.load(content), base=header["base"]), header["metadata"]
+def read_forest(path: str | os.PathLike[str]) -> tuple[Forest, dict[str, Any]]:
+    """Read the forest of a file, and the facts of its making."""
+    stored = read_arrays(path, "forest")
+    facts = dict(stored.metadata)
+    return Forest(**stored.arrays, base=facts.pop("base")), facts
 
 
 @cache
 def load_forest(kind: str) -> Forest:
     """The forest for "dust" or "scratches" that comes with the package."""
-    return read_forest(resources.files(__package__).joinpath(f"{kind}.safetensors").read_bytes())[0]
+    with resources.as_file(resources.files(__package__).joinpath(f"{kind}.safetensors")) as path:
+        return read_forest(path)[0]

@@ -1,14 +1,16 @@
-"""Tests of reading many files: order, folders, arrays and what happens to unreadable ones."""
+"""Tests of signals from pictures and from many files: order, folders, arrays and what happens to unreadable ones."""
 
 import logging
 import pickle
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
-from pointillist.data import load_images, load_signals, read_images, read_signals
+from pointillist.data import as_signals, load_images, load_signals
 from pointillist.errors import UnreadableFileError
+from pointillist.model.large import is_mapped
 
 
 def write_png(path, value=0, shape=(4, 5)):
@@ -30,7 +32,7 @@ def test_folder_is_read_in_natural_order_and_one_level_deep(tmp_path):
 def test_explicit_order_is_kept_and_sizes_may_differ(tmp_path):
     paths = [write_png(tmp_path / "b.png", shape=(3, 4)), str(write_png(tmp_path / "a.png", shape=(6, 2)))]
     assert [image.shape for image in load_images(paths)] == [(3, 4), (6, 2)]
-    assert load_images(paths[0], grey=False)[0].shape == (3, 3, 4)
+    assert load_images(paths[0], grey=False)[0].shape == (3, 4, 3)
 
 
 def test_missing_and_empty(tmp_path):
@@ -50,14 +52,10 @@ def test_unreadable_file_raises_or_is_skipped_with_a_warning(tmp_path, caplog):
     with pytest.raises(UnreadableFileError, match=r"2\.png"):
         load_images(tmp_path)
     with caplog.at_level(logging.WARNING, "pointillist.data"):
-        loaded = read_images(tmp_path, on_error="skip")
-    assert "2.png" in caplog.text
-    assert loaded.names == [str(tmp_path / "1.png")]
-    assert len(loaded.signals) == 1
-    assert len(loaded.skipped) == 1
-    assert "2.png" in loaded.skipped[0]
+        assert len(load_images(tmp_path, on_error="skip")) == len(load_signals(tmp_path, on_error="skip")) == 1
+    assert caplog.text.count("2.png") == 2
     (tmp_path / "1.png").unlink()
-    with pytest.raises(ValueError, match="none of the 1 files could be read"):
+    with pytest.raises(ValueError, match="none of the 1 items can be used"):
         load_images(tmp_path, on_error="skip")
 
 
@@ -67,18 +65,45 @@ def test_signals_mix_images_single_arrays_and_stacks(tmp_path):
     np.save(tmp_path / "2.npy", stack)
     np.save(tmp_path / "3.npy", generator.integers(0, 256, (5, 5), dtype=np.uint8))
     write_png(tmp_path / "1.png", 51)
-    loaded = read_signals(tmp_path)
-    assert [name.rsplit("/", 1)[-1] for name in loaded.names] == [
-        "1.png",
-        "2.npy[0]",
-        "2.npy[1]",
-        "2.npy[2]",
-        "3.npy",
-    ]
-    np.testing.assert_allclose(loaded.signals[0], 0.2, rtol=1e-6)
-    np.testing.assert_array_equal(np.stack(loaded.signals[1:4]), stack)
-    assert loaded.signals[4].dtype == np.float32
-    assert loaded.signals[4].max() <= 1
+    signals = load_signals(tmp_path)
+    assert len(signals) == 5
+    np.testing.assert_allclose(signals[0], 0.2, rtol=1e-6)
+    np.testing.assert_array_equal(np.stack(signals[1:4]), stack)
+    assert signals[4].dtype == np.float32
+    assert signals[4].max() <= 1
+
+
+def test_signals_are_all_that_a_source_opens(tmp_path):
+    stack = np.random.default_rng(4).integers(0, 65536, (3, 6, 7), dtype=np.uint16)
+    tifffile.imwrite(tmp_path / "stack.tif", stack, photometric="minisblack", compression="zlib")
+    np.testing.assert_allclose(load_signals(tmp_path / "*.tif"), stack / 65535, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_large_signals_stay_in_files(tmp_path, monkeypatch, dtype):
+    monkeypatch.setattr("pointillist.data.mapped.LARGE", 100)
+    raw = np.random.default_rng(5).integers(0, 256, (30, 20)).astype(dtype)
+    np.save(tmp_path / "1.npy", raw)
+    tifffile.imwrite(tmp_path / "2.tif", raw, photometric="minisblack")
+    scale = 255 if dtype == np.uint8 else 1
+    for signal in load_signals(tmp_path):
+        assert is_mapped(signal)
+        np.testing.assert_allclose(signal, raw / scale, rtol=1e-6)
+
+
+def test_pictures_become_signals():
+    rng = np.random.default_rng(6)
+    colour, grey = rng.random((5, 4, 3)), rng.random((5, 4))
+    np.testing.assert_array_equal(as_signals(colour), np.moveaxis(colour, -1, 0)[None])
+    np.testing.assert_array_equal(as_signals(np.moveaxis(colour, -1, 0), channel_axis=0), as_signals(colour))
+    np.testing.assert_array_equal(as_signals(grey), grey[None])
+    assert as_signals({"a": colour, "b": colour}.values()).shape == (2, 3, 5, 4)
+    assert [signal.shape for signal in as_signals([grey, grey[1:]])] == [(5, 4), (4, 4)]
+    assert as_signals(rng.random((6, 5, 4)), channel_axis=None).shape == (1, 6, 5, 4)
+    assert as_signals(np.full((2, 2), 255, np.uint8)).max() == 1
+    for wrong, reason in (([grey, colour], "all grey or all colour"), ([], "empty"), (colour[None], "must be")):
+        with pytest.raises(ValueError, match=reason):
+            as_signals(wrong)
 
 
 def test_float_stack_is_mapped_rather_than_read(tmp_path):

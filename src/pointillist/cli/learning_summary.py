@@ -1,0 +1,78 @@
+"""What ``pointillist learn`` says and records when a run has ended: data, examples for the report, and the last lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pointillist.cli.console import count, number, out
+from pointillist.cli.learning_request import LearnRequest, Survival
+from pointillist.data.sources import Source, UnreadBatch, read_batch
+from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.model.geometry import sizes
+from pointillist.report import Example
+
+_SHOWN = 4  # signals in a report
+NAMED = 20
+"""Skipped files that the summary names; the model file lists all of them."""
+
+
+def examples(request: LearnRequest, source: Source, held_out: list[NDArray] | None) -> list[Example]:
+    """Some signals for the report; what cannot be read is passed over."""
+    shown = [Example(f"validation {i}", signal, held_out=True) for i, signal in enumerate(held_out or [])][:_SHOWN]
+    for index in range(len(source)):
+        if len(shown) >= _SHOWN:
+            break
+        read = read_batch(source, UnreadBatch(0, index, (index,)), lambda signal: request.box, "skip")
+        shown += [Example(source.name(index), signal) for signal in read.signals]
+    return shown
+
+
+def data_summary(request: LearnRequest, source: Source, skipped: dict[str, int]) -> dict[str, Any]:
+    """What the model file says about the data."""
+    wanted = request.wanted
+    crops = {} if wanted.crops is None else {"crops": wanted.crops, "crop_size": list(wanted.crop_size)}
+    return {
+        "paths": [str(path) for path in wanted.paths],
+        "signals": len(source) - (len(skipped) if wanted.crops is None else 0),
+        **crops,
+        "skipped": list(skipped),
+        "validation": [str(path) for path in request.validation],
+    }
+
+
+def summarise(
+    request: LearnRequest, model: BatchCSC | OnlineCSC, n_signals: int, skipped: dict[str, int], missed: int | None
+) -> None:
+    """Print what was learned; `missed` is the number of steps that a run that was stopped early should have taken."""
+    last = model.history_[-1]
+    lines = []
+    if missed is not None:
+        again = "; go on with the same command and --resume" if request.survival != Survival() else ""
+        lines.append(f"stopped early, after step {model.n_iter_} of {missed}{again}")
+    crops = request.wanted.crops is not None
+    used = model.n_seen_ if crops else n_signals - len(skipped)
+    left_out = f" ({len(skipped)} skipped)" if skipped else ""
+    lines.append(
+        f"learned {len(model.filters_)} filters of {sizes(model.filters_.shape[1:])} from "
+        f"{count(used, 'crop' if crops else 'signal')}{left_out} in {last['seconds']:.1f} s, {count(model.n_iter_, 'step')}"
+    )
+    which = "of the last mini-batch" if request.mode == "online" else "of all signals"
+    lines.append(f"objective {which} {number(last['objective'])}, {last['nnz']:,} non-zeros")
+    judged = [info["validation_objective"] for info in model.history_ if "validation_objective" in info]
+    if judged:
+        lines.append(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
+    lines += _left_out(skipped)
+    written = [request.output, request.mosaic, request.report, request.log, request.tensorboard]
+    lines.append(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
+    lines.append(f"next: pointillist show {request.output}")
+    out().print("\n".join(lines), markup=False, soft_wrap=True)
+
+
+def _left_out(skipped: dict[str, int]) -> list[str]:
+    if not skipped:
+        return []
+    shown = [f"  {why}" for why in list(skipped)[:NAMED]]
+    more = [f"  and {len(skipped) - NAMED} more, which the model file lists"] if len(skipped) > NAMED else []
+    return [f"left out {count(len(skipped), 'signal')}:", *shown, *more]

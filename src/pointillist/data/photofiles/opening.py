@@ -1,0 +1,49 @@
+"""Opening of image files: every complaint names the file, and one limit says how many pixels are decoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from PIL import Image
+
+from pointillist.errors import UnreadableFileError
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """An image file, open; whatever goes wrong while it is read becomes an `UnreadableFileError` with its name."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"no such image file: {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: use load_images to read what is in it")
+    with path.open("rb") as stream:
+        try:
+            yield stream
+        except (MemoryError, UnreadableFileError):
+            raise
+        # Decoders meet a damaged file with exceptions of many kinds (struct.error, SyntaxError, IndexError, ...).
+        except Exception as error:
+            raise UnreadableFileError(f"cannot read {path} as an image: {_reason(error)}") from error
+
+
+def check_pixels(height: int, width: int) -> None:
+    """Refuse an image with more pixels than Pillow decodes; for files that Pillow does not open itself."""
+    if Image.MAX_IMAGE_PIXELS and height * width > 2 * Image.MAX_IMAGE_PIXELS:
+        raise Image.DecompressionBombError
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Image.UnidentifiedImageError):
+        return "its content is in no known image format"
+    if isinstance(error, Image.DecompressionBombError):
+        limit = 2 * (Image.MAX_IMAGE_PIXELS or 0) / 1e6
+        return (
+            f"it has too many pixels, the limit is {limit:.3g} megapixels; "
+            "crop or shrink it, or set PIL.Image.MAX_IMAGE_PIXELS to half of what you allow"
+        )
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,51 @@
+"""What happens to an item that cannot be read or used: it ends the work, or it is left out, counted and said once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeVar
+
+from pointillist.errors import UnreadableFileError
+
+logger = logging.getLogger(__name__)
+
+OnError = Literal["raise", "skip"]
+Item = TypeVar("Item")
+Content = TypeVar("Content")
+
+
+class Skipped(dict[str, int]):
+    """Why items were left out, and how often."""
+
+    def note(self, reasons: Iterable[str]) -> None:
+        """Count the reasons, and warn of each when it first comes up."""
+        for why in reasons:
+            if why not in self:
+                logger.warning("skipped: %s", why)
+            self[why] = self.get(why, 0) + 1
+
+
+def check_on_error(on_error: str) -> None:
+    """Refuse a word that is none of the two."""
+    if on_error not in ("raise", "skip"):
+        raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
+
+
+def read_each(items: Sequence[Item], read: Callable[[Item], Content], on_error: OnError) -> list[Content]:
+    """What `read` makes of every item; those for which it raises `UnreadableFileError` are left out where asked for.
+
+    Raises ValueError if nothing is left.
+    """
+    check_on_error(on_error)
+    skipped, found = Skipped(), []
+    for item in items:
+        try:
+            found.append(read(item))
+        except UnreadableFileError as error:
+            if on_error == "raise":
+                raise
+            skipped.note([str(error)])
+    if not found:
+        raise ValueError(f"none of the {len(items)} items can be used; the first: {next(iter(skipped))}")
+    return found

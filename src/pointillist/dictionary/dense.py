@@ -1,0 +1,137 @@
+"""B and C of the dictionary update as full matrices, for small problems and as the reference for other statistics."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.statistics import CodedBatch, host_objectives
+from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.model.geometry import Geometry
+
+
+class DenseStatistics:
+    """B and C as they stand in the paper, (K·M)² for each channel; exact for any boundary and weights.
+
+    Parameters
+    ----------
+    n_filters : int
+    channels : int
+    size : tuple of int
+        Spatial shape of the filters.
+    """
+
+    device = "cpu"
+
+    def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
+        self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
+        self.total = 0.0
+        width = n_filters * prod(size)
+        self._linear = np.zeros((channels, width))
+        self._quadratic = np.zeros((channels, width, width))
+        self._energy = 0.0
+
+    @staticmethod
+    def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+        """Bytes of the sums, and bytes that reordering filters takes besides: a copy of C."""
+        width = n_filters * prod(size)
+        held = 8 * channels * (width + width**2)
+        return held, held
+
+    def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
+        for i, (signal, weight) in enumerate(zip(batch.signals, counts.tolist(), strict=True)):
+            codes = code_matrix(
+                batch.geometry(filters, i), self.n_filters, batch.codes.indices[i], batch.codes.values[i]
+            )
+            for c in range(self.channels):
+                x = signal[c].astype(np.float64).ravel()
+                w = np.ones(x.size) if batch.weights is None else batch.weights[i][c].astype(np.float64).ravel()
+                weighted = scipy.sparse.diags_array(w) @ codes
+                self._linear[c] += weight * (weighted.T @ x)
+                self._quadratic[c] += weight * (codes.T @ weighted).toarray()
+                self._energy += 0.5 * weight * float(np.sum(w * x**2))
+            self.total += weight
+
+    def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
+        return host_objectives(batch, filters, penalty)
+
+    def product(self, filters: NDArray, k: int) -> NDArray:
+        taps = prod(self.size)
+        d = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
+        rows = self._quadratic[:, k * taps : (k + 1) * taps]
+        return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
+
+    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        return sweep_by_blocks(self, filters, constraints)
+
+    def linear(self) -> NDArray:
+        return np.moveaxis(self._linear.reshape(self.channels, self.n_filters, *self.size), 0, 1)
+
+    def lipschitz(self) -> NDArray:
+        taps = prod(self.size)
+        tiles = self._quadratic.reshape(self.channels, self.n_filters, taps, self.n_filters, taps)
+        own = np.einsum("ckmkn->ckmn", tiles)
+        return np.linalg.eigvalsh(own)[..., -1].max(axis=0)
+
+    def energies(self) -> NDArray:
+        diagonal = np.einsum("cii->ci", self._quadratic).reshape(self.channels, self.n_filters, -1)
+        return diagonal.max(axis=(0, 2))
+
+    def surrogate(self, filters: NDArray) -> float:
+        """Σ ½ w (x − Zd)² for these filters."""
+        d = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
+        quadratic = np.einsum("ci,cij,cj->", d, self._quadratic, d)
+        return self._energy + 0.5 * float(quadratic) - float(np.vdot(d, self._linear))
+
+    def permute(self, order: NDArray) -> None:
+        taps = prod(self.size)
+        places = (np.asarray(order)[:, None] * taps + np.arange(taps)).ravel()
+        self._linear = self._linear[:, places]
+        self._quadratic = self._quadratic[:, places][:, :, places]
+
+    def arrays(self) -> dict[str, NDArray]:
+        return {
+            "linear": self._linear,
+            "quadratic": self._quadratic,
+            "sums": np.array([self.total, self._energy]),
+        }
+
+    def restore(self, arrays: dict[str, NDArray]) -> None:
+        self._linear[...] = arrays["linear"]
+        self._quadratic[...] = arrays["quadratic"]
+        self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+def sweep_by_blocks(
+    sums: DenseStatistics | ToeplitzStatistics, filters: NDArray, constraints: FilterConstraints
+) -> NDArray:
+    """One pass of projected block coordinate descent, as the paper writes it."""
+    current = filters.astype(np.float64)
+    linear, lipschitz = sums.linear(), sums.lipschitz()
+    for k in np.flatnonzero(lipschitz > 0).tolist():
+        gradient = sums.product(current, k) - linear[k]
+        current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
+    return current.astype(filters.dtype)
+
+
+def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:
+    """Z of one channel: (samples, n_filters · taps), so that the signal is Z d."""
+    taps = prod(geometry.filter)
+    filters, positions = np.divmod(indices, geometry.n_positions)
+    corner = np.stack(np.unravel_index(positions, geometry.grid))
+    inside = np.stack(np.unravel_index(np.arange(taps), geometry.filter))
+    place = corner[:, :, None] + inside[:, None, :] - np.array(geometry.offset)[:, None, None]
+    shape = np.array(geometry.signal)[:, None, None]
+    if geometry.boundary == "circular":
+        place = place % shape
+    kept = np.all((place >= 0) & (place < shape), axis=0)
+    rows = np.ravel_multi_index(tuple(np.where(kept, axis, 0) for axis in place), geometry.signal)
+    columns = filters[:, None] * taps + np.arange(taps)
+    entries = np.broadcast_to(values.astype(np.float64)[:, None], kept.shape)
+    return scipy.sparse.csr_array(
+        (entries[kept], (rows[kept], columns[kept])), shape=(prod(geometry.signal), n_filters * taps)
+    )

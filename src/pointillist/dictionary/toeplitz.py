@@ -1,0 +1,171 @@
+"""B and C of the dictionary update in block-Toeplitz form, which is small and exact where no filter is clipped.
+
+When no filter is clipped, C depends on the shift of two codes only: K²(2h−1)(2w−1) numbers instead of (Khw)². Clipped and
+masked signals are *imputed* (x̃ = Dz + r on the padded grid), which majorises the weighted loss, up to a constant, and
+touches it at the current filters.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.backends import convolution, statistics
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.pairs import add_pairs
+from pointillist.dictionary.statistics import CodedBatch, host_objectives
+from pointillist.model.operators import ConvolutionOperator
+
+
+class ToeplitzStatistics:
+    """B and C in block-Toeplitz form, half of the pairs (C_kl(δ) = C_lk(−δ)), in float64.
+
+    Parameters
+    ----------
+    n_filters : int
+    channels : int
+    size : tuple of int
+        Spatial shape of the filters.
+    """
+
+    device = "cpu"
+
+    def __init__(self, n_filters: int, channels: int, size: tuple[int, ...]) -> None:
+        self.n_filters, self.channels, self.size = n_filters, channels, tuple(size)
+        self.span = tuple(2 * s - 1 for s in size)
+        self.total = 0.0
+        n_pairs = n_filters * (n_filters + 1) // 2
+        k = np.arange(n_filters, dtype=np.int64)
+        self.first = k * n_filters - k * (k - 1) // 2  # number of pair (k, k); pair (k, l ≥ k) is l − k further
+        self._linear = np.zeros((n_filters, channels, *self.size))
+        self._spare = statistics.toeplitz_spare(self.size)
+        self._blocks = np.zeros(n_pairs * prod(self.span) + self._spare)
+        self._energy = 0.0  # Σ weight · ½‖x̃‖²
+
+    @staticmethod
+    def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
+        """Bytes of the sums, and bytes that updating and reordering filters takes besides: a copy of C and its spectra."""
+        span = prod(2 * side - 1 for side in size)
+        held = 8 * (n_filters * channels * prod(size) + n_filters * (n_filters + 1) // 2 * span)
+        return held, held + 40 * n_filters * span
+
+    @property
+    def pairs(self) -> NDArray:
+        """C as (n_pairs, *span), k ≤ l; entry δ + size − 1 belongs to shift δ."""
+        return self._blocks[: -self._spare].reshape(-1, *self.span)
+
+    def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
+        # Signals of one shape that follow each other are taken together, so that the order of the sums is theirs.
+        for _, run in groupby(range(len(batch)), lambda i: batch.signals[i].shape):
+            members = list(run)
+            self._add_alike(batch.take(members), filters, counts[members], n_jobs)
+
+    def _add_alike(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int) -> None:
+        """Add signals of one shape."""
+        codes, operator = batch.codes, ConvolutionOperator(filters, batch.geometry(filters))
+        factors = []
+        for n, residual in enumerate(batch.residuals):
+            largest = 1.0 if batch.weights is None else max(float(np.max(batch.weights[n])), 1.0)
+            factors.append(float(counts[n]) * largest)
+            self._add_linear(operator, codes.indices[n], codes.values[n], residual / largest, factors[n])
+            self.total += factors[n] / largest
+        out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
+        add_pairs(operator.geometry, self.n_filters, codes.indices, codes.values, factors, out, n_jobs)
+
+    def _add_linear(
+        self, operator: ConvolutionOperator, indices: NDArray, values: NDArray, left: NDArray, weight: float
+    ) -> None:
+        """Add to B, and the energy of x̃ = Dz + left, `left` being w (x − Dz) divided by the largest w, or by one."""
+        # ½ weight ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
+        geometry = operator.geometry
+        fit = operator.synthesise_padded(indices, values)
+        left = left.astype(fit.dtype, copy=False)
+        if geometry.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
+            around = geometry.gather(fit) + left
+            imputed = geometry.spread(around)
+        else:
+            around = imputed = fit + geometry.spread(left)
+        flat = self._linear.reshape(-1)
+        convolution.accumulate_boxes(operator.layout, indices, weight * values.astype(np.float64), imputed, flat)
+        self._energy += 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
+
+    def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
+        return host_objectives(batch, filters, penalty)
+
+    def product(self, filters: NDArray, k: int) -> NDArray:
+        out = np.empty((self.channels, prod(self.size)))
+        toeplitz = statistics.make_toeplitz(self._blocks, self.size)
+        statistics.toeplitz_product(toeplitz, _flat(filters, self._blocks.dtype), k, out)
+        return out.reshape(self.channels, *self.size)
+
+    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        # The sums need float64, a step from them does not: in float32 it takes half the time.
+        dtype, lipschitz = filters.dtype, self.lipschitz()
+        scale = 1 / max(float(np.max(lipschitz)), np.finfo(np.float64).tiny)  # keeps the sums within float32's range
+        blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
+        toeplitz = statistics.make_toeplitz(blocks, self.size)
+        flat = _flat(filters, dtype)
+        support = np.ones((self.n_filters, prod(self.size)), bool)
+        if constraints.support is not None:
+            support = constraints.support.reshape(support.shape)
+        statistics.sweep_filters(
+            toeplitz,
+            _flat(scale * self._linear, dtype),
+            (scale * lipschitz).astype(dtype),
+            support,
+            constraints.zero_mean,
+            constraints.nonnegative,
+            flat,
+        )
+        return flat.reshape(filters.shape)
+
+    def linear(self) -> NDArray:
+        return self._linear
+
+    def lipschitz(self) -> NDArray:
+        axes = tuple(range(1, len(self.span) + 1))
+        own = np.fft.ifftshift(self.pairs[self.first], axes=axes)
+        # The block is a principal part of the circulant matrix with these shifts, whose eigenvalues the FFT gives.
+        return np.fft.fftn(own, axes=axes).real.reshape(self.n_filters, -1).max(axis=1)
+
+    def energies(self) -> NDArray:
+        centre = tuple(s - 1 for s in self.size)
+        return self.pairs[(self.first, *centre)].copy()
+
+    def surrogate(self, filters: NDArray) -> float:
+        """Σ ½‖x̃ − Zd‖² for these filters."""
+        quadratic = sum(float(np.vdot(filters[k], self.product(filters, k))) for k in range(self.n_filters))
+        return self._energy + 0.5 * quadratic - float(np.vdot(filters, self._linear))
+
+    def permute(self, order: NDArray) -> None:
+        self._linear = self._linear[order]
+        pairs = self.pairs
+        moved = np.empty_like(pairs)
+        flip = tuple(slice(None, None, -1) for _ in self.span)
+        for k, old_k in enumerate(order):
+            later = np.asarray(order[k:])
+            straight = later >= old_k
+            low, high = np.minimum(old_k, later), np.maximum(old_k, later)
+            rows = pairs[self.first[low] + high - low]
+            rows[~straight] = rows[~straight][(slice(None), *flip)]
+            moved[self.first[k] : self.first[k] + len(later)] = rows
+        pairs[...] = moved
+
+    def arrays(self) -> dict[str, NDArray]:
+        return {
+            "linear": self._linear,
+            "pairs": self.pairs,
+            "sums": np.array([self.total, self._energy]),
+        }
+
+    def restore(self, arrays: dict[str, NDArray]) -> None:
+        self._linear[...] = arrays["linear"]
+        self.pairs[...] = arrays["pairs"]
+        self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+def _flat(filters: NDArray, dtype: np.dtype) -> NDArray:
+    return np.array(filters, dtype).reshape(*filters.shape[:2], -1)

@@ -1,0 +1,192 @@
+"""One step of learning: encode a batch with the current filters, add its codes to the statistics, update the filters.
+
+A `Step` is a value: settings that were checked, and verbs that work on a `LearnerState`. Learners, checkpoints and the
+workers of a cluster hold one. It knows nothing of scikit-learn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.backends.devices import is_cpu
+from pointillist.dictionary.statistics import CodedBatch, Statistics
+from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.update import (
+    FilterUpdate,
+    initial_filters,
+    make_statistics,
+    replace_filters,
+    unused_filters,
+    update_filters,
+)
+from pointillist.learners.coding import Learning, check_learning, learning_solver
+from pointillist.learners.inputs import Batch, as_arrays, checked_batch, spatial_axes
+from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.sampling import check_sampling, generator
+from pointillist.model.signals import Signals
+from pointillist.solvers import make_solver
+from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.device import on_device
+from pointillist.solvers.encoding import encode_signals
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """The settings of a step of learning, checked.
+
+    Parameters
+    ----------
+    n_filters, filter_size, penalty, sampling, solver, boundary, channels, nonnegative, learning, tol, device
+        As in `BatchCSC`.
+    update : FilterUpdate
+    half_life : float
+        Steps after which half of the ridge is left, where `learning` does not say.
+    n_jobs : int
+        Threads.
+    home : str
+        Where statistics live: "cpu" or the name of a CUDA device.
+    """
+
+    n_filters: Any
+    filter_size: Any
+    penalty: Any
+    sampling: float
+    solver: str | Solver
+    boundary: str
+    channels: bool
+    nonnegative: bool
+    learning: Learning
+    update: FilterUpdate
+    tol: float | None
+    half_life: float
+    n_jobs: int
+    device: str
+    home: str
+
+    def __post_init__(self) -> None:
+        if self.boundary not in BOUNDARIES:
+            raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
+        check_sampling(self.sampling)
+        if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
+            raise ValueError(f"penalty must be positive, got {self.penalty!r}")
+        check_learning(self.solver, self.learning)
+        if self.tol is not None and not isinstance(self.solver, str):
+            raise ValueError(f"tol={self.tol} is for named solvers: leave it out, and give tol to {self.solver!r}")
+
+    @property
+    def resident(self) -> str | None:
+        """The device that statistics live on; None is the host."""
+        return None if is_cpu(self.home) else self.home
+
+    def check(self, X: Signals, weights: Signals | None = None) -> Batch:
+        """A batch of what users give: signals and weights that fit the settings."""
+        X = as_arrays(X, self.channels)
+        ndim = spatial_axes(X, self.filter_size, self.channels)
+        return checked_batch(X, weights, ndim, self.channels, self.resident)
+
+    def start(self, batch: Batch, seed: int, patches: Sequence[NDArray] | None = None) -> LearnerState:
+        """A fresh state, with the first filters; `patches` is what to draw them from, the batch unless it is given."""
+        channels, ndim = batch.signals[0].shape[0], batch.signals[0].ndim - 1
+        shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
+        for signal in batch.signals:
+            Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
+        constraints = self.update.constraints(shapes.support())
+        shape = (len(shapes.sizes), channels, *shapes.box)
+        dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
+        drawn = batch.signals if patches is None else patches
+        filters = initial_filters(self.update.init, shape, constraints, drawn, generator(seed, 0), dtype)
+        # A copy: reordering filters reorders their own penalties.
+        penalty = float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64)
+        return LearnerState(filters, self.empty(shape), constraints, penalty, seed, usage=np.zeros(shape[0]))
+
+    def empty(self, shape: tuple[int, ...], sums: dict[str, NDArray] | None = None) -> Statistics:
+        """Statistics for filters of shape (n_filters, channels, *size), empty or with given sums."""
+        made = make_statistics(self.update.statistics, shape[0], shape[1], tuple(shape[2:]), self.home)
+        if sums:
+            made.restore(sums)
+        return made
+
+    def encode(self, state: Coding, batch: Batch, start: SparseCodes | None = None) -> Result:
+        """Codes for the next step."""
+        if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
+            raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
+        coder = on_device(solver, self.device, resident=self.resident is not None)
+        return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
+
+    def objective(self, state: Coding, batch: Batch) -> float:
+        """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
+        coder = on_device(make_solver(self.solver, tol=self.tol), self.device)
+        return float(np.sum(self._solve(state, batch, coder, 1.0).objective))
+
+    def _solve(self, state: Coding, batch: Batch, solver: Solver, sampling: float, **more: Any) -> Result:
+        return encode_signals(
+            batch.signals,
+            state.filters,
+            state.penalty,
+            weights=batch.weights,
+            sampling=sampling,
+            boundary=self.boundary,
+            solver=solver,
+            nonnegative=self.nonnegative,
+            n_jobs=self.n_jobs,
+            seed=state.seed,
+            **more,
+        )
+
+    def coded(self, batch: Batch, result: Result) -> CodedBatch:
+        """A batch with its codes, as statistics take it in."""
+        return CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
+
+    def codes(self, batch: Batch, result: Result) -> CodesHere:
+        """A batch with its codes, as `learn` takes it in."""
+        return CodesHere(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs)
+
+    def learn(self, state: LearnerState, codes: StepCodes, counts: NDArray, begin: float) -> dict[str, Any]:
+        """Take in the codes of a step, update the filters, and return the step's record.
+
+        Parameters
+        ----------
+        state : LearnerState
+            Changed in place.
+        codes : StepCodes
+        counts : (n_signals,) array
+            How much each signal counts in the statistics.
+        begin : float
+            When the step began, by `time.perf_counter`.
+        """
+        if state.statistics.device != self.home:
+            state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
+        codes.add_to(state, counts)
+        state.step += 1
+        state.n_seen += len(codes)
+        state.usage = state.usage + codes.usage()
+        replaced = self._update(state, codes)
+        state.seconds += time.perf_counter() - begin
+        return {
+            "iteration": state.step,
+            "seconds": state.seconds,
+            "objective": codes.objective(state),
+            "nnz": codes.nnz,
+            "gap": codes.gap,
+            "n_seen": state.n_seen,
+            "replaced": replaced,
+        }
+
+    def _update(self, state: LearnerState, codes: StepCodes) -> int:
+        """Improve the filters by the statistics, and replace those that no code uses; the number of these."""
+        sweeps = self.update.n_sweeps
+        state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
+        unused = unused_filters(state.statistics) if self.update.replace_unused else np.empty(0, int)
+        if len(unused):
+            rng = generator(state.seed, state.step, 1)
+            state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
+        return len(unused)

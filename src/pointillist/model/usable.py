@@ -1,0 +1,65 @@
+"""Whether there is anything in a signal to code or to learn from: the one test of it, for all layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.model.geometry import sizes
+from pointillist.model.large import bands
+
+
+def why_unusable(
+    signal: NDArray,
+    least: Sequence[int] = (),
+    *,
+    weights: NDArray | None = None,
+    gaps: bool = True,
+    constant: bool = False,
+) -> str | None:
+    """Say what makes a signal useless, as the end of a sentence that begins with its name; None where it is usable.
+
+    Parameters
+    ----------
+    signal : ([channels,] *space) array
+    least : sequence of int
+        Size of the filters; a smaller signal is useless.
+    weights : array of the signal's shape, optional
+        Samples of weight zero do not count.
+    gaps : bool
+        Whether some samples may be NaN, which marks those that were not seen.
+    constant : bool
+        Whether a constant signal is welcome: it can be coded, but nothing can be learned from it.
+    """
+    if signal.size == 0:
+        return f"is empty, its shape is {signal.shape}: leave it out"
+    if any(samples < size for samples, size in zip(signal.shape[-len(least) :], least, strict=False)):
+        return f"is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones"
+    low, high, missing = np.nan, np.nan, False
+    for _, rows in bands((1, *signal.shape)):
+        part = signal[rows] if weights is None else np.where(weights[rows] > 0, signal[rows], np.nan)
+        low, high = np.fmin(low, np.fmin.reduce(part, axis=None)), np.fmax(high, np.fmax.reduce(part, axis=None))
+        missing = missing or (not gaps and bool(np.isnan(part).any()))
+    if np.isinf(low) or np.isinf(high):
+        return "holds infinite samples: replace them first, by NaN for instance"
+    if np.isnan(low):
+        return "is NaN everywhere, nothing of it was seen: leave it out"
+    if missing:
+        return "holds NaN: replace those samples first"
+    if not constant and within_rounding(float(low), float(high), signal.dtype):
+        return "is constant, there is nothing in it: leave it out"
+    return None
+
+
+def is_constant(signal: NDArray) -> bool:
+    """Whether the samples that were seen differ by no more than rounding."""
+    low, high = np.fmin.reduce(signal, axis=None), np.fmax.reduce(signal, axis=None)
+    return within_rounding(float(low), float(high), signal.dtype)
+
+
+def within_rounding(low: float, high: float, dtype: np.dtype) -> bool:
+    """Whether two samples are so close, as samples of that type, that they may be the same; true for NaN."""
+    unit = np.finfo(dtype).eps if dtype.kind == "f" else 0.0
+    return not high - low > 8 * unit * max(abs(low), abs(high))

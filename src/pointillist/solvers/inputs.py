@@ -1,0 +1,67 @@
+"""The one way in for signals: brought to where they are solved for, and checked there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pointillist.backends.devices import any_resident, is_cpu, to_host
+from pointillist.model.signals import (
+    HOST,
+    Namespace,
+    as_weights,
+    check_finite,
+    check_varied,
+    checked_signals,
+    unseen_weights,
+)
+from pointillist.solvers.resident import device_namespace
+
+
+def stay_resident(signals: Any, device: str) -> bool:
+    """Whether signals live on a device and are to be solved for there."""
+    return not is_cpu(device) and any_resident(signals)
+
+
+def on_host(arrays: Any) -> Any:
+    """An array, or a list of them, brought from whatever device they live on."""
+    return [to_host(one) for one in arrays] if isinstance(arrays, list | tuple) else to_host(arrays)
+
+
+@contextmanager
+def _namespace(signals: Any, weights: Any, device: str) -> Iterator[tuple[Any, Any, Namespace]]:
+    """Signals and weights, and the namespace in which they are checked."""
+    if stay_resident(signals, device):
+        with device_namespace(device) as space:
+            yield signals, weights, space
+    else:
+        yield on_host(signals), on_host(weights), HOST
+
+
+def take_signals(
+    signals: Any, weights: Any, ndim: int, *, channels: bool, device: str = "cpu", to_learn: bool = False
+) -> tuple[list[NDArray], list[NDArray] | None]:
+    """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
+
+    Signals that live on a device stay there if `device` is one; all others come to the host. With `to_learn` errors call
+    them X, NaN marks what was not seen where there are no weights, and constant signals are refused.
+    """
+    name = "X" if to_learn else "signals"
+    with _namespace(signals, weights, device) as (given, given_weights, space):
+        arrays = checked_signals(given, ndim, channels=channels, name=name, space=space)
+        seen = as_weights(given_weights, arrays, channels=channels, space=space)
+        if to_learn and seen is None:
+            seen = unseen_weights(arrays, name, space)
+        arrays = check_finite(arrays, seen, name, space)
+        if to_learn:
+            check_varied(arrays, seen, name, space)
+        return arrays, seen
+
+
+def take_unseen(X: Any, ndim: int, *, channels: bool, device: str = "cpu") -> list[NDArray] | None:
+    """Weights of zero where signals X are NaN, None where they never are."""
+    with _namespace(X, None, device) as (given, _, space):
+        return unseen_weights(checked_signals(given, ndim, channels=channels, name="X", space=space), "X", space)

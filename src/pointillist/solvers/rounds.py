@@ -1,0 +1,133 @@
+"""The rounds of coordinate descent: one algorithm for working sets on the host and on devices.
+
+A round looks at all codes for what violates |Dᵀr| ≤ λ, enlarges the working sets by the best violators and descends on
+them. Who is done, how far to descend and what the answers are worth is decided here, for many signals at once; where the
+arrays live and how they are worked on is the business of `WorkingSets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.problem import Certificate, Problem
+from pointillist.solvers.base import Result, judge
+
+_STALLED_ROUNDS = 5
+"""Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
+_NEGLIGIBLE = 0.07
+"""Codes smaller than this part of their penalty are dropped at the end of a solve with a ridge."""
+
+
+class Look(NamedTuple):
+    """What a look at some signals found, float64 arrays with an entry for each of them."""
+
+    objective: NDArray
+    gap: NDArray  # relative to the objective, with all rounding counted in
+    ratio: NDArray  # max |Dᵀr| / λ, up to rounding
+
+
+class WorkingSets(Protocol):
+    """Signals of one problem with their codes so far. `active` lists the signals that a verb is about."""
+
+    problem: Problem
+    n_signals: int
+    epsilon: float
+    """The relative rounding error of the numbers that are descended on."""
+
+    def look(self, active: NDArray, *, rough: bool) -> Look:
+        """Evaluate the codes and scan for violators; with `rough` bounds that take no scan may serve."""
+
+    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
+        """Take the best code of every cell of positions into the working set if its ratio exceeds `floor`."""
+
+    def descend(self, active: NDArray, targets: NDArray) -> None:
+        """Sweep over the working sets until no code of a signal moves more than the signal's target."""
+
+    def prune(self, active: NDArray, part: float) -> None:
+        """Set codes smaller than `part` of their penalty to zero."""
+
+    def collect(self) -> tuple[list[Any], list[Any]]:
+        """Ascending flat indices of the non-zero codes of every signal, and their values."""
+
+    def recheck(self, i: int, indices: Any, values: Any) -> Certificate | None:
+        """Evaluate the codes of signal i in float64 throughout; None where that is not worth its time."""
+
+    def residuals(self) -> list[Any]:
+        """w (x − Dz) of every signal, (channels, *space)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """The settings of the rounds; see `CoordinateDescent`."""
+
+    tol: float = 1e-3
+    max_iter: int = 200
+    cells: tuple[int, ...] = (3, 2, 1)
+    inner: float = 0.3
+    ridge: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.tol >= 0:
+            raise ValueError(f"tol must not be negative, got {self.tol}")
+        if self.max_iter < 1:
+            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
+        if not self.cells or any(cell < 1 for cell in self.cells):
+            raise ValueError(f"cells must be positive integers, got {self.cells}")
+        if not self.ridge >= 0:
+            raise ValueError(f"ridge must not be negative, got {self.ridge}")
+        if not 0 < self.inner < 1:
+            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+
+
+def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Look], NDArray] | None = None) -> Result:
+    """Descend until no signal is open any more, or only such that stall or have had all their rounds.
+
+    Signals are open while their gap exceeds the tolerance. With another rule `is_open` the gap is of no interest, and is
+    not evaluated again at the end.
+    """
+    count, ridged = sets.n_signals, schedule.ridge > 0
+    still_open = is_open or (lambda found: found.gap > schedule.tol)
+    objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
+    active, lowest, stalled, rounds = np.arange(count), np.full(count, np.inf), np.zeros(count, int), 0
+    floor = 1 + 4 * sets.epsilon
+    while True:
+        # What a solve with a ridge ends with is not to be certified tightly: a bound will do.
+        found = sets.look(active, rough=ridged and rounds == schedule.max_iter)
+        ratio, unsettled = found.ratio, still_open(found)
+        if not ridged:  # with a ridge another objective falls
+            stalled = np.where(found.objective < lowest * (1 - 1e-10), 0, stalled + 1)
+            lowest = np.minimum(lowest, found.objective)
+        going = unsettled & (stalled <= _STALLED_ROUNDS) & (rounds < schedule.max_iter)
+        if not going.all():
+            ended = active[~going]
+            objective[ended], gap[ended] = found.objective[~going], found.gap[~going]
+            iterations[ended], short[ended] = rounds, unsettled[~going]
+            active, ratio, lowest, stalled = active[going], ratio[going], lowest[going], stalled[going]
+            if len(active) == 0:
+                break
+        sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
+        sets.descend(active, _targets(sets, schedule, ratio))
+        rounds += 1
+        if ridged and rounds == schedule.max_iter:
+            sets.prune(active, _NEGLIGIBLE)
+    indices, values = sets.collect()
+    for i in np.flatnonzero(short).tolist() if not ridged and is_open is None else ():
+        # Perhaps only the bound on rounding stood in the way.
+        exact = sets.recheck(i, indices[i], values[i])
+        if exact is not None:
+            objective[i], gap[i] = exact.objective, exact.gap
+    statuses = tuple(judge(*one, schedule.tol) for one in zip(gap, objective, strict=True))
+    codes = SparseCodes(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
+    return Result(codes, objective, gap, statuses, iterations, sets.residuals())
+
+
+def _targets(sets: WorkingSets, schedule: Schedule, ratio: NDArray) -> NDArray:
+    """How little a code may move at the end of a round, for each signal: a part of what the worst violator asks for."""
+    violation = np.minimum(np.maximum(ratio - 1, 0.0), 1.0)
+    return np.maximum(schedule.inner * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty

@@ -1,0 +1,98 @@
+"""Nested names of settings: clone, grid searches and pipelines reach every field, and frozen objects stay as they are."""
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import pointillist as pt
+
+SIGNALS = np.random.default_rng(0).standard_normal((4, 30))
+SMALL = {"n_filters": 2, "filter_size": 3, "penalty": 0.5, "random_state": 0, "n_jobs": 1}
+
+
+@pytest.fixture(params=[pt.BatchCSC, pt.OnlineCSC])
+def learner(request):
+    return request.param
+
+
+def test_at_most_fifteen_parameters_each_documented_where_it_stands(learner):
+    names = [name for name in inspect.signature(learner).parameters if name != "self"]
+    assert len(names) <= 15
+    documented = inspect.getdoc(learner).split("Attributes\n")[0]
+    assert all(f"\n{name} : " in documented for name in names)
+
+
+def test_fields_are_parameters(learner):
+    model = learner(**SMALL, solver=pt.CoordinateDescent(max_iter=7))
+    parameters = model.get_params()
+    assert parameters["update__zero_mean"] is False
+    assert parameters["solver__max_iter"] == 7
+    assert "learning__strength" not in parameters
+    assert learner().get_params()["learning__strength"] == 1.0
+    assert "update__zero_mean" not in model.get_params(deep=False)
+
+
+def test_setting_a_field_replaces_the_object(learner):
+    update = pt.FilterUpdate(n_sweeps=2)
+    model = learner(**SMALL, update=update)
+    assert model.set_params(update__zero_mean=True, learning__strength=2.0, n_filters=3) is model
+    assert model.update == pt.FilterUpdate(n_sweeps=2, zero_mean=True)
+    assert model.learning == pt.Ridge(2.0)
+    assert model.n_filters == 3
+    assert update == pt.FilterUpdate(n_sweeps=2)
+    solved = learner(solver=pt.CoordinateDescent()).set_params(solver__max_iter=5)
+    assert solved.solver == pt.CoordinateDescent(max_iter=5)
+    both = learner().set_params(update__n_sweeps=3, update=update)
+    assert both.update.n_sweeps == 3
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ({"update__zeromean": True}, "update__zeromean does not exist: FilterUpdate has init, "),
+        ({"solver__max_iter": 3}, "solver='cd' has no fields"),
+        ({"nothing__at_all": 3}, "has no parameter 'nothing'"),
+        ({"nothing": 3}, "Invalid parameter"),
+        ({"update__n_sweeps": 0}, "n_sweeps must be at least 1"),
+    ],
+)
+def test_names_that_do_not_exist_are_refused(learner, parameter, message):
+    with pytest.raises(ValueError, match=message):
+        learner().set_params(**parameter)
+    with pytest.raises(ValueError, match="learning=None has no fields"):
+        learner(solver="admm").set_params(learning__strength=2.0)
+
+
+def test_copies_are_equal_and_their_own(learner):
+    first = np.random.default_rng(1).standard_normal((2, 3))
+    model = learner(**SMALL, update=pt.FilterUpdate(init=first), learning=pt.Ridge(half_life=4))
+    copy = clone(model)
+    np.testing.assert_array_equal(copy.update.init, first)
+    assert copy.learning == model.learning
+    again = pickle.loads(pickle.dumps(model.fit(SIGNALS)))
+    np.testing.assert_array_equal(again.filters_, model.filters_)
+    np.testing.assert_array_equal(again.transform(SIGNALS).to_dense(), model.transform(SIGNALS).to_dense())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_grid_search_over_fields(learner, n_jobs):
+    grid = {"update__zero_mean": [False, True], "learning__strength": [0.5, 1.0]}
+    search = GridSearchCV(learner(**SMALL), grid, cv=2, n_jobs=n_jobs).fit(SIGNALS)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    best = search.best_estimator_
+    assert best.update.zero_mean == search.best_params_["update__zero_mean"]
+    assert best.learning.strength == search.best_params_["learning__strength"]
+
+
+def test_pipelines_pass_fields_on(learner):
+    pipeline = Pipeline([("centre", FunctionTransformer()), ("csc", learner(**SMALL))])
+    pipeline.set_params(csc__update__zero_mean=True).fit(SIGNALS)
+    np.testing.assert_allclose(pipeline["csc"].filters_.sum(axis=1), 0, atol=1e-6)
+    assert pipeline.get_params()["csc__update__zero_mean"] is True

@@ -1,0 +1,218 @@
+"""Tests of the codec: exact round trips, strict metadata, one module that opens such files, and a plain error for damage."""
+
+import errno
+import json
+import math
+import pickle
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from pointillist.errors import FileVersionError, ModelFileError
+from pointillist.storage import codec, read_arrays, write_arrays
+
+SOURCES = Path(codec.__file__).parents[1]
+ARRAYS = {
+    "half": np.arange(4, dtype=np.float16),
+    "transposed": np.arange(6.0).reshape(3, 2).T,
+    "backwards": np.arange(5, dtype=np.float32)[::-1],
+    "big endian": np.arange(3, dtype=">f8"),
+    "number": np.array(7),
+    "flags": np.array([True, False]),
+    "none": np.empty((0, 4), np.float32),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
+
+
+def test_no_other_module_opens_such_files():
+    found = [
+        str(path.relative_to(SOURCES))
+        for path in sorted(SOURCES.rglob("*.py"))
+        if re.search(r"^\s*(import|from) safetensors", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert found == [str(Path("storage", "codec.py"))]
+
+
+def test_what_was_written_comes_back(path):
+    metadata = {"lam": 0.1, "steps": 12, "name": "Größe", "nested": {"list": [1, 2.5, None, True]}}
+    write_arrays(path, "thing", metadata, ARRAYS)
+    stored = read_arrays(path, "thing")
+    assert stored.path == path
+    assert stored.metadata == metadata
+    assert stored.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(stored.arrays[name], array)
+        assert (stored.arrays[name].dtype, stored.arrays[name].shape) == (array.dtype.newbyteorder("="), array.shape)
+        assert stored.arrays[name].flags.writeable
+    age = datetime.now(UTC) - datetime.fromisoformat(stored.created)
+    assert abs(age.total_seconds()) < 60
+    assert stored.pointillist_version == codec.own_version()
+
+
+def test_numpy_values_and_generator_states_become_plain_json(path):
+    state = np.random.default_rng(2).bit_generator.state
+    given = {"a": np.float32(0.5), "b": np.int64(3), "c": np.arange(3), "d": (1, 2), "e": np.bool_(True), "s": state}
+    write_arrays(path, "thing", given, {})
+    assert read_arrays(path, "thing").metadata == {"a": 0.5, "b": 3, "c": [0, 1, 2], "d": [1, 2], "e": True, "s": state}
+
+
+def test_other_tools_can_read_the_file(path):
+    write_arrays(path, "thing", {}, ARRAYS)
+    np.testing.assert_array_equal(load_file(path)["transposed"], ARRAYS["transposed"])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"loss": math.nan}, r'metadata\["loss"\] is nan'),
+        ({"a": {"b": [0, np.inf]}}, r'metadata\["a"\]\["b"\]\[1\] is inf'),
+        ({1: 2}, "the key 1"),
+        ({"path": Path("x")}, r'metadata\["path"\] is a .*Path'),
+        ({"z": 1j}, "complex"),
+    ],
+)
+def test_metadata_that_json_cannot_hold(path, metadata, message):
+    with pytest.raises(ValueError, match=message):
+        write_arrays(path, "thing", metadata, {})
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"text": np.array(["a"])}, "text has type"),
+        ({"things": np.array([None])}, "things has type object"),
+        ({"__metadata__": np.ones(2)}, "reserved name"),
+    ],
+)
+def test_arrays_that_cannot_be_stored(path, arrays, message):
+    with pytest.raises(ValueError, match=message):
+        write_arrays(path, "thing", {}, arrays)
+    assert not path.exists()
+
+
+def test_metadata_that_no_reader_would_take_are_not_written(path, monkeypatch):
+    monkeypatch.setattr(codec, "_HEADER_LIMIT", 1000)
+    write_arrays(path, "thing", {"names": ["a"] * 10}, {})
+    with pytest.raises(ValueError, match=r"at most 1,000 fit: store long lists as arrays"):
+        write_arrays(path, "thing", {"names": ["a"] * 1000}, {})
+    assert len(read_arrays(path, "thing").metadata["names"]) == 10
+
+
+def test_a_full_disk_leaves_the_old_file(path, monkeypatch):
+    write_arrays(path, "thing", {"round": 1}, ARRAYS)
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise codec.SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(codec, "save_file", full)
+    with pytest.raises(OSError, match=r"No space left on device.*file") as caught:
+        write_arrays(path, "thing", {"round": 2}, ARRAYS)
+    assert caught.value.errno == errno.ENOSPC
+    assert read_arrays(path, "thing").metadata == {"round": 1}
+    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
+
+
+def test_other_failures_of_the_library_pass(path, monkeypatch):
+    def broken(tensors, path, metadata):
+        raise codec.SafetensorError("no idea")
+
+    monkeypatch.setattr(codec, "save_file", broken)
+    with pytest.raises(codec.SafetensorError):
+        write_arrays(path, "thing", {}, ARRAYS)
+
+
+def test_missing_folder_and_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        write_arrays(tmp_path / "missing" / "m", "thing", {}, {})
+    with pytest.raises(FileNotFoundError, match="no such thing file"):
+        read_arrays(tmp_path / "m", "thing")
+
+
+def refused(path) -> str:
+    with pytest.raises(ModelFileError, match=path.name) as caught:
+        read_arrays(path, "thing")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_every_truncation_is_refused(path):
+    write_arrays(path, "thing", {"lam": 1}, ARRAYS)
+    whole = path.read_bytes()
+    for length in [*range(0, 40), *range(40, len(whole), 37), len(whole) - 1]:
+        path.write_bytes(whole[:length])
+        assert "truncated" in refused(path)
+    path.write_bytes(whole + b"\0")
+    refused(path)
+
+
+def test_every_changed_byte_is_refused(path):
+    """But for the padding behind the header, which means nothing."""
+    write_arrays(path, "thing", {"lam": 1}, ARRAYS)
+    whole = path.read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    padding = range(len(whole[:end].rstrip(b" ")), end)
+    generator = np.random.default_rng(4)
+    for position in set(range(len(whole))) - set(padding):
+        damaged = bytearray(whole)
+        damaged[position] ^= int(generator.integers(1, 256))
+        path.write_bytes(damaged)
+        refused(path)
+
+
+def test_random_bytes_pickles_and_folders_are_refused(path):
+    generator = np.random.default_rng(3)
+    for length in (1, 8, 100, 5000):
+        path.write_bytes(generator.bytes(length))
+        refused(path)
+    path.write_bytes(pickle.dumps({"filters": np.ones((2, 2))}))
+    refused(path)
+    path.unlink()
+    path.mkdir()
+    assert "not a file" in refused(path)
+
+
+def test_exchanged_arrays_are_refused(path):
+    """The arrays are part of the checksum with their names, types and shapes."""
+    write_arrays(path, "thing", {}, {"a": np.zeros(4), "b": np.zeros(4)})
+    with codec.safe_open(path, framework="numpy") as file:
+        entries = file.metadata()
+    for other in ({"a": np.zeros((2, 2)), "b": np.zeros(4)}, {"a": np.zeros(4), "c": np.zeros(4)}):
+        save_file(other, path, entries)
+        assert "checksum" in refused(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        (None, "not one written by pointillist"),
+        ("{", "is damaged"),
+        ("[1]", "not one written by pointillist"),
+        ('{"format": "pointillist-other"}', "holds pointillist-other, not pointillist-thing"),
+        ("[" * 10**5, "is damaged"),
+        (json.dumps({"format": "pointillist-thing", "format_version": codec.FORMAT_VERSION}), "checksum"),
+    ],
+)
+def test_foreign_headers(path, header, message):
+    save_file({"a": np.ones(2)}, path, None if header is None else {"pointillist": header})
+    assert message in refused(path)
+
+
+@pytest.mark.parametrize("number", [codec.FORMAT_VERSION + 1, 1, "2", None])
+def test_another_version_is_named(path, number, monkeypatch):
+    monkeypatch.setattr(codec, "FORMAT_VERSION", number)
+    write_arrays(path, "thing", {}, {})
+    monkeypatch.undo()
+    with pytest.raises(
+        FileVersionError, match=f"format {number!r}, this version of pointillist reads 2: use the version"
+    ):
+        read_arrays(path, "thing")
