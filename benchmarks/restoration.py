@@ -53,7 +53,7 @@ def pictures(quick: bool) -> dict[str, NDArray[np.uint8]]:
     found = {name: np.round(255 * image).astype(np.uint8) for name, image in pt.photographs("test").items()}
     found["coins"] = skimage.data.coins()
     for name in ("china", "flower"):  # CC BY 2.0, danielbuechele and vultilion, in scikit-learn's package
-        colour = np.moveaxis(load_sample_image(f"{name}.jpg"), -1, 0).astype(np.float64)
+        colour = load_sample_image(f"{name}.jpg").astype(np.float64)
         found[name] = np.round(to_grey(colour))[40:392, 140:492].astype(np.uint8)
     if quick:
         found = {name: image[60:156, 60:156] for name, image in list(found.items())[:2]}
