@@ -69,7 +69,7 @@ def test_batch_learning_descends(images, start):
 
 
 def test_online_learning_keeps_what_is_due(images, start):
-    path = learn_online(images, start, passes=2, due=lambda step: step == 2)
+    path = learn_online(images, start, passes=2, due=lambda step: step == 2, first=10.0, delay=5.0)
     assert path.seen == [2, 6]
     assert path.seconds[0] < path.seconds[1]
     assert not np.allclose(path.filters[-1], start)

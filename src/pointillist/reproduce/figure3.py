@@ -36,10 +36,7 @@ class Coded:
 def run(lab: Lab) -> Outcome:
     """Code the test pictures with both dictionaries at one penalty, and at one number of non-zeros."""
     scale, pictures = lab.scale, lab.inputs.pictures
-    few, many = (
-        lab.learned(count, batch_size=scale.batch_size, n_patches=scale.n_patches).filters[-1]
-        for count in (scale.n_filters, scale.n_overcomplete)
-    )
+    few, many = (path.filters[-1] for path in lab.two_sizes())
     lab.say("coding the test pictures")
     under, over = judge(pictures, few), judge(pictures, many)
     banks = {"the paper's own 400 filters": lab.inputs.published, CONSENSUS: lab.inputs.consensus}

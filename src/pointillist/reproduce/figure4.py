@@ -40,11 +40,7 @@ Scores = dict[str, list[float]]
 def run(lab: Lab) -> Outcome:
     """Learn the three dictionaries, show them, and fill in half of the pixels with each."""
     scale = lab.scale
-    few, many = (
-        lab.learned(count, batch_size=scale.batch_size, n_patches=scale.n_patches)
-        for count in (scale.n_filters, scale.n_overcomplete)
-    )
-    rival = lab.learned_by_rival()
+    (few, many), rival = lab.two_sizes(), lab.learned_by_rival()
     banks = {"a": rival.filters[-1], "b": few.filters[-1], "c": many.filters[-1]}
     named = {
         "a": f"(a) {scale.n_filters} filters, {rivals.tuned_name()}, {rival.seen[-1]} patches",

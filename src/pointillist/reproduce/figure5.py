@@ -21,10 +21,7 @@ Judged = dict[str, list[Judgement]]
 def run(lab: Lab) -> Outcome:
     """Judge what the learners had after 1, 2, 4, … steps, for two sizes of dictionary and two of mini-batch."""
     scale, size = lab.scale, lab.scale.batch_size
-    few, many = (
-        lab.learned(count, batch_size=size, n_patches=scale.n_patches)
-        for count in (scale.n_filters, scale.n_overcomplete)
-    )
+    few, many = lab.two_sizes()
     single = lab.learned(scale.n_overcomplete, batch_size=1, n_patches=scale.n_single)
     rival = lab.learned_by_rival()
     lab.say("judging on unseen patches")

@@ -15,15 +15,13 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Due, Trajectory, quiet_encode
+from pointillist.reproduce.judging import Due, Trajectory, drawn, quiet_encode
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.frequency import FrequencyADMM
 
 ITERATIONS = 10
 SIGMA = 10.0
 """ρ of the filters' ADMM, for images whose codes were divided by none."""
-STEP, STEP_DELAY = 10.0, 5.0
-"""Step sizes STEP / (STEP_DELAY + i) of the online method: the usual defaults of its published implementations."""
 
 
 class BatchFrequency:
@@ -79,24 +77,23 @@ def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Trajectory:
     return trajectory
 
 
-def learn_online(
-    images: NDArray, start: NDArray, *, passes: int, due: Due, step: float = STEP, delay: float = STEP_DELAY
-) -> Trajectory:
-    """Online learning in the frequency domain; filters are kept after every step that is due, and after the last."""
+def learn_online(images: NDArray, start: NDArray, *, passes: int, due: Due, first: float, delay: float) -> Trajectory:
+    """Online learning in the frequency domain, by steps of size first / (delay + i).
+
+    Filters are kept after every step that is due, and after the last.
+    """
     trajectory = Trajectory("frequency domain, online")
-    filters, seconds, done = start, 0.0, 0
+    filters, seconds = start, 0.0
     shape, size = images.shape[1:], start.shape[1:]
-    for number in range(passes):
-        for i in np.random.default_rng(number).permutation(len(images)):
-            begin = time.perf_counter()
-            codes = scipy.fft.rfft2(circular_codes(images[i][None], filters)[0])
-            left = scipy.fft.rfft2(images[i]) - np.sum(codes * scipy.fft.rfft2(pad(filters, shape)), axis=0)
-            gradient = crop(scipy.fft.irfft2(codes.conj() * left, shape), size)
-            filters = project(filters + step / (delay + done) * gradient).astype(np.float32)
-            seconds += time.perf_counter() - begin
-            done += 1
-            if due(done) or done == passes * len(images):
-                trajectory.add(seconds, done, filters)
+    for step, i in enumerate(drawn(len(images), passes), 1):
+        begin = time.perf_counter()
+        codes = scipy.fft.rfft2(circular_codes(images[i][None], filters)[0])
+        left = scipy.fft.rfft2(images[i]) - np.sum(codes * scipy.fft.rfft2(pad(filters, shape)), axis=0)
+        gradient = crop(scipy.fft.irfft2(codes.conj() * left, shape), size)
+        filters = project(filters + first / (delay + step - 1) * gradient).astype(np.float32)
+        seconds += time.perf_counter() - begin
+        if due(step) or step == passes * len(images):
+            trajectory.add(seconds, step, filters)
     return trajectory
 
 

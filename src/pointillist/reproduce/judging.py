@@ -117,6 +117,11 @@ def compile_step(model: Any, images: NDArray) -> None:
     clone(model).fit(images[:2], callbacks=(lambda info: True,))
 
 
+def drawn(n_images: int, passes: int) -> list[int]:
+    """The image of every step of online learning: all of them in random order, anew in every pass."""
+    return [int(i) for number in range(passes) for i in np.random.default_rng(number).permutation(n_images)]
+
+
 def powers_of_two(step: int) -> bool:
     """The paper examines filters at steps 1, 2, 4, 8 and so on."""
     return step & (step - 1) == 0

@@ -61,6 +61,11 @@ class Lab:
             self._keep(name, follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two))
         return self._learned[name]
 
+    def two_sizes(self) -> tuple[Trajectory, Trajectory]:
+        """Our online learner in mini-batches, for the under- and the over-complete dictionary."""
+        given = {"batch_size": self.scale.batch_size, "n_patches": self.scale.n_patches}
+        return self.learned(self.scale.n_filters, **given), self.learned(self.scale.n_overcomplete, **given)
+
     def learned_by_rival(self) -> Trajectory:
         """The frequency-domain online learner over natural patches, one at a time, with the steps that learn best."""
         if not self._is_kept("rival"):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pointillist.report.machine import installed
 from pointillist.reproduce import frequency
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Due, Trajectory
+from pointillist.reproduce.judging import Due, Trajectory, drawn
 from pointillist.reproduce.timing import shortest
 from pointillist.solvers.base import effective_jobs
 
@@ -88,15 +88,13 @@ def learn_online(
 ) -> Trajectory:
     """Online learning, one image at a time: SPORCO's online learner, or our reference with the same step sizes."""
     if not has_sporco():
-        return frequency.learn_online(images, start, passes=passes, due=due, step=steps.first, delay=steps.delay)
+        return frequency.learn_online(images, start, passes=passes, due=due, first=steps.first, delay=steps.delay)
     choose_threads(images[:1], start)
-    learner, trajectory, step = online_learner(as_sporco(start), steps), Trajectory("SPORCO online"), 0
-    for number in range(passes):
-        for i in np.random.default_rng(number).permutation(len(images)):
-            learner.solve(images[i])
-            step += 1
-            if due(step) or step == passes * len(images):
-                trajectory.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
+    learner, trajectory = online_learner(as_sporco(start), steps), Trajectory("SPORCO online")
+    for step, i in enumerate(drawn(len(images), passes), 1):
+        learner.solve(images[i])
+        if due(step) or step == passes * len(images):
+            trajectory.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
     return trajectory
 
 
