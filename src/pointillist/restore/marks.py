@@ -41,7 +41,7 @@ _ROWS = 512
 
 
 def find_marks(
-    picture: ArrayLike,
+    image: ArrayLike,
     colour: Colour | None = None,
     *,
     tolerance: float | str = "auto",
@@ -52,7 +52,7 @@ def find_marks(
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to 1. A fourth channel is ignored.
     colour : str or triple, optional
         A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the
@@ -83,14 +83,14 @@ def find_marks(
     >>> bool(find_marks(picture, "magenta")[10:15, 4:28].all())
     True
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     if grow < 0:
         raise ValueError(f"grow must not be negative, got {grow}")
     if colour is None:
         colour = find_key(pixels)
         if colour is None:
             raise ValueError(
-                "picture has no pixels of a saturated colour: give colour=, or paint what is missing in magenta (#ff00ff)"
+                "image has no pixels of a saturated colour: give colour=, or paint what is missing in magenta (#ff00ff)"
             )
     key = parse_colour(colour)
     if pixels.ndim == 2 and len(set(key)) > 1:
@@ -102,12 +102,12 @@ def find_marks(
     return grown(sure, grow)
 
 
-def find_key(picture: ArrayLike) -> str | None:
+def find_key(image: ArrayLike) -> str | None:
     """The saturated colour of `KEYS` that marks pixels of a picture; None without one.
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         As in `find_marks`.
 
     Returns
@@ -123,7 +123,7 @@ def find_key(picture: ArrayLike) -> str | None:
     >>> find_key(picture)
     '#00ff00'
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     if pixels.ndim == 2:
         return None
     size = pixels.shape[0] * pixels.shape[1]
@@ -133,7 +133,7 @@ def find_key(picture: ArrayLike) -> str | None:
         blurred = {key: int(np.count_nonzero(_distance(pixels, parse_colour(key)) <= _BLURRED)) for key in RARE}
         found = [key for key, count in blurred.items() if count >= 2 * _FEWEST]
     if len(found) > 1:
-        raise ValueError(f"picture has pixels of {' and '.join(found)}: say by colour= which of them are missing")
+        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= which of them are missing")
     return found[0] if found else None
 
 
@@ -159,14 +159,12 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def mark_damage(
-    picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0
-) -> NDArray[Any]:
+def mark_damage(image: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0) -> NDArray[Any]:
     """A picture with a mask painted over it, to look at.
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         As in `find_marks`.
     mask : (height, width) array of bool
     colour : str or triple
@@ -176,7 +174,7 @@ def mark_damage(
 
     Returns
     -------
-    (height, width, 3) array of the picture's dtype
+    (height, width, 3) array of the image's dtype
 
     Examples
     --------
@@ -185,10 +183,10 @@ def mark_damage(
     >>> mark_damage(grey, [[True, False], [False, False]])[0].tolist()
     [[255, 0, 255], [100, 100, 100]]
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     missing = np.asarray(mask, bool)
     if missing.shape != pixels.shape[:2]:
-        raise ValueError(f"mask has shape {missing.shape} but picture {pixels.shape[:2]}; they must agree")
+        raise ValueError(f"mask has shape {missing.shape} but image {pixels.shape[:2]}; they must agree")
     if not 0 <= opacity <= 1:
         raise ValueError(f"opacity must lie between 0 and 1, got {opacity}")
     marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels)
@@ -223,15 +221,15 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
     return wide
 
 
-def checked(picture: ArrayLike) -> NDArray[Any]:
+def checked(image: ArrayLike) -> NDArray[Any]:
     """A picture as (height, width) or (height, width, 3) samples of a known type; raises for anything else."""
-    pixels = np.asarray(picture)
+    pixels = np.asarray(image)
     if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
-        raise ValueError(f"picture must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
+        raise ValueError(f"image must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
     if pixels.ndim == 3 and pixels.shape[-1] in (1, 2):
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
-        raise ValueError(f"picture must be (height, width) or (height, width, 3), got shape {pixels.shape}")
+        raise ValueError(f"image must be (height, width) or (height, width, 3), got shape {pixels.shape}")
     return pixels[..., :3] if pixels.ndim == 3 else pixels
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pointillist.restore.blur import Blur
 from pointillist.restore.estimating import bell_response
 from pointillist.restore.kernels import motion_kernel
-from pointillist.restore.noise import estimate_sigma
+from pointillist.restore.noise import plane_sigma
 from pointillist.restore.spectra import SIDES, Spectrum, windows
 
 Trial = Callable[[NDArray], NDArray]
@@ -45,11 +45,11 @@ def misfit(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
 def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
     if min(plane.shape) < SIDES[-1]:
         return None
-    pieces = windows(plane)
-    pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
-    if not len(pieces) or max(kernel.shape) > pieces.shape[1] // 2:
+    chosen = windows(plane)
+    chosen = chosen[np.all(np.isfinite(chosen), axis=(1, 2))]
+    if not len(chosen) or max(kernel.shape) > chosen.shape[1] // 2:
         return None
-    spectrum = Spectrum(pieces, estimate_sigma(np.concatenate(pieces)))
+    spectrum = Spectrum(chosen, plane_sigma(np.concatenate(chosen)))
     sharp = spectrum.fit(spectrum.flat)
     own = _version(spectrum, kernel)
     given = min((spectrum.fit(own, start) for start in (sharp, None)), key=lambda fit: fit.loss)

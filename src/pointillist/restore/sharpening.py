@@ -19,7 +19,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.restore.blur import Blur
 from pointillist.restore.blurred import blurred_coder
-from pointillist.restore.engine import Damaged, Mended, Settings, code, refit, separate, synthesise
+from pointillist.restore.engine import Damaged, Recovered, Settings, code, refit, separate, synthesise
 from pointillist.restore.smooth import Smooth
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.encoding import warn_unless_converged
@@ -53,7 +53,7 @@ def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
 
 def sharpen(
     damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
-) -> Mended:
+) -> Recovered:
     """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
 
     Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
@@ -78,7 +78,7 @@ def sharpen(
         rest = wiener.undo(left, weights, wiener.colour_noise(left, weights, level))
         signals.append(part.sharp + slope * detail.sharp + rest)
         smooth.append(part)
-    return Mended(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
+    return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
 
 def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:

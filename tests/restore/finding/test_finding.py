@@ -127,12 +127,12 @@ def test_threads_do_not_matter_and_progress_is_told(sky, monkeypatch):
         ({"sensitivity": 3}, "sensitivity must lie"),
         ({"grow": -1}, "grow"),
         ({"data_range": 0}, "data_range"),
-        ({"picture": np.zeros(5)}, "picture must be"),
+        ({"image": np.zeros(5)}, "image must be"),
     ],
 )
 def test_bad_input_is_named(change, message):
     with pytest.raises(ValueError, match=message):
-        pt.find_damage(**{"picture": np.zeros((40, 40)), **change})
+        pt.find_damage(**{"image": np.zeros((40, 40)), **change})
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 50), (9, 9)])

@@ -36,21 +36,21 @@ _HALF_WIDTH = 7
 
 
 def find_damage(
-    picture: ArrayLike,
+    image: ArrayLike,
     kind: str | tuple[str, ...] = KINDS,
     *,
     polarity: str = "both",
     sensitivity: float = 0.5,
     grow: int = 1,
     data_range: float | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
     """Find dust and scratches in a photograph, as a mask for `inpaint`.
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to `data_range`. NaN counts as black; a fourth channel is ignored.
     kind : {"dust", "scratches"} or several of them
         "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
@@ -63,10 +63,10 @@ def find_damage(
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
     n_jobs : int, optional
-        Threads; None is all cores, of which at most four are used: each takes up to 350 MB. The answer does not depend on
-        their number.
+        Threads: -1 for all cores, None for what the surrounding joblib context says. At most four are used, each of which
+        takes up to 350 MB. The answer does not depend on their number.
     progress : callable, optional
-        Called from time to time with the part of the work that is done, from 0 to 1.
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def find_damage(
     """
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
-    pixels = checked(picture)
+    pixels = checked(image)
     if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
         raise ValueError(f"data_range must be positive, got {data_range}")
     return damage_in(
