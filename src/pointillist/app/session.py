@@ -27,7 +27,7 @@ from pointillist.data.photofiles import Photograph, answer_suffix, read_photogra
 
 log = logging.getLogger(__name__)
 
-_NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "superres": "enlarged"}
+_NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "super_resolve": "enlarged"}
 _KEPT = 8
 """Masks that were found and are kept, for undo."""
 

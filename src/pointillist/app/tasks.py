@@ -16,7 +16,7 @@ from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.restore import find_key, find_marks, grey_beside
 
-TASKS = ("inpaint", "denoise", "deblur", "superres")
+TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
 BLURS = ("gaussian", "motion")
 FACTOR = 2
 
@@ -37,7 +37,7 @@ class Wish:
 
     Parameters
     ----------
-    task : {"inpaint", "denoise", "deblur", "superres"}
+    task : {"inpaint", "denoise", "deblur", "super_resolve"}
     texture : float
         inpaint: from 0 to 1, how much of the texture around is carried over.
     sigma : float, optional

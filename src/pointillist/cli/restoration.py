@@ -1,4 +1,4 @@
-"""The commands that mend pictures, as typer sees them; `restore` does what they say."""
+"""The commands that mend pictures, as typer sees them; `mending` does what they say."""
 
 import inspect
 from collections.abc import Callable
@@ -10,46 +10,16 @@ import typer
 
 from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose
 
-
-class Noise(StrEnum):
-    gaussian = "gaussian"
-    salt_pepper = "salt_pepper"
-    outliers = "outliers"
-    poisson = "poisson"
-
-
-class Damage(StrEnum):
-    dust = "dust"
-    scratches = "scratches"
-
-
-class Method(StrEnum):
-    auto = "auto"
-    neighbours = "neighbours"
-    codes = "codes"
-
-
-class Blurs(StrEnum):
-    motion = "motion"
-    gaussian = "gaussian"
-
-
-class Pattern(StrEnum):
-    RGGB = "RGGB"
-    BGGR = "BGGR"
-    GRBG = "GRBG"
-    GBRG = "GBRG"
+Noise = StrEnum("Noise", "gaussian salt_pepper outliers poisson")
+Damage = StrEnum("Damage", "dust scratches")
+Method = StrEnum("Method", "auto neighbours codes")
+Blurs = StrEnum("Blurs", "motion gaussian")
+Pattern = StrEnum("Pattern", {"RGGB": "RGGB", "BGGR": "BGGR", "GRBG": "GRBG", "GBRG": "GBRG"})
 
 
 def _positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive")
-    return value
-
-
-def _level(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive; it is a deviation in the picture's own units")
     return value
 
 
@@ -92,7 +62,7 @@ Filters = Annotated[
 ]
 Sigma = Annotated[
     float | None,
-    typer.Option(callback=_level, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
+    typer.Option(callback=_positive, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
 ]
 Reference = Annotated[
     Path | None,
@@ -104,9 +74,7 @@ Compare = Annotated[
 ]
 
 
-def _mend(
-    task: str,
-    options: dict[str, Any],
+def _shared(
     paths: Pictures,
     output: Output = None,
     penalty: Penalty = "auto",
@@ -116,42 +84,26 @@ def _mend(
     crop: CropOption = None,
     preview: Preview = False,
     overwrite: Overwrite = False,
-    jobs: Jobs = None,
+    jobs: Jobs = -1,
     device: Device = "cpu",
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    from pointillist.cli.jobs import Request
-    from pointillist.cli.restore import run
-
-    request = Request(
-        task=task,
-        paths=paths,
-        output=output,
-        penalty=penalty,
-        filters=filters,
-        reference=reference,
-        compare=compare,
-        jobs=jobs,
-        device=device,
-        on_error=on_error.value,
-        options=options,
-        overwrite=overwrite,
-        crop=crop,
-        preview=preview,
-    )
-    run(request, quiet=quiet, verbose=verbose)
+    """The options that all these commands share; only the signature is used."""
 
 
 def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
     """A command with the options that `own` checks and returns, between those that all commands share."""
     particular = inspect.signature(own).parameters
-    _, _, paths, output, *shared = inspect.signature(_mend).parameters.values()
+    paths, output, *shared = inspect.signature(_shared).parameters.values()
 
-    def command(**given: Any) -> None:
+    def command(*, quiet: bool, verbose: bool, **given: Any) -> None:
+        from pointillist.cli.jobs import Request
+        from pointillist.cli.mending import run
+
         options = own(**{name: given.pop(name) for name in particular})
-        _mend(own.__name__, options, **given)
+        run(Request(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
 
     command.__name__, command.__doc__ = own.__name__, own.__doc__
     parameters = [paths, output, *particular.values(), *shared]
@@ -222,6 +174,12 @@ def inpaint(
     """
     if sum(one is not None and one != [] for one in (mask, key, find)) > 1:
         raise typer.BadParameter("give one of --mask, --key and --find, not several")
+    if sensitivity != 0.5 and not find:
+        raise typer.BadParameter("--sensitivity is for damage that --find looks for")
+    if (tolerance != "auto" or not fringe) and (mask is not None or find):
+        raise typer.BadParameter(
+            "--tolerance and --no-fringe are for marks of a colour: leave out --mask and --find"
+        )
     return {
         "mask": mask,
         "key": key,
@@ -261,6 +219,8 @@ def denoise(
     """Remove noise."""
     if sigma is not None and noise is not Noise.gaussian:
         raise typer.BadParameter(f"--sigma is the strength of Gaussian noise, which --noise {noise.value} is not")
+    if gain != 1.0 and noise is not Noise.poisson:
+        raise typer.BadParameter(f"--gain is for counts: give --noise poisson, not {noise.value}")
     return {"noise": noise.value, "sigma": sigma, "gain": gain}
 
 
@@ -286,19 +246,17 @@ def deblur(
 
     A blur that is not the picture's own makes ringing out of it; then nothing is written, and the command says why.
     """
-    estimated = None if estimate is None else estimate.value
-    return {
+    blur = {
         "psf": psf,
         "gaussian": gaussian,
         "motion": motion,
-        "estimate": estimated,
-        "force": force,
-        "sigma": sigma,
+        "estimate": None if estimate is None else estimate.value,
     }
+    return {**blur, "force": force, "sigma": sigma}
 
 
 @_command
-def superres(
+def super_resolve(
     factor: Annotated[int, typer.Option(min=2, max=8, help="How many times larger.")] = 2,
 ) -> dict[str, Any]:
     """Enlarge pictures and sharpen what was lost in between."""
@@ -313,4 +271,4 @@ def demosaic(
     return {"pattern": pattern.value}
 
 
-COMMANDS = (inpaint, denoise, deblur, superres, demosaic)
+COMMANDS = (inpaint, denoise, deblur, super_resolve, demosaic)

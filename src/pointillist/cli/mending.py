@@ -1,4 +1,4 @@
-"""``pointillist inpaint``, ``denoise``, ``deblur``, ``superres`` and ``demosaic``: damaged pictures in, mended pictures out.
+"""The run of a command that mends pictures: damaged pictures in, mended pictures out.
 
 What is read and written is settled by `jobs`, what is done to a picture by `tasks`; here one picture after the other goes
 through, and people are told.
@@ -23,7 +23,7 @@ from pointillist.cli.comparison import draw_comparison, psnr_before_and_after, s
 from pointillist.cli.console import count, err, number, out, show_log
 from pointillist.cli.cropping import Crop, preview_crop
 from pointillist.cli.inputs import sizes
-from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, plan
+from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, make_jobs
 from pointillist.cli.pictures import plain
 from pointillist.cli.progress import is_live, picture_progress
 from pointillist.cli.stopping import Interrupted
@@ -53,12 +53,11 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     show_log(quiet=quiet, verbose=verbose)
     # Whoever names a large picture wants it mended; what is too large to be opened safely is refused all the same.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    planned = plan(request)
-    jobs, failed = planned.jobs, planned.skipped
+    jobs, failed = make_jobs(request)
     task = make_task(request, _settings(request))
     rows: list[Row] = []
     try:
-        with picture_progress(request.task, len(jobs), quiet=quiet) as progress:
+        with picture_progress(request.task.replace("_", "-"), len(jobs), quiet=quiet) as progress:
             for done, job in enumerate(jobs, 1):
                 progress.begin(str(job.source))
                 try:
