@@ -13,12 +13,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pointillist.app.session import Busy, Session
+from pointillist.app.jobs import Busy
+from pointillist.app.session import Session
 from pointillist.app.tasks import Wish
 from pointillist.app.views import Window
 
@@ -203,7 +204,7 @@ class Desk:
         return JSONResponse(self._session.describe())
 
     def cancel(self, request: Request) -> Response:
-        self._session.cancel()
+        self._session.worker.cancel()
         return self.state(request)
 
     def adopt(self, request: Request) -> Response:
@@ -272,7 +273,7 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
     >>> from pointillist.app import serve
     >>> serve(ready=print)  # doctest: +SKIP
     """
-    with _listening(port) as listener, Session() as session, _ended_like_interrupts():
+    with _listening(port) as listener, closing(Session()) as session, _ended_like_interrupts():
         if picture is not None:
             session.open(picture)
         token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]
