@@ -123,17 +123,20 @@ def _ends(port: int) -> tuple[str, ...]:
 def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
     """The whole application for one session; the words are those of `Guard`."""
     desk = Desk(session)
+    actions: dict[str, Callable[[Request], None]] = {
+        "find": lambda request: session.find(float(request.query_params.get("sensitivity", "0.5"))),
+        "estimate": lambda request: session.estimate(request.query_params.get("blur", "")),
+        "cancel": lambda request: session.worker.cancel(),
+        "adopt": lambda request: session.adopt(),
+        "discard": lambda request: session.discard(),
+    }
     routes = [
         Route("/", desk.page),
         Route("/assets/{name}", desk.asset),
         Route("/state", desk.state),
         Route("/picture", desk.upload, methods=["PUT"]),
-        Route("/find", desk.find, methods=["POST"]),
-        Route("/estimate", desk.estimate, methods=["POST"]),
         Route("/mend", desk.mend, methods=["POST"]),
-        Route("/cancel", desk.cancel, methods=["POST"]),
-        Route("/adopt", desk.adopt, methods=["POST"]),
-        Route("/discard", desk.discard, methods=["POST"]),
+        *(Route(f"/{name}", desk.acting(act), methods=["POST"]) for name, act in actions.items()),
         Route("/view", desk.view),
         Route("/download", desk.download),
     ]
@@ -170,6 +173,15 @@ class Desk:
     def state(self, request: Request) -> Response:
         return JSONResponse(self._session.describe())
 
+    def acting(self, act: Callable[[Request], None]) -> Callable[[Request], Response]:
+        """A handler that does something and answers with the state after it."""
+
+        def handler(request: Request) -> Response:
+            act(request)
+            return self.state(request)
+
+        return handler
+
     async def upload(self, request: Request) -> Response:
         path = self._session.private_path(request.query_params.get("name", ""))
         try:
@@ -177,14 +189,6 @@ class Desk:
             await run_in_threadpool(self._session.open, path)
         finally:
             shutil.rmtree(path.parent, ignore_errors=True)
-        return self.state(request)
-
-    def find(self, request: Request) -> Response:
-        self._session.find(float(request.query_params.get("sensitivity", "0.5")))
-        return self.state(request)
-
-    def estimate(self, request: Request) -> Response:
-        self._session.estimate(request.query_params.get("blur", ""))
         return self.state(request)
 
     async def mend(self, request: Request) -> Response:
@@ -202,18 +206,6 @@ class Desk:
             raise ValueError("the painting is not a list of steps: reload the page")
         self._session.mend(Wish.read(wanted), steps, wanted.get("version"))
         return JSONResponse(self._session.describe())
-
-    def cancel(self, request: Request) -> Response:
-        self._session.worker.cancel()
-        return self.state(request)
-
-    def adopt(self, request: Request) -> Response:
-        self._session.adopt()
-        return self.state(request)
-
-    def discard(self, request: Request) -> Response:
-        self._session.discard()
-        return self.state(request)
 
     def view(self, request: Request) -> Response:
         query = request.query_params

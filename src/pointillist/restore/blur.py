@@ -1,4 +1,4 @@
-"""A known blur h and how it meets filters: h∗d_k in place of d_k, on a canvas that reaches past the border.
+"""A known blur h and how it meets filters: h∗d_k in place of d_k, on an area that reaches past the border.
 
 A seen sample is y_i = Σ_j h_j x_(i − j + c) with the centre c at sample (size − 1) // 2 of h, as in
 ``scipy.signal.convolve(x, h, mode="same")`` away from the border. The kernels of super-resolution live here too.
@@ -46,7 +46,7 @@ class Blur:
         return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1].astype(y.dtype), mode="full", axes=(1, 2))
 
     def crop(self, x: NDArray, shape: tuple[int, ...]) -> NDArray:
-        """The part of an extended signal that lies on the seen area's own grid."""
+        """The samples of an extended signal that lie on the seen area's own grid."""
         first = [k - 1 - c for k, c in zip(self.kernel.shape, self.centre, strict=True)]
         return x[:, first[0] : first[0] + shape[0], first[1] : first[1] + shape[1]]
 

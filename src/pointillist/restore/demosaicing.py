@@ -20,6 +20,7 @@ from pointillist.restore.engine import (
     choose_filters,
     detail_of,
     encode_details,
+    quick_coder,
     refit,
     separate,
     synthesise,
@@ -28,7 +29,6 @@ from pointillist.restore.large import open_subject
 from pointillist.restore.lattice import Lattice
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.pictures import Picture
-from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.encoding import warn_unless_converged
 from pointillist.solvers.tiles import Progress
@@ -36,7 +36,6 @@ from pointillist.solvers.tiles import Progress
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 
 _PENALTY = 0.005  # of the contrast
-_ROUGH = 0.05
 
 
 def demosaic(
@@ -163,7 +162,8 @@ def _recovered(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: fl
     seen = lattice.gathered(weights.astype(np.float32))
     phases = lattice.filters(filters)
     known = None if np.all(seen == 1) else [seen]
-    result = encode_details([detail], known, phases, penalty, settings, _coder(settings.tol))
+    coder = quick_coder(settings.tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
+    result = encode_details([detail], known, phases, penalty, settings, coder)
     warn_unless_converged(result)
     coarse = Geometry(detail.shape[1:], phases.shape[2:], len(detail), settings.boundary)
     codes = lattice.fine(result.codes, coarse.offset, filters.shape[2:], shape[1:])
@@ -171,15 +171,6 @@ def _recovered(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: fl
     codes = refit(damaged, smooth, filters, codes, settings) if settings.debias else codes
     more = synthesise(codes, filters, [shape], NO_BLUR, settings.boundary)[0]
     return Recovered([smooth[0].sharp + more], [smooth[0].sharp], smooth[0].unsettled, codes, result)
-
-
-def _coder(tol: float) -> CoordinateDescent:
-    """Rough tolerances are reached soonest by few rounds that take many codes."""
-    return (
-        CoordinateDescent(tol=tol)
-        if tol <= _ROUGH
-        else CoordinateDescent(tol=tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
-    )
 
 
 def _pattern(shape: tuple[int, int], places: str) -> NDArray:

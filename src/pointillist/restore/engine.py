@@ -6,6 +6,7 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,7 +145,9 @@ def code(
     """Codes of the detail that the smooth parts leave, for the filters as the blur shows them; perhaps by another coder."""
     details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
     weights = [weights.astype(np.float32) for weights in damaged.weights]
-    coder = _coder(settings.tol, damaged.blur) if coder is None else coder
+    if coder is None:  # a blur makes filters alike, so that few codes are to be taken at a time
+        rough = {"inner": 0.7} if damaged.blur.kernel.size > 1 else {"cells": (1,), "inner": 0.9, "max_sweeps": 2}
+        coder = quick_coder(settings.tol, **rough)
     return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, coder, start)
 
 
@@ -179,13 +182,9 @@ def encode_details(
     )
 
 
-def _coder(tol: float, blur: Blur) -> CoordinateDescent:
-    """How to reach a tolerance soonest: rough ones by few rounds that take many codes, unless a blur makes these alike."""
-    if tol <= _ROUGH:
-        return CoordinateDescent(tol=tol)
-    if blur.kernel.size > 1:
-        return CoordinateDescent(tol=tol, inner=0.7)
-    return CoordinateDescent(tol=tol, cells=(1,), inner=0.9, max_sweeps=2)
+def quick_coder(tol: float, **rough: Any) -> CoordinateDescent:
+    """Coordinate descent to a tolerance, with settings that reach rough ones sooner: few rounds that take many codes."""
+    return CoordinateDescent(tol=tol, **(rough if tol > _ROUGH else {}))
 
 
 def recover(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Recovered:

@@ -113,7 +113,6 @@ def estimate_blur(
         raise ValueError(f"image must have at least {SIDES[-1]} × {SIDES[-1]} pixels to show its blur")
     plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
     chosen = windows(plane)
-    chosen = chosen[np.all(np.isfinite(chosen), axis=(1, 2))]
     if not len(chosen):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
     level = (

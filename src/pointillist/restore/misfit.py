@@ -46,7 +46,6 @@ def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
     if min(plane.shape) < SIDES[-1]:
         return None
     chosen = windows(plane)
-    chosen = chosen[np.all(np.isfinite(chosen), axis=(1, 2))]
     if not len(chosen) or max(kernel.shape) > chosen.shape[1] // 2:
         return None
     spectrum = Spectrum(chosen, plane_sigma(np.concatenate(chosen)))

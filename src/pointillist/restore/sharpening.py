@@ -19,20 +19,19 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.restore.blur import Blur
 from pointillist.restore.blurred import blurred_coder
-from pointillist.restore.engine import Damaged, Recovered, Settings, code, refit, separate, synthesise
+from pointillist.restore.engine import Damaged, Recovered, Settings, code, quick_coder, refit, separate, synthesise
 from pointillist.restore.smooth import Smooth
-from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
-_MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss, and the least that noise has beside it
-_COLOUR_FALL, _COLOUR_SHARE = (
-    -2.4,
-    6.0,
-)  # spectrum of the colour that slopes leave, and how much more there is than seen
+_MISSED, _LEAST_NOISE = (
+    0.12,
+    0.05,
+)  # share of the detail's power that codes miss, and the least that noise has beside it
+_COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its spectrum, and how much more there is
 _LOWEST = 0.05
 _FILLS = 3
-_ROUGH, _ROUGHEST = 0.05, 0.4  # tolerances that few sweeps, and very few, do for
+_ROUGHEST = 0.4  # tolerance from which on very few sweeps do
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +40,6 @@ class Detail:
 
     sharp: NDArray
     seen: NDArray
-
-
-def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
-    """How to code through a blur: sparse working sets and few sweeps for rough tolerances, and scans by plain filters."""
-    settings = CoordinateDescent(tol=tol)
-    if tol > _ROUGH:
-        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8 if tol < _ROUGHEST else 4)
-    return blurred_coder(filters, blur.kernel, settings)
 
 
 def sharpen(
@@ -62,7 +53,9 @@ def sharpen(
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
     smooth = separate(first, settings)
-    coder = quick_coder(settings.tol, filters, damaged.blur)
+    sweeps = 8 if settings.tol < _ROUGHEST else 4
+    coder = quick_coder(settings.tol, cells=(5, 4, 3), inner=0.9, max_sweeps=sweeps)
+    coder = blurred_coder(filters, damaged.blur.kernel, coder)
     result = code(first, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
@@ -83,10 +76,10 @@ def sharpen(
 
 def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
     """What Wiener's filter makes of what the codes leave, where there is detail for them to have missed."""
-    around = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
-    missed = _MISSED * float(np.mean(around))
+    power = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
+    missed = _MISSED * float(np.mean(power))
     noise = max(_LEAST_NOISE, level**2 / max(missed, 1e-12))
-    return wiener.undo(left, weights, noise) * around / (around + level**2 / _MISSED)
+    return wiener.undo(left, weights, noise) * power / (power + level**2 / _MISSED)
 
 
 def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> Detail:
@@ -104,10 +97,10 @@ def _left(signal: NDArray, weights: NDArray, fit: NDArray) -> NDArray:
 def _slope(colour: NDArray, luminance: NDArray, weights: NDArray, level: float) -> NDArray:
     """Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise."""
 
-    def around(x: NDArray) -> NDArray:
+    def nearby(x: NDArray) -> NDArray:
         return scipy.ndimage.gaussian_filter(np.where(weights > 0, x, 0.0), (0, _REACH, _REACH), mode="constant")
 
-    return around(colour * luminance) / (around(luminance**2) + level**2 + 1e-12)
+    return nearby(colour * luminance) / (nearby(luminance**2) + level**2 + 1e-12)
 
 
 class Wiener:
@@ -148,10 +141,9 @@ class Wiener:
     def _undone(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
         """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
         inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
-        around = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
-        seen = np.pad(
-            np.where(weights > 0, signal, 0.0).astype(np.float32), around, "symmetric" if mirror else "constant"
-        )
+        margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
+        known = np.where(weights > 0, signal, 0.0).astype(np.float32)
+        seen = np.pad(known, margins, "symmetric" if mirror else "constant")
         spectrum = scipy.fft.rfft2(seen) * inverse
         for _ in range(_FILLS - 1):
             seen = scipy.fft.irfft2(spectrum * self._response, self._shape)
