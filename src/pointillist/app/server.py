@@ -193,8 +193,8 @@ class Desk:
 
     async def mend(self, request: Request) -> Response:
         body = bytearray()
-        async for part in request.stream():
-            body += part
+        async for chunk in request.stream():
+            body += chunk
             if len(body) > _MOST_PAINTING:
                 raise ValueError("The painting has too many strokes. Clear it and use a larger brush.")
         return await run_in_threadpool(self._mend, bytes(body))
@@ -231,11 +231,11 @@ async def _receive(request: Request, path: Path) -> None:
     """Write what is uploaded to a private file."""
     size = 0
     with path.open("wb") as file:
-        async for part in request.stream():
-            size += len(part)
+        async for chunk in request.stream():
+            size += len(chunk)
             if size > _MOST_BYTES:
                 raise ValueError(f"{path.name} is too large: at most {_MOST_BYTES // 1024**3} GB can be opened.")
-            file.write(part)
+            file.write(chunk)
     if size == 0:
         raise ValueError(f"{path.name} is empty.")
 

@@ -28,7 +28,7 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
         ``{"kind": "paint" or "erase", "radius": r, "points": [x, y, x, y, …]}`` is a stroke along those points,
         ``{"kind": "found", "id": n}`` adds a mask from `found`, ``{"kind": "clear"}`` takes everything away.
     shape : (height, width)
-        Of the photograph.
+        Shape of the photograph.
     found : mapping from int to (height, width) bool array
         Masks that were found earlier.
 

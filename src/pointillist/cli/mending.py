@@ -142,11 +142,11 @@ def _missing(marks: Marks | None) -> Any:
 def _cropped(
     crop: Crop, factor: int, photograph: Photograph, marks: Marks | None, reference: Photograph | None
 ) -> tuple[Photograph, Marks | None, Photograph | None]:
-    """The same part of all three; the reference has `factor` times the size."""
+    """The same rectangle of all three; the reference has `factor` times the size."""
     if marks is not None:
         marks = replace(marks, missing=crop.of(marks.missing))
         if marks.missing.all():
-            raise ValueError(f"every pixel of --crop {crop} is marked as missing: choose a larger part")
+            raise ValueError(f"every pixel of --crop {crop} is marked as missing: choose a larger one")
     if reference is not None:
         reference = replace(reference, pixels=crop.of(reference.pixels, factor), alpha=None)
     return photograph.cropped(crop.top, crop.left, crop.height, crop.width), marks, reference
@@ -192,7 +192,7 @@ def _summarise(rows: list[Row]) -> None:
         quality = (
             [] if not judged else ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
         )
-        cells = [
+        words = [
             str(row.job.source),
             sizes(row.shape),
             row.note,
@@ -201,5 +201,5 @@ def _summarise(rows: list[Row]) -> None:
             *quality,
             str(row.job.target),
         ]
-        table.add_row(*[cell.replace("[", r"\[") for cell in cells])
+        table.add_row(*[word.replace("[", r"\[") for word in words])
     out().print(table)

@@ -134,7 +134,8 @@ def inpaint(
         ),
     ] = None,
     sensitivity: Annotated[
-        float, typer.Option(min=0, max=1, metavar="PART", help="--find: 0 takes what is beyond doubt, 1 much else too.")
+        float,
+        typer.Option(min=0, max=1, metavar="SHARE", help="--find: 0 takes what is beyond doubt, 1 much else too."),
     ] = 0.5,
     tolerance: Annotated[
         str,
@@ -155,7 +156,7 @@ def inpaint(
         typer.Option(
             min=0,
             max=1,
-            metavar="PART",
+            metavar="SHARE",
             help="How much texture from nearby: 0 is nearest to the truth, 1 looks like it.",
         ),
     ] = 0.0,
@@ -177,9 +178,7 @@ def inpaint(
     if sensitivity != 0.5 and not find:
         raise typer.BadParameter("--sensitivity is for damage that --find looks for")
     if (tolerance != "auto" or not fringe) and (mask is not None or find):
-        raise typer.BadParameter(
-            "--tolerance and --no-fringe are for marks of a colour: leave out --mask and --find"
-        )
+        raise typer.BadParameter("--tolerance and --no-fringe are for marks of a colour: leave out --mask and --find")
     return {
         "mask": mask,
         "key": key,
@@ -195,7 +194,7 @@ def inpaint(
 
 
 def _share(text: str) -> float | str:
-    """A percentage as a part of full scale, or "auto"."""
+    """A percentage as a share of full scale, or "auto"."""
     try:
         value = 0.0 if text == "auto" else float(text.removesuffix("%")) / 100
     except ValueError:

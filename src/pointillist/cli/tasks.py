@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Task:
-    """A command's two verbs; `find` looks at the whole photograph, `mend` works on it or on a part of it."""
+    """A command's two verbs; `find` looks at the whole photograph, `mend` works on it or on a crop of it."""
 
     mend: Callable[[Photograph, Marks | None, Progress | None], Answer]
     find: Callable[[Photograph, Job], Marks | None] = lambda photograph, job: None

@@ -107,7 +107,7 @@ def _cubic(t: NDArray) -> NDArray:
 
 
 def first_sample(kernel: NDArray, factor: int) -> tuple[int, ...]:
-    """Where on the fine grid the first coarse sample is seen, so that its kernel covers its own fine pixels evenly.
+    """Row and column of the fine grid at which the first coarse sample is seen, so that no half pixel is lost.
 
     The kernel's middle, (size − 1) / 2 past its start, must meet the middle of the coarse pixel, (factor − 1) / 2; a sample
     is written where the kernel's centre sample lies. For kernels of the factor's parity both are whole: no half-pixel shift.

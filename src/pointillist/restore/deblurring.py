@@ -171,7 +171,6 @@ def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, sett
             warnings.simplefilter("ignore", ConvergenceWarning)
             return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
 
-    plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
-    reason = misfit(plane, blur, trial)
+    reason = misfit(picture.mean(), blur, trial)
     _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, time.perf_counter() - begin, reason or "it fits")
     return reason

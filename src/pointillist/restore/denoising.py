@@ -143,7 +143,7 @@ def denoise(
 
 @dataclass(frozen=True)
 class Counts:
-    """How counts become samples whose noise has the deviation one: `gain` counts in a unit of the image, up to `full`."""
+    """The transform of counts to samples with noise of deviation one: `gain` counts in a unit of the image, up to `full`."""
 
     gain: float
     full: float

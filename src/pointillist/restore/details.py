@@ -19,7 +19,7 @@ from pointillist.solvers.base import Status
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """What a restoration is made of and what it is worth; the restoration functions return it where asked to.
+    """What a restoration was made of and what it is worth, as returned with ``return_details=True``.
 
     Attributes
     ----------

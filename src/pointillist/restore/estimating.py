@@ -1,4 +1,4 @@
-"""Which blur a picture has, from the picture alone: length and angle of a straight motion, or the width of a Gaussian."""
+"""The blur of a picture, estimated from it alone: length and angle of a straight motion, or the width of a Gaussian."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ def estimate_blur(
     picture = open_canvas(image, channel_axis=channel_axis, data_range=data_range).picture()
     if min(picture.shape) < SIDES[-1]:
         raise ValueError(f"image must have at least {SIDES[-1]} × {SIDES[-1]} pixels to show its blur")
-    plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
-    chosen = windows(plane)
+    chosen = windows(picture.mean())
     if not len(chosen):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
     level = (

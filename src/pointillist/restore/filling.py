@@ -79,7 +79,7 @@ class Filling:
 
 @dataclass(frozen=True, eq=False)
 class _Coarse:
-    """What the picture at half the size says of the pixels that lie deep in holes.
+    """The picture at half the size, from which pixels deep in holes are taken.
 
     deep: (height, width) bool, of the picture itself; planes: (channels, half the height, half the width) float32, without
     holes; deviation: (half the height, half the width) float32, or None.

@@ -149,7 +149,7 @@ def inpaint(
 def _coder(
     canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
 ) -> Coder | None:
-    """What codes first guesses; None for pictures smaller than the shipped filters, which can do without."""
+    """The coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
     bank = as_bank(filters)
     if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
         return None

@@ -1,4 +1,4 @@
-"""Whether a blur fits a picture, asked before it is undone: a wrong one makes ringing out of a picture, slowly.
+"""A check that a blur fits a picture before it is undone: a wrong one makes ringing out of a picture, slowly.
 
 Two questions. The spectrum: do narrower, wider or turned versions of this blur, a Gaussian, or none at all explain the
 power spectrum much better? And a trial: do a few crops, deblurred, leave the range that they were seen in?
@@ -26,7 +26,10 @@ _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)
 _TURNS = (0.0, 45.0, 90.0, 135.0)
 _WIDTHS = np.geomspace(0.4, 5.0, 14)
 _ROUND = 0.05  # spread of |ĥ|² with direction below which a blur has none
-_DIRECTED = (0.012, 0.2)  # what a better explanation must gain: in likelihood, and as part of all that a blur explains
+_DIRECTED = (
+    0.012,
+    0.2,
+)  # what a better explanation must gain: in likelihood, and as a share of all that a blur explains
 _UNDIRECTED = (0.05, 0.7)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
 _RINGS = ((3.0, 0.0), (2.2, 0.03), (0.0, 0.06))
 """A deblurred crop rings where its range, over the crop's, and the share of samples outside exceed one of these pairs."""
@@ -70,8 +73,8 @@ def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
         fit = spectrum.fit(spectrum.leaked(bell_response(spectrum.side, float(width))), fit, 8)
         if fit.loss < best:
             best, name = fit.loss, f"a Gaussian of σ = {width:.1f}"
-    least, part = _DIRECTED if directed else _UNDIRECTED
-    if given.loss - best > max(least, part * (sharp.loss - best)):
+    least, share = _DIRECTED if directed else _UNDIRECTED
+    if given.loss - best > max(least, share * (sharp.loss - best)):
         return f"{name} explains the picture's spectrum better"
     return None
 

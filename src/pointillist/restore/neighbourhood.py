@@ -51,7 +51,7 @@ def predicted(
     Parameters
     ----------
     planes : (channels, height, width) float64 array
-        Read where known.
+        The tile; only its known pixels are read.
     wanted, known : (height, width) bool arrays
         Every wanted pixel must have a known one within `DEEPEST` rows and columns.
     guess : (height, width) float64 array

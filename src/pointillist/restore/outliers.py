@@ -27,7 +27,7 @@ _SOLID = 0.8  # share of a window that lies at one end of the range in white ski
 _CONTEXT = 32  # pixels around a tile that are coded with it
 
 Finder = Callable[[Picture, Settings], NDArray]
-"""From a picture or a tile of it to its odd samples (channels, height, width)."""
+"""Takes a picture, or a tile of it; returns which of its samples (channels, height, width) are odd."""
 
 
 def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
@@ -51,7 +51,7 @@ def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
 
 
 def _by_tiles(canvas: Canvas, find: Finder, settings: Settings) -> NDArray:
-    """What is found in a picture, or in the tiles of a large one, each with its context."""
+    """Odd samples of a picture, found tile by tile with some context if it is large."""
     odd = np.zeros(canvas.planes.shape, bool)
     jobs = settings.n_jobs
     boxes = tiles(canvas.shape, SIDE if is_large(canvas.shape) else max(canvas.shape))

@@ -24,7 +24,7 @@ _CROPS = 8
 _CROP_SIDE = 48
 _TRIED = (0.2, 0.065, 0.02)  # of the contrast; below them coding takes long and pictures gain little
 _WORTHWHILE = 0.015
-"""Of all penalties whose error comes so near to the smallest the largest is taken: smaller ones take longer."""
+"""The largest penalty is taken whose log error lies so near to the smallest: smaller penalties take longer."""
 
 _BETWEEN = 101
 _NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code

@@ -54,6 +54,10 @@ class Picture:
         """Whether every pixel is seen in all channels or in none, so that channels may be mixed."""
         return bool(np.all(self.weights == self.weights[:1]))
 
+    def mean(self) -> NDArray:
+        """The mean of the channels (height, width), NaN where one of them is missing."""
+        return np.where(np.all(self.weights > 0, axis=0), np.mean(self.planes, axis=0), np.nan)
+
     def signals(self, channels: int) -> tuple[list[NDArray], list[NDArray]]:
         """Signals and weights for filters of so many channels, each (channels, height, width).
 

@@ -36,7 +36,7 @@ _ROUGHEST = 0.4  # tolerance from which on very few sweeps do
 
 @dataclass(frozen=True, eq=False)
 class Detail:
-    """What codes say of a plane, as it is and as it was seen through the blur; both (channels, height, width)."""
+    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
 
     sharp: NDArray
     seen: NDArray
@@ -75,7 +75,7 @@ def sharpen(
 
 
 def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
-    """What Wiener's filter makes of what the codes leave, where there is detail for them to have missed."""
+    """Detail that the codes missed: Wiener's filter of what they leave, taken where they found detail too."""
     power = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
     missed = _MISSED * float(np.mean(power))
     noise = max(_LEAST_NOISE, level**2 / max(missed, 1e-12))

@@ -1,4 +1,4 @@
-"""How well a blur explains the power spectrum of a picture: the likelihood that blurs are estimated and checked by.
+"""The likelihood of a blur, given the power spectrum of a picture: blurs are estimated and checked by it.
 
     power(f) ≈ |ĥ(f)|² · exp(a polynomial in log |f| and the direction of f) + noise
 

@@ -40,7 +40,7 @@ class Lines:
     contrast : (points,) float array
         Height over both sides.
     scale : (points,) float array
-        Of `SCALES`, the one that answers most.
+        The one of `SCALES` that answers most.
     features : (lines, FEATURES) float32 array
     """
 
@@ -248,7 +248,7 @@ def _profile(
 
 
 def _mixture(centre: NDArray, below: NDArray, lines: Groups, contrast: NDArray) -> list[NDArray]:
-    """How well a line is one paint, mixed in one proportion with what lies below it, all along."""
+    """Features that tell how well a line is one paint, mixed with what lies below it in one proportion all along."""
     spread = lines.spread(below)
     joint = lines.mean(centre * below) - lines.mean(centre) * lines.mean(below)
     slope = np.clip(joint / (spread**2 + 1e-4), -1, 2)

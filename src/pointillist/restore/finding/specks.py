@@ -20,7 +20,7 @@ FEATURES = 29
 
 _FLOOR = 0.05  # of full scale: nothing fainter is looked at
 _OVER_TEXTURE = 2.0  # times the mean height of islands nearby
-_FOOT = 0.4  # a speck is what reaches this part of its peak
+_FOOT = 0.4  # a speck is what reaches this share of its peak
 _NEAR, _WIDE = 41, 161
 _TINY = 0.004
 
@@ -148,7 +148,7 @@ class _Ring:
 
 
 def _ring(values: NDArray[np.float32], grey: NDArray[np.float32], labels: NDArray[np.int32], count: int) -> _Ring:
-    """What lies two to four pixels around every island."""
+    """Means, spread and extremes of the pixels that lie two to four pixels away from every island."""
     inner, outer = (ndimage.maximum_filter(labels, side) for side in (5, 9))
     where = np.nonzero((outer > 0) & (inner == 0))
     rings = Groups(outer[where] - 1, count)
@@ -160,7 +160,7 @@ def _ring(values: NDArray[np.float32], grey: NDArray[np.float32], labels: NDArra
 
 
 def _crowd(shape: tuple[int, ...], middle: list[NDArray], peak: NDArray) -> list[NDArray]:
-    """How many others of the same height lie nearby, and farther around, on a logarithmic scale."""
+    """Features that tell how many other islands of the same height lie nearby, and farther away, on a logarithmic scale."""
     points = np.zeros([n // 8 + 1 for n in shape], np.float32)
     at = tuple((axis / 8).astype(int) for axis in middle)
     np.add.at(points, at, peak.astype(np.float32))
