@@ -116,7 +116,9 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
     begin = time.perf_counter()
     try:
         marks = task.find(plain(photograph), job)
-        crop = preview_crop(photograph.shape, _missing(marks)) if request.preview and job.crop is None else job.crop
+        crop = job.crop
+        if request.preview and crop is None:
+            crop = preview_crop(photograph.shape, None if marks is None else marks.missing)
         if crop is not None:
             photograph, marks, reference = _cropped(crop, request.factor, photograph, marks, reference)
         with warnings.catch_warnings():
@@ -132,11 +134,10 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
         write_photograph(photograph.with_pixels(answer.pixels, answer.alpha), job.target)
     if job.compare is not None:
         draw_comparison(job.compare, answer.before, answer.pixels, reference, qualities, photograph.peak)
-    return Row(job, answer.pixels.shape[:2], answer.note, _penalty(answer.details), seconds, *qualities)
-
-
-def _missing(marks: Marks | None) -> Any:
-    return None if marks is None else marks.missing
+    penalty = answer.details.penalty
+    return Row(
+        job, answer.pixels.shape[:2], answer.note, number(penalty) if np.isfinite(penalty) else "–", seconds, *qualities
+    )
 
 
 def _cropped(
@@ -171,11 +172,6 @@ def _seen_before(photograph: Photograph, answer: Answer) -> NDArray[Any]:
     clear = photograph.alpha == 0
     white = photograph.pixels.dtype.type(photograph.peak)
     return np.where(clear if photograph.pixels.ndim == 2 else clear[..., None], white, photograph.pixels)
-
-
-def _penalty(details: Any) -> str:
-    values = np.atleast_1d(np.asarray(getattr(details, "penalty", np.nan), np.float64)).ravel()
-    return " ".join(number(float(value)) for value in dict.fromkeys(values.tolist()) if np.isfinite(value)) or "–"
 
 
 def _summarise(rows: list[Row]) -> None:

@@ -42,7 +42,7 @@ class Answer:
     """Mended pixels with their alpha, if that is another one, and what to say and to show beside them."""
 
     pixels: NDArray[Any]
-    details: Any
+    details: restore.Details
     note: str
     before: NDArray[Any]
     alpha: NDArray[Any] | None = None
@@ -125,7 +125,7 @@ def _denoise(request: Request, settings: dict[str, Any]) -> Task:
         mended, details = restore.denoise(
             photograph.pixels, sigma, noise=noise, gain=gain, return_details=True, progress=progress, **settings
         )
-        level = getattr(details, "sigma", None) if sigma is None else sigma
+        level = details.sigma
         note = noise.replace("_", " and ") + ("" if level is None else f", σ = {number(float(level))}")
         return Answer(mended, details, note, photograph.pixels)
 

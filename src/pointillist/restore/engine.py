@@ -198,6 +198,11 @@ def recover(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settin
     return Recovered(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
 
 
+def convolution(filters: NDArray, shape: tuple[int, ...], settings: Settings) -> ConvolutionOperator:
+    """The operator from codes of filters to signals of a shape (channels, height, width)."""
+    return ConvolutionOperator(filters, Geometry(shape[1:], filters.shape[2:], shape[0], settings.boundary))
+
+
 def synthesise(
     codes: SparseCodes, filters: NDArray, shapes: list[tuple[int, ...]], blur: Blur, boundary: str
 ) -> list[NDArray]:
@@ -223,8 +228,7 @@ def refit(
     for i, part in enumerate(smooth):
         signal, index = damaged.signals[i], codes.indices[i]
         root = np.sqrt(damaged.weights[i])
-        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
-        operator = ConvolutionOperator(blurred, geometry)
+        operator = convolution(blurred, signal.shape, settings)
         matrix = LinearOperator(
             (signal.size, len(index)),
             matvec=lambda z, o=operator, k=index, r=root: (r * o.synthesise(k, z)).ravel(),

@@ -18,6 +18,7 @@ from pointillist.restore.estimating import bell_response
 from pointillist.restore.kernels import motion_kernel
 from pointillist.restore.noise import plane_sigma
 from pointillist.restore.spectra import SIDES, Spectrum, windows
+from pointillist.restore.tiling import spans
 
 Trial = Callable[[NDArray], NDArray]
 """Deblurs a plane (height, width), quickly."""
@@ -131,10 +132,7 @@ def _by_trial(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
 
 def _crops(plane: NDArray, side: int) -> list[NDArray]:
     """Whole crops without missing samples, those of the largest slopes first."""
-    height, width = (min(side, n) for n in plane.shape)
-    rows = np.unique(np.linspace(0, plane.shape[0] - height, max(1, plane.shape[0] // height)).astype(int))
-    columns = np.unique(np.linspace(0, plane.shape[1] - width, max(1, plane.shape[1] // width)).astype(int))
-    crops = [plane[top : top + height, left : left + width] for top in rows for left in columns]
+    crops = [plane[rows, columns] for rows in spans(plane.shape[0], side) for columns in spans(plane.shape[1], side)]
     crops = [crop for crop in crops if np.all(np.isfinite(crop))]
     crops.sort(key=lambda crop: -float(np.mean(np.abs(np.diff(crop, axis=0))) + np.mean(np.abs(np.diff(crop, axis=1)))))
     return crops[:_CROPS]

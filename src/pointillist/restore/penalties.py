@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import Problem, lambda_max
 from pointillist.model.sampling import generator
 from pointillist.model.signals import Signals
-from pointillist.restore.engine import Damaged, Settings, code, separate
+from pointillist.restore.engine import Damaged, Settings, code, convolution, separate
 from pointillist.restore.smooth import Smooth
+from pointillist.restore.tiling import spans
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import encode, max_penalty
 
@@ -194,8 +194,8 @@ def sample_crops(damaged: Damaged, side: int) -> Damaged:
     crops = [
         (signal[:, rows, columns], weights[:, rows, columns])
         for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
-        for rows in _spread(signal.shape[1], side)
-        for columns in _spread(signal.shape[2], side)
+        for rows in spans(signal.shape[1], side)
+        for columns in spans(signal.shape[2], side)
     ]
     enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
     crops = [crop for crop in crops if np.mean(crop[1]) >= enough] or crops[:1]
@@ -204,12 +204,6 @@ def sample_crops(damaged: Damaged, side: int) -> Damaged:
     order = np.argsort(spreads, kind="stable")
     chosen = [crops[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
     return Damaged([signal for signal, _ in chosen], [weights for _, weights in chosen], damaged.blur)
-
-
-def _spread(length: int, side: int) -> list[slice]:
-    """Spans of `side` samples, or of all if these are fewer, that cover `length` without overlapping."""
-    side = min(side, length)
-    return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
 
 
 def hide_some(weights: NDArray, i: int) -> NDArray:
@@ -233,7 +227,6 @@ def _error(
     blurred = crops.blur.filters(filters)
     total = 0.0
     for i, gone in enumerate(hidden):
-        geometry = Geometry(gone.shape[1:], blurred.shape[2:], len(gone), settings.boundary)
-        fit = smooth[i].seen + ConvolutionOperator(blurred, geometry).synthesise(codes.indices[i], codes.values[i])
+        fit = smooth[i].seen + convolution(blurred, gone.shape, settings).synthesise(codes.indices[i], codes.values[i])
         total += float(np.sum((crops.signals[i] - fit)[gone] ** 2))
     return total

@@ -7,19 +7,25 @@ slopes leave unexplained goes through a Wiener filter, which knows nothing of ed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.fft
 import scipy.ndimage
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
 from pointillist.restore.blur import Blur
 from pointillist.restore.blurred import blurred_coder
-from pointillist.restore.engine import Damaged, Recovered, Settings, code, quick_coder, refit, separate, synthesise
+from pointillist.restore.engine import (
+    Damaged,
+    Recovered,
+    Settings,
+    code,
+    convolution,
+    quick_coder,
+    refit,
+    separate,
+    synthesise,
+)
 from pointillist.restore.smooth import Smooth
 from pointillist.solvers.encoding import warn_unless_converged
 
@@ -32,14 +38,6 @@ _COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its 
 _LOWEST = 0.05
 _FILLS = 3
 _ROUGHEST = 0.4  # tolerance from which on very few sweeps do
-
-
-@dataclass(frozen=True, eq=False)
-class Detail:
-    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
-
-    sharp: NDArray
-    seen: NDArray
 
 
 def sharpen(
@@ -59,17 +57,17 @@ def sharpen(
     result = code(first, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
-    detail = _detail(codes, filters, first, settings)
-    left = _left(first.signals[0], first.weights[0], smooth[0].seen + detail.seen)
-    signals = [smooth[0].sharp + detail.sharp]
+    sharp, seen = _detail(codes, filters, first, settings)
+    left = _left(first.signals[0], first.weights[0], smooth[0].seen + seen)
+    signals = [smooth[0].sharp + sharp]
     if polish:
-        signals[0] += _rest(wiener, left, first.weights[0], detail.sharp, max(level, penalty))
+        signals[0] += _rest(wiener, left, first.weights[0], sharp, max(level, penalty))
     for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
         part = wiener.smooth(signal, weights, settings.mu)
-        slope = _slope(signal - part.seen, detail.seen, weights, level)
-        left = _left(signal, weights, part.seen + slope * detail.seen)
+        slope = _slope(signal - part.seen, seen, weights, level)
+        left = _left(signal, weights, part.seen + slope * seen)
         rest = wiener.undo(left, weights, wiener.colour_noise(left, weights, level))
-        signals.append(part.sharp + slope * detail.sharp + rest)
+        signals.append(part.sharp + slope * sharp + rest)
         smooth.append(part)
     return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
@@ -82,12 +80,12 @@ def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, leve
     return wiener.undo(left, weights, noise) * power / (power + level**2 / _MISSED)
 
 
-def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> Detail:
-    shape, blurred = damaged.signals[0].shape, damaged.blur.filters(filters)
-    geometry = Geometry(shape[1:], blurred.shape[2:], shape[0], settings.boundary)
-    seen = ConvolutionOperator(blurred, geometry).synthesise(codes.indices[0], codes.values[0])
+def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> tuple[NDArray, NDArray]:
+    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
+    shape = damaged.signals[0].shape
+    seen = convolution(damaged.blur.filters(filters), shape, settings).synthesise(codes.indices[0], codes.values[0])
     sharp = synthesise(codes, filters, [shape], damaged.blur, settings.boundary)[0]
-    return Detail(sharp, seen.astype(np.float64))
+    return sharp, seen.astype(np.float64)
 
 
 def _left(signal: NDArray, weights: NDArray, fit: NDArray) -> NDArray:

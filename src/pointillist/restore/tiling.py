@@ -38,6 +38,12 @@ def tiles_with(mask: NDArray, side: int) -> list[Box]:
     ]
 
 
+def spans(length: int, side: int) -> list[slice]:
+    """Spans of `side` samples, or of all if these are fewer, spread over `length` without overlapping."""
+    side = min(side, length)
+    return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
+
+
 def widened(box: Box, margin: int, shape: tuple[int, ...]) -> Box:
     """A box with a margin on all sides, as far as the picture goes."""
     rows, columns = (
