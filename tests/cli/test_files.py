@@ -287,6 +287,7 @@ _SLOW = """
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
+from types import SimpleNamespace
 import pointillist.restore as restore
 def slow(pixels, *_, **__):
     Path("begun").touch()
@@ -296,7 +297,7 @@ def quick(pixels, *_, **__):
     return (slow if Path("second").exists() else again)(pixels)
 def again(pixels):
     Path("second").touch()
-    return pixels, None
+    return pixels, SimpleNamespace(sigma=None, penalty=float("nan"))
 restore.denoise = {which}
 from pointillist.cli import main
 main(sys.argv[1:])
