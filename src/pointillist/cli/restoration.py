@@ -43,8 +43,7 @@ Output = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
 CropOption = Annotated[
-    str | None,
-    typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H"),
+    str | None, typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H")
 ]
 Preview = Annotated[
     bool,
@@ -65,8 +64,7 @@ Sigma = Annotated[
     typer.Option(callback=_positive, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
 ]
 Reference = Annotated[
-    Path | None,
-    typer.Option("--reference", help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE"),
+    Path | None, typer.Option("--reference", help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE")
 ]
 Compare = Annotated[
     Path | None,
@@ -127,19 +125,14 @@ def inpaint(
     ] = None,
     find: Annotated[
         list[Damage] | None,
-        typer.Option(
-            "--find",
-            metavar="dust|scratches",
-            help="Look for such damage; may be repeated.",
-        ),
+        typer.Option("--find", metavar="dust|scratches", help="Look for such damage; may be repeated."),
     ] = None,
     sensitivity: Annotated[
         float,
         typer.Option(min=0, max=1, metavar="SHARE", help="--find: 0 takes what is beyond doubt, 1 much else too."),
     ] = 0.5,
     tolerance: Annotated[
-        str,
-        typer.Option(help="How far from the colour a mark may be; auto allows for JPEG.", metavar="%|auto"),
+        str, typer.Option(help="How far from the colour a mark may be; auto allows for JPEG.", metavar="%|auto")
     ] = "auto",
     fringe: Annotated[
         bool, typer.Option("--fringe/--no-fringe", help="Whether soft edges of marks are taken as missing too.")

@@ -66,10 +66,7 @@ def inside(box: Box, outer: Box) -> Box:
 
 
 def in_turn(
-    work: Callable[[Item], Answer],
-    items: Sequence[Item],
-    n_jobs: int,
-    progress: Progress | None = None,
+    work: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int, progress: Progress | None = None
 ) -> Iterator[Answer]:
     """Answers to all items, made in threads a few items ahead, in the order of the items.
 
