@@ -181,7 +181,7 @@ def tasks() -> dict[str, list[Task]]:
         "inpaint": [missing_pixels(0.5), missing_pixels(0.8), scribble()],
         "denoise": [gaussian_noise(sigma) for sigma in (15.0, 25.0, 50.0)],
         "deblur": [blurred("Gaussian blur, σ = 1.6", bell), blurred("motion blur, 9 pixels at 45°", motion)],
-        "superres": [halved()],
+        "super_resolve": [halved()],
     }
 
 

@@ -76,7 +76,9 @@ def test_paths_of_arrays_on_a_device(kind):
         pt.max_penalty(move(signals), move(filters), weights=move(weights)),
         pt.max_penalty(signals, filters, weights=weights),
     )
-    there = penalty_path(move(signals), move(filters), n=3, smallest=0.1, weights=move(weights), tol=1e-4, device="cuda")
+    there = penalty_path(
+        move(signals), move(filters), n=3, smallest=0.1, weights=move(weights), tol=1e-4, device="cuda"
+    )
     here = penalty_path(signals, filters, n=3, smallest=0.1, weights=weights, tol=1e-4)
     for one, other in zip(there, here, strict=True):
         assert one.penalty == other.penalty
