@@ -237,10 +237,9 @@ def test_imports_keep_the_contracts():
 )
 def test_contracts_are_broken_by(module, text, contract, tmp_path):
     """The contracts of pyproject.toml, on a package of empty layers and one file that breaks one of them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    for layer in {name.strip() for row in contracts[0]["layers"] for name in row.split("|")} | {"data/photofiles"}:
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    rows = tomllib.loads(settings)["tool"]["importlinter"]["contracts"][0]["layers"]
+    for layer in {name.strip() for row in rows for name in row.split("|")} | {"data/photofiles"}:
         folder = tmp_path / "pointillist" / layer
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "__init__.py").touch()
