@@ -92,8 +92,9 @@ ALLOWED: dict[str, dict[str, str]] = {
         "NpySource.read": "epoch",
         "NpySource.shape": "index",
         "NpySource.window": "index",
-        "OnlineCSC": "n_filters filter_size penalty sampling solver boundary channels init nonnegative nonnegative_filters "
-        "zero_mean statistics n_sweeps replace_unused tol learning_tol ridge ridge_steps callbacks n_jobs device random_state",
+        "OnlineCSC": "n_filters filter_size penalty sampling solver boundary channels init nonnegative "
+        "nonnegative_filters zero_mean statistics n_sweeps replace_unused tol learning_tol ridge ridge_steps callbacks "
+        "n_jobs device random_state",
         "OnlineCSC.encode": "X weights",
         "OnlineCSC.fit_transform": "weights",
         "OnlineCSC.inverse_transform": "codes",
