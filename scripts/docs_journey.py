@@ -18,7 +18,7 @@ from laws import import_graph, read_modules
 
 _WIDTH, _TOP, _ROW = 760, 50, 20
 _COLUMN, _STEP = 62, 12  # width of a layer, and of a module further into a package
-_NAME, _SIGNS = 168, 38  # width of the names, and how many signs fit behind them
+_NAME, _SIGNS = 166, 33  # width of the names, and how many signs fit behind them
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def drawing(command: str) -> str:
     height = _TOP + _ROW * len(way) + 6
     return (
         f'<svg class="journey" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{title}">'
-        f"<title>{title}</title>{_heads(way, columns, height)}{lines}{rows}</svg>"
+        f'<title>{title}</title>{_heads(way, columns, height)}<g class="calls">{lines}</g>{rows}</svg>'
     )
 
 
@@ -164,7 +164,7 @@ def _fitted(names: list[str]) -> str:
     for name in names:
         longer = f"{text}, {name}" if text else name
         if len(longer) > _SIGNS:
-            return f"{text}, …" if text else name
+            return f"{text} …" if text else name
         text = longer
     return text
 
