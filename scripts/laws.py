@@ -1,4 +1,4 @@
-"""Laws of the sources that tests hold: private names, import cycles, fan-out, lengths and tests of classes.
+"""Laws of the sources that tests hold: private names, import cycles, fan-out, lengths, tests of classes, riddles.
 
 Everything is read from the syntax trees of a package's files, nothing is imported. A law is a function that takes the
 modules and returns what breaks it as `Finding`s; `tests/test_architecture.py` allows none. To list them by hand:
@@ -8,10 +8,12 @@ modules and returns what breaks it as `Finding`s; `tests/test_architecture.py` a
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 MAX_LINES = 400
@@ -142,7 +144,7 @@ def _private_names(module: Module, modules: Modules) -> Iterator[Finding]:
         if not _is_private(name) or name in DOCUMENTED or _is_self(owner):
             continue
         if name not in own or (isinstance(owner, ast.Name) and owner.id in names_of_modules):
-            yield Finding(module.name, f"uses {_shown(owner)}.{name}", line)
+            yield Finding(module.name, f"uses {ast.unparse(owner)}.{name}", line)
 
 
 def _attributes(module: Module) -> Iterator[tuple[ast.expr, str, int]]:
@@ -164,11 +166,6 @@ def _is_self(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id == "super"
     return isinstance(value, ast.Name) and value.id in ("self", "cls")
-
-
-def _shown(value: ast.expr) -> str:
-    text = ast.unparse(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _own_members(module: Module) -> set[str]:
@@ -349,6 +346,35 @@ def statistics_or_solver_tests(modules: Modules) -> list[Finding]:
     return class_tests(modules, f"{root}.learners", homes, ("Statistics", "Solver"))
 
 
+_RIDDLE = re.compile(r"The same(?:[.,:;]| (?:of|in|for|on|at|by|as|with|to)\b)|Of\b")
+
+
+def riddles(modules: Modules) -> list[Finding]:
+    """Docstrings that begin without their subject, which only the lines above them tell: "The same of tiles."."""
+    findings = []
+    for module in modules.values():
+        for node in module.nodes:
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                for name, text, line in _docstrings(node):
+                    if _RIDDLE.match(text):
+                        findings.append(Finding(module.name, f"{name} is described by a riddle", line))
+    return sorted(findings)
+
+
+def _docstrings(
+    node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef,
+) -> Iterator[tuple[str, str, int]]:
+    """Strings that describe a definition and the attributes in it, each with the name and the line."""
+    named = [(getattr(node, "name", "the module"), node.body[0])] if node.body else []
+    for before, after in pairwise(node.body):
+        if isinstance(before, ast.Assign | ast.AnnAssign):
+            target = before.targets[0] if isinstance(before, ast.Assign) else before.target
+            named.append((ast.unparse(target), after))
+    for name, one in named:
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant) and isinstance(one.value.value, str):
+            yield name, one.value.value.strip(), one.lineno
+
+
 LAWS: dict[str, Callable[[Modules], list[Finding]]] = {
     "private names": private_names,
     "import cycles": cycles,
@@ -356,6 +382,7 @@ LAWS: dict[str, Callable[[Modules], list[Finding]]] = {
     "long modules": long_modules,
     "large classes": large_classes,
     "class tests in learners": statistics_or_solver_tests,
+    "riddles": riddles,
 }
 
 

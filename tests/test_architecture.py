@@ -49,6 +49,26 @@ ALLOWED = {
         "pointillist.learners.base: asks for DeviceStatistics",
         "pointillist.learners.base: asks for ToeplitzStatistics",
     },
+    "riddles": {
+        "pointillist.backends.cuda.plan: paired_parts is described by a riddle",
+        "pointillist.backends.cuda.plan: paired_tiles is described by a riddle",
+        "pointillist.dictionary.pairs: _add_layers is described by a riddle",
+        "pointillist.learners.base: _runs is described by a riddle",
+        "pointillist.learners.calibration: seconds is described by a riddle",
+        "pointillist.learners.cluster.sums: objective_of is described by a riddle",
+        "pointillist.learners.cluster.work: code_for_the_client is described by a riddle",
+        "pointillist.learners.plan: _JSON_RECORD is described by a riddle",
+        "pointillist.learners.plan: parts is described by a riddle",
+        "pointillist.learners.plan: statistics_bytes is described by a riddle",
+        "pointillist.restore.blurred: _shape is described by a riddle",
+        "pointillist.restore.engine: Options is described by a riddle",
+        "pointillist.restore.finding.lines: _parallel is described by a riddle",
+        "pointillist.restore.penalties: _WORTHWHILE is described by a riddle",
+        "pointillist.solvers.descent: _around is described by a riddle",
+        "pointillist.solvers.device: tensor_rounding is described by a riddle",
+        "pointillist.solvers.scanning: scan_codes is described by a riddle",
+        "pointillist.solvers.scanning: scan_positions is described by a riddle",
+    },
 }
 """Places that break a law today, by law. One that is mended leaves this table: the test fails until it has."""
 
@@ -201,6 +221,21 @@ def test_matching_the_class_of_a_solver_is_found_and_other_questions_are_free(fi
     """
     files = {"solvers__in__base": "class Cd: pass", "learners__in__step": step, "restore__in__a": step}
     assert findings_of("class tests in learners", **files) == ["pointillist.learners.step: asks for Cd"]
+
+
+@pytest.mark.parametrize("text", ["The same of tiles.", "The same; in float64.", "Of B and C in float64."])
+def test_riddles_are_found(text, findings_of):
+    files = {
+        "a": f'"""{text}"""',
+        "b": f'def f():\n    """{text}"""',
+        "c": f'class C:\n    size = 1\n    """{text}"""',
+        "clear": '"""The same codes as NumPy arrays."""\ndef often():\n    """Often called."""',
+    }
+    assert findings_of("riddles", **files) == [
+        "pointillist.a: the module is described by a riddle",
+        "pointillist.b: f is described by a riddle",
+        "pointillist.c: size is described by a riddle",
+    ]
 
 
 def _lint(folder, **environment):
