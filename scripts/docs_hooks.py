@@ -10,6 +10,7 @@ from typing import Any
 
 import benchmark_page
 import docs_gallery
+import docs_journey
 import docs_verdicts
 from docs_commands import commands
 from docs_layers import diagram
@@ -63,6 +64,8 @@ def _benchmarks(_: str) -> str:
 
 _INSERTS: dict[str, Callable[[str], str]] = {
     "layers": lambda _: diagram(),
+    "journey": docs_journey.drawing,
+    "callbacks": docs_journey.listed,
     "commands": lambda _: commands(),
     "choice": _choice,
     "benchmarks": _benchmarks,

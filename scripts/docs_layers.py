@@ -26,6 +26,7 @@ _SAYS = {
     "storage": "files",
     "model": "problem, geometry, certificate",
     "backends": "numba and CUDA kernels",
+    "errors": "exceptions",
 }
 
 

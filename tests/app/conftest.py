@@ -1,6 +1,7 @@
 """A session of the page with a small photograph, without a browser."""
 
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def marked(photograph):
 def session():
     from pointillist.app.session import Session
 
-    with Session() as opened:
+    with closing(Session()) as opened:
         yield opened
     assert not opened.folder.exists()
 

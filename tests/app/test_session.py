@@ -37,19 +37,19 @@ def test_masks_that_were_found_long_ago_are_forgotten(session, photograph, monke
     session.open(photograph)
     for _ in range(10):
         session.find()
-        assert session._job.wait(10)
+        assert session.worker.job.wait(10)
     assert len(session.describe()["found"]) == module._KEPT
 
 
 def test_marks_that_a_photograph_comes_with_are_found_and_stay(session, marked, monkeypatch):
     monkeypatch.setattr(module.tasks, "find", lambda pixels, sensitivity, progress: pixels[..., 0] > 100)
     session.open(marked)
-    assert session._job.wait(10)
+    assert session.worker.job.wait(10)
     number = session.describe()["marks"]["id"]
     assert session.describe()["marks"]["colour"] == "magenta"
     for _ in range(10):
         session.find()
-        assert session._job.wait(10)
+        assert session.worker.job.wait(10)
     found = session.describe()["found"]
     assert len(found) == module._KEPT + 1
     assert found[str(number)] >= 120
@@ -57,7 +57,7 @@ def test_marks_that_a_photograph_comes_with_are_found_and_stay(session, marked, 
 
 def test_the_next_photograph_has_no_marks_of_the_one_before(session, marked, photograph):
     session.open(marked)
-    assert session._job.wait(10)
+    assert session.worker.job.wait(10)
     session.open(photograph)
     assert session.describe()["marks"] is None
     assert session.describe()["found"] == {}

@@ -45,7 +45,7 @@ def test_noise_is_told_in_the_photographs_own_scale(monkeypatch):
 
 def test_enlarging_keeps_transparency():
     photograph = Photograph(np.full((12, 14), 90, np.uint8), np.eye(12, 14, dtype=np.uint8) * 255)
-    large = tasks.mend(Wish(task="superres"), photograph, None, lambda fraction: None)
+    large = tasks.mend(Wish(task="super_resolve"), photograph, None, lambda fraction: None)
     assert large.shape == (24, 28)
     assert np.array_equal(large.alpha[::2, ::2], photograph.alpha)
 

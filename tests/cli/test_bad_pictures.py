@@ -15,7 +15,7 @@ COMMANDS = {
     "inpaint": ["--mask", "mask.png"],
     "denoise": [],
     "deblur": ["--gaussian", "1", "--force"],
-    "superres": [],
+    "super-resolve": [],
     "demosaic": [],
 }
 
@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "locked.png")
 
-    monkeypatch.setattr("pointillist.cli.restore.read_photograph", refuse)
+    monkeypatch.setattr("pointillist.cli.mending.read_photograph", refuse)
     _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
 
 
@@ -133,8 +133,12 @@ def test_options_of_one_command(mend, tmp_path, grey):
     _refused(mend("denoise", "photo.png", "--noise", "brown"), "--noise", "outliers")
     _refused(mend("denoise", "photo.png", "--noise", "poisson", "--sigma", "3"), "--sigma", "Gaussian")
     _refused(mend("denoise", "photo.png", "--noise", "poisson", "--gain", "0"), "--gain", "positive")
+    _refused(mend("denoise", "photo.png", "--gain", "2"), "--gain", "--noise poisson")
+    _refused(mend("inpaint", "photo.png", "--sensitivity", "0.7"), "--sensitivity", "--find")
+    _refused(mend("inpaint", "photo.png", "--mask", "mask.png", "--no-fringe"), "--no-fringe", "--mask")
+    _refused(mend("inpaint", "photo.png", "--find", "dust", "--tolerance", "5%", plain=True), "--tolerance", "--find")
     _refused(mend("demosaic", "photo.png", "--pattern", "RGB"), "--pattern", "RGGB")
-    _refused(mend("superres", "photo.png", "--factor", "0"), "--factor")
+    _refused(mend("super-resolve", "photo.png", "--factor", "0"), "--factor")
 
 
 @pytest.mark.parametrize(
@@ -227,6 +231,6 @@ def test_files_of_every_kind(mend, tmp_path, grey, command, name):
     read = {".npy": np.load, ".tif": tifffile.imread, ".png": lambda path: np.asarray(Image.open(path))}[suffix]
     picture = read(tmp_path / f"answer{suffix}")
     assert picture.dtype == dtype
-    size = tuple((2 if command == "superres" else 1) * n for n in SHAPE)
+    size = tuple((2 if command == "super-resolve" else 1) * n for n in SHAPE)
     channels = (3 if name in COLOURED or command == "demosaic" else 1) + ("alpha" in name)
     assert picture.shape == (size if channels == 1 else (*size, channels))

@@ -94,7 +94,7 @@ def test_names_follow_the_commands(mend, tmp_path, colour):
     for command, options, name in (
         ("denoise", [], "photo-denoised.webp"),
         ("deblur", ["--gaussian", "1"], "photo-deblurred.webp"),
-        ("superres", [], "photo-enlarged.webp"),
+        ("super-resolve", [], "photo-enlarged.webp"),
     ):
         assert mend(command, "photo.webp", *options).code == 0
         assert (tmp_path / name).exists()
@@ -114,7 +114,7 @@ def test_what_exists_is_replaced_only_when_asked(mend, tmp_path, colour):
 
 
 def test_two_inputs_of_one_name_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
-    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         Image.fromarray(colour).save(tmp_path / folder / "photo.png")
@@ -140,11 +140,11 @@ def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
 
 
 def test_sizes_that_do_not_agree_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
-    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
     Image.fromarray(colour).save("photo.png")
     Image.fromarray(colour[:30]).save("small.png")
     _refused(mend("denoise", "photo.png", "--reference", "small.png"), "--reference small.png", "64×30", "64×48")
-    _refused(mend("superres", "photo.png", "--reference", "photo.png"), "--reference photo.png", "128×96")
+    _refused(mend("super-resolve", "photo.png", "--reference", "photo.png"), "--reference photo.png", "128×96")
     _refused(mend("inpaint", "photo.png", "--mask", "small.png"), "--mask small.png", "64×30", "64×48")
     _refused(mend("denoise", "photo.png", "--crop", "10,10,60,10"), "--crop 10,10,60,10", "photo.png", "64×48")
     for wrong in ("10,10", "a,b,c,d", "-1,0,5,5", "0,0,0,5"):
@@ -167,7 +167,7 @@ def test_a_crop_is_mended_as_a_picture_of_its_own(mend, tmp_path, colour, missin
 def test_a_crop_of_a_larger_picture_meets_its_part_of_the_reference(mend, tmp_path, colour):
     Image.fromarray(colour.repeat(2, 0).repeat(2, 1)).save("large.png")
     Image.fromarray(colour).save("photo.png")
-    answer = mend("superres", "photo.png", "--crop", "4,8,40,30", "--reference", "large.png")
+    answer = mend("super-resolve", "photo.png", "--crop", "4,8,40,30", "--reference", "large.png")
     assert answer.code == 0, answer.err
     assert "inf dB" in answer.out  # what it was before is the reference itself
     assert Image.open("photo-crop-enlarged.png").size == (80, 60)
@@ -238,7 +238,7 @@ def test_transparency_by_a_mask_stays(mend, tmp_path, colour):
 
 def test_a_folder_that_may_not_be_written_is_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
     Image.fromarray(colour).save("photo.png")
-    monkeypatch.setattr("pointillist.cli.restore.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
     _refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
 
@@ -286,6 +286,7 @@ _SLOW = """
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
+from types import SimpleNamespace
 import pointillist.restore as restore
 def slow(pixels, *_, **__):
     Path("begun").touch()
@@ -295,7 +296,7 @@ def quick(pixels, *_, **__):
     return (slow if Path("second").exists() else again)(pixels)
 def again(pixels):
     Path("second").touch()
-    return pixels, None
+    return pixels, SimpleNamespace(sigma=None, penalty=float("nan"))
 restore.denoise = {which}
 from pointillist.cli import main
 main(sys.argv[1:])

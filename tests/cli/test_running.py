@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 import pointillist.cli.encode
 import pointillist.cli.inspect
 import pointillist.cli.learn
-import pointillist.cli.restore
+import pointillist.cli.mending
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -142,7 +142,7 @@ def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, mode
     monkeypatch.setattr(pointillist.cli.encode, "read_to_encode", interrupted)
     answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
     assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
-    monkeypatch.setattr(pointillist.cli.restore, "read_photograph", interrupted)
+    monkeypatch.setattr(pointillist.cli.mending, "read_photograph", interrupted)
     one = images / "image1.png"
     assert _one_line(cli("denoise", one), code=130) == f"error: interrupted; nothing was written for {one}\n"
 

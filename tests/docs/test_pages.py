@@ -54,7 +54,7 @@ def _commands(page):
     text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # a line that goes on in the next
     for line in _COMMAND.findall(text):
         words = shlex.split(line, comments=True)[1:]
-        # `denoise | deblur | superres` in the README stands for three commands.
+        # `denoise | deblur | super-resolve` in the README stands for three commands.
         while len(words) > 1 and words[1] == "|":
             words = words[2:]
         yield tuple(words)

@@ -3,6 +3,7 @@
 import enum
 import inspect
 import re
+from typing import Protocol
 
 import pytest
 
@@ -10,11 +11,11 @@ import pointillist as pt
 
 
 def _parameters(value):
-    if isinstance(value, type) and issubclass(value, (enum.Enum, BaseException)):
+    if isinstance(value, type) and (issubclass(value, (enum.Enum, BaseException)) or Protocol in value.__bases__):
         return []
-    if getattr(value, "_is_protocol", False):  # nobody calls it
-        return []
-    return [name for name, one in inspect.signature(value).parameters.items() if one.kind is not one.VAR_KEYWORD]
+    parameters = inspect.signature(value).parameters
+    assert all(one.kind is not one.VAR_KEYWORD for one in parameters.values()), "keywords hide"
+    return list(parameters)
 
 
 @pytest.mark.parametrize("name", pt.__all__)

@@ -51,7 +51,7 @@ def test_the_penalty_is_chosen_once_for_all_tiles_and_threads(monkeypatch, filte
     target = picture[None].copy()
     made = fill_canvas(canvas, Coder(canvas, filters[:, None], "auto", settings), target, settings, everywhere=True)
     assert len(made) == 1
-    assert len(made[0].parts) == 8
+    assert len(made[0].coded) == 8
     assert made[0].penalty == 0.25
     assert len(calls) == 1
 
@@ -107,7 +107,7 @@ def test_only_scattered_pixels_are_coded_unless_everywhere(filters, everywhere, 
     canvas = open_canvas(picture, missing, data_range=1.0)
     target = picture[None].copy()
     made = fill_canvas(canvas, Coder(canvas, filters[:, None], 0.1, settings), target, settings, everywhere=everywhere)
-    assert set(made[0].parts) == boxes
+    assert set(made[0].coded) == boxes
     np.testing.assert_array_equal(target[0][~missing], picture[~missing])
     assert np.all(target[0][missing] != picture[missing])
 

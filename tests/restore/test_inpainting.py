@@ -82,9 +82,9 @@ def test_a_mask_for_each_channel(colour_picture, filters, error):
 
 
 def test_options(picture, mask, filters, error):
-    fitted = inpaint(picture, mask, filters, 0.1, keep_seen=False)
+    fitted = inpaint(picture, mask, filters, 0.1, method="codes", keep_seen=False)
     assert not np.array_equal(fitted[~mask], picture[~mask])
-    sharper = inpaint(picture, mask, filters, 0.1, keep_seen=False, debias=True)
+    sharper = inpaint(picture, mask, filters, 0.1, method="codes", keep_seen=False, debias=True)
     assert error(sharper[~mask], picture[~mask]) < error(fitted[~mask], picture[~mask])
     full = inpaint(picture, mask, filters, "2%", boundary="full", tol=1e-2, n_jobs=2)
     assert error(full, picture) < 0.1
@@ -184,16 +184,8 @@ def test_seen_pixels_are_kept_bit_for_bit(colour_picture, dtype, method):
     ("arguments", "message"),
     [
         ({"method": "magic"}, "method must be one of auto, neighbours, codes"),
-        ({"method": "neighbours", "penalty": 0.1}, "uses neither filters nor a penalty"),
-        ({"method": "neighbours", "penalty": "5%"}, "uses neither filters nor a penalty"),
-        ({"method": "neighbours", "filters": np.ones((1, 3, 3))}, "uses neither filters nor a penalty"),
-        ({"method": "neighbours", "keep_seen": False}, 'take method="codes"'),
         (
             {"method": "codes", "image": np.zeros((5, 5)), "mask": np.eye(5, dtype=bool)},
-            "image must have at least 11 × 11",
-        ),
-        (
-            {"keep_seen": False, "image": np.zeros((5, 5)), "mask": np.eye(5, dtype=bool)},
             "image must have at least 11 × 11",
         ),
     ],
@@ -250,7 +242,7 @@ def test_nan_and_masks_of_any_order_are_the_same_damage(colour_picture):
     np.testing.assert_allclose(inpaint(np.asfortranarray(colour_picture), mask), plain, atol=1e-10)
 
 
-@pytest.mark.parametrize("shape", [(3, 3), (1, 20), (20, 1), (1, 2), (3, 3, 3)])
+@pytest.mark.parametrize("shape", [(3, 3), (1, 20), (20, 1), (1, 2), (5, 3, 3)])
 def test_tiny_pictures(shape):
     y, x = np.mgrid[: shape[0], : shape[1]]
     picture = (0.2 + 0.02 * y + 0.03 * x).reshape(*shape[:2], *[1] * (len(shape) - 2)) * np.ones(shape)

@@ -145,14 +145,14 @@ def test_painted_masks():
         ({"tolerance": 2}, "tolerance must lie"),
         ({"tolerance": "wide"}, "tolerance must be"),
         ({"grow": -1}, "grow"),
-        ({"picture": np.zeros((4, 4, 5))}, "picture must be"),
-        ({"picture": np.zeros((0, 4))}, "picture must be"),
-        ({"picture": np.zeros((4, 4), int)}, "picture must hold"),
+        ({"image": np.zeros((4, 4, 5))}, "image must be"),
+        ({"image": np.zeros((0, 4))}, "image must be"),
+        ({"image": np.zeros((4, 4), int)}, "image must hold"),
     ],
 )
 def test_bad_input_is_named(change, message):
     with pytest.raises(ValueError, match=message):
-        pt.find_marks(**{"picture": np.zeros((8, 8, 3), np.uint8), "colour": "magenta", **change})
+        pt.find_marks(**{"image": np.zeros((8, 8, 3), np.uint8), "colour": "magenta", **change})
 
 
 def test_mark_damage_names_bad_input():

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from pointillist.restore import outliers, pieces
+from pointillist.restore import large, outliers
 from pointillist.restore.engine import Settings
 from pointillist.restore.outliers import find_impulses, find_outliers
 from pointillist.restore.pictures import open_canvas
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_pepper_in_a_white_sky_is_found_and_the_sky_kept(picture, filters, monkeypatch, large):
-    if large:
-        monkeypatch.setattr(pieces, "LARGE", 1000)
-        monkeypatch.setattr(outliers, "PIECE", 24)
+@pytest.mark.parametrize("tiled", [False, True])
+def test_pepper_in_a_white_sky_is_found_and_the_sky_kept(picture, filters, monkeypatch, tiled):
+    if tiled:
+        monkeypatch.setattr(large, "LARGE", 1000)
+        monkeypatch.setattr(outliers, "SIDE", 24)
     noisy = np.rint(40 + 160 * picture).astype(np.uint8)
     noisy[:, :60] = 255
     noisy[20, 20] = 0

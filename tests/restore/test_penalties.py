@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.restore.engine import Damaged, Settings
-from pointillist.restore.penalties import given_penalty, predicted_penalty
+from pointillist.restore.penalties import choose_penalty, predicted_penalty
 
 
 def seen(picture, keep=0.6):
@@ -14,24 +14,23 @@ def seen(picture, keep=0.6):
 
 def test_what_people_pass(picture, filters):
     damaged, bank, settings = seen(picture), filters[:, None], Settings()
-    assert given_penalty("auto", damaged, bank, settings) is None
-    assert given_penalty(None, damaged, bank, settings) is None
-    assert given_penalty(0.3, damaged, bank, settings) == 0.3
-    assert given_penalty("0.3", damaged, bank, settings) == 0.3
-    whole = given_penalty("100%", damaged, bank, settings)
-    assert given_penalty("5%", damaged, bank, settings) == pytest.approx(0.05 * whole)
+    assert choose_penalty("auto", 0.7, damaged, bank, settings) == 0.7
+    assert choose_penalty(0.3, 0.7, damaged, bank, settings) == 0.3
+    assert choose_penalty("0.3", 0.7, damaged, bank, settings) == 0.3
+    whole = choose_penalty("100%", 0.7, damaged, bank, settings)
+    assert choose_penalty("5%", 0.7, damaged, bank, settings) == pytest.approx(0.05 * whole)
 
 
-@pytest.mark.parametrize("penalty", [0, -1.0, np.nan, "much", "x%", "-5%", True, [1.0]])
+@pytest.mark.parametrize("penalty", [0, -1.0, np.nan, "much", "x%", "-5%", True, None, [1.0]])
 def test_bad_penalties(picture, filters, penalty):
     with pytest.raises(ValueError, match="penalty"):
-        given_penalty(penalty, seen(picture), filters[:, None], Settings())
+        choose_penalty(penalty, 0.7, seen(picture), filters[:, None], Settings())
 
 
 @pytest.mark.parametrize("picture", [np.full((40, 44), 0.3), np.add.outer(np.arange(40), np.arange(44)) / 90])
 def test_a_part_of_nothing_but_rounding_is_no_penalty(picture, filters):
     damaged = Damaged([picture[None]], [np.ones((1, *picture.shape))])
-    assert given_penalty("5%", damaged, filters[:, None], Settings()) == pytest.approx(0.05)
+    assert choose_penalty("5%", 0.7, damaged, filters[:, None], Settings()) == pytest.approx(0.05)
 
 
 def test_hidden_samples_want_more_penalty_under_noise(picture, filters):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.restore.tiling import cells, cells_with, in_turn, inside, moved_in, run_all, widened
+from pointillist.restore.tiling import in_turn, inside, moved_in, run_all, tiles, tiles_with, widened
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 17))
 def test_cells_cover_every_pixel_once(height, width, side):
     times = np.zeros((height, width), int)
-    boxes = cells((height, width), side)
+    boxes = tiles((height, width), side)
     for box in boxes:
         times[box] += 1
         assert max(times[box].shape) <= side
@@ -25,12 +25,12 @@ def test_cells_cover_every_pixel_once(height, width, side):
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 17), st.integers(0, 5))
 def test_cells_with_are_the_cells_that_hold_a_true_pixel(height, width, side, seed):
     mask = np.random.default_rng(seed).random((height, width)) < 0.02
-    assert cells_with(mask, side) == [box for box in cells(mask.shape, side) if np.any(mask[box])]
+    assert tiles_with(mask, side) == [box for box in tiles(mask.shape, side) if np.any(mask[box])]
 
 
 def test_widened_stays_within_the_picture_and_inside_finds_the_box_again():
     picture = np.arange(20 * 30).reshape(20, 30)
-    for box in cells(picture.shape, 8):
+    for box in tiles(picture.shape, 8):
         outer = widened(box, 5, picture.shape)
         assert all(ends.start >= 0 and ends.stop <= n for ends, n in zip(outer, picture.shape, strict=True))
         np.testing.assert_array_equal(picture[outer][inside(box, outer)], picture[box])
@@ -39,8 +39,8 @@ def test_widened_stays_within_the_picture_and_inside_finds_the_box_again():
 
 def test_boxes_at_far_borders_move_in():
     shape = (21, 5)
-    assert [moved_in(box, 8, shape)[0] for box in cells(shape, 8)] == [slice(0, 8), slice(8, 16), slice(13, 21)]
-    assert {(box[1].start, box[1].stop) for box in (moved_in(box, 8, shape) for box in cells(shape, 8))} == {(0, 5)}
+    assert [moved_in(box, 8, shape)[0] for box in tiles(shape, 8)] == [slice(0, 8), slice(8, 16), slice(13, 21)]
+    assert {(box[1].start, box[1].stop) for box in (moved_in(box, 8, shape) for box in tiles(shape, 8))} == {(0, 5)}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

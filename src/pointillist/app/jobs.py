@@ -1,4 +1,4 @@
-"""One piece of work in a thread of its own, with progress, the time left, and a way to stop it."""
+"""Jobs: work in a thread of its own, with progress, the time left, and a way to stop it; one at a time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ Answer = TypeVar("Answer")
 _PATIENCE = 3.0
 """Seconds that work gets to stop before it is left alone."""
 _FIRST_GUESS = 0.02
-"""Part of the work after which the time left is guessed."""
+"""Share of the work after which the time left is guessed."""
 
 
 class Cancelled(Exception):
     """Raised inside the work, from its progress, once somebody has asked it to stop."""
+
+
+class Busy(Exception):
+    """Something is being worked on already."""
 
 
 class Job(Generic[Answer]):
@@ -104,3 +108,34 @@ class Job(Generic[Answer]):
         finally:
             self._seconds = time.monotonic() - self._begin
             self.state = state
+
+
+class Worker:
+    """Runs one job at a time, begun under a lock that it shares with its session."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.job: Job[Any] | None = None
+        self._lock = lock
+
+    def check_idle(self) -> None:
+        """Raise while a job is running."""
+        if self.job is not None and self.job.running:
+            raise Busy("Pointillist is at work already. Wait until it is done, or cancel it.")
+
+    def begin(self, what: str, work: Callable[[Progress], Answer], keep: Callable[[Answer], None]) -> None:
+        """Begin a job; the arguments are those of `Job`."""
+        with self._lock:
+            self.check_idle()
+            self.job = Job(what, work, keep)
+            self.job.start()
+
+    def cancel(self) -> None:
+        """Ask the job to stop."""
+        if self.job is not None:
+            self.job.cancel()
+
+    def close(self) -> None:
+        """Ask the job to stop, and wait a little for it."""
+        self.cancel()
+        if self.job is not None:
+            self.job.wait()

@@ -13,12 +13,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pointillist.app.session import Busy, Session
+from pointillist.app.jobs import Busy
+from pointillist.app.session import Session
 from pointillist.app.tasks import Wish
 from pointillist.app.views import Window
 
@@ -122,17 +123,20 @@ def _ends(port: int) -> tuple[str, ...]:
 def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
     """The whole application for one session; the words are those of `Guard`."""
     desk = Desk(session)
+    actions: dict[str, Callable[[Request], None]] = {
+        "find": lambda request: session.find(float(request.query_params.get("sensitivity", "0.5"))),
+        "estimate": lambda request: session.estimate(request.query_params.get("blur", "")),
+        "cancel": lambda request: session.worker.cancel(),
+        "adopt": lambda request: session.adopt(),
+        "discard": lambda request: session.discard(),
+    }
     routes = [
         Route("/", desk.page),
         Route("/assets/{name}", desk.asset),
         Route("/state", desk.state),
         Route("/picture", desk.upload, methods=["PUT"]),
-        Route("/find", desk.find, methods=["POST"]),
-        Route("/estimate", desk.estimate, methods=["POST"]),
         Route("/mend", desk.mend, methods=["POST"]),
-        Route("/cancel", desk.cancel, methods=["POST"]),
-        Route("/adopt", desk.adopt, methods=["POST"]),
-        Route("/discard", desk.discard, methods=["POST"]),
+        *(Route(f"/{name}", desk.acting(act), methods=["POST"]) for name, act in actions.items()),
         Route("/view", desk.view),
         Route("/download", desk.download),
     ]
@@ -169,6 +173,15 @@ class Desk:
     def state(self, request: Request) -> Response:
         return JSONResponse(self._session.describe())
 
+    def acting(self, act: Callable[[Request], None]) -> Callable[[Request], Response]:
+        """A handler that does something and answers with the state after it."""
+
+        def handler(request: Request) -> Response:
+            act(request)
+            return self.state(request)
+
+        return handler
+
     async def upload(self, request: Request) -> Response:
         path = self._session.private_path(request.query_params.get("name", ""))
         try:
@@ -178,18 +191,10 @@ class Desk:
             shutil.rmtree(path.parent, ignore_errors=True)
         return self.state(request)
 
-    def find(self, request: Request) -> Response:
-        self._session.find(float(request.query_params.get("sensitivity", "0.5")))
-        return self.state(request)
-
-    def estimate(self, request: Request) -> Response:
-        self._session.estimate(request.query_params.get("blur", ""))
-        return self.state(request)
-
     async def mend(self, request: Request) -> Response:
         body = bytearray()
-        async for part in request.stream():
-            body += part
+        async for chunk in request.stream():
+            body += chunk
             if len(body) > _MOST_PAINTING:
                 raise ValueError("The painting has too many strokes. Clear it and use a larger brush.")
         return await run_in_threadpool(self._mend, bytes(body))
@@ -201,18 +206,6 @@ class Desk:
             raise ValueError("the painting is not a list of steps: reload the page")
         self._session.mend(Wish.read(wanted), steps, wanted.get("version"))
         return JSONResponse(self._session.describe())
-
-    def cancel(self, request: Request) -> Response:
-        self._session.cancel()
-        return self.state(request)
-
-    def adopt(self, request: Request) -> Response:
-        self._session.adopt()
-        return self.state(request)
-
-    def discard(self, request: Request) -> Response:
-        self._session.discard()
-        return self.state(request)
 
     def view(self, request: Request) -> Response:
         query = request.query_params
@@ -238,11 +231,11 @@ async def _receive(request: Request, path: Path) -> None:
     """Write what is uploaded to a private file."""
     size = 0
     with path.open("wb") as file:
-        async for part in request.stream():
-            size += len(part)
+        async for chunk in request.stream():
+            size += len(chunk)
             if size > _MOST_BYTES:
                 raise ValueError(f"{path.name} is too large: at most {_MOST_BYTES // 1024**3} GB can be opened.")
-            file.write(part)
+            file.write(chunk)
     if size == 0:
         raise ValueError(f"{path.name} is empty.")
 
@@ -272,7 +265,7 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
     >>> from pointillist.app import serve
     >>> serve(ready=print)  # doctest: +SKIP
     """
-    with _listening(port) as listener, Session() as session, _ended_like_interrupts():
+    with _listening(port) as listener, closing(Session()) as session, _ended_like_interrupts():
         if picture is not None:
             session.open(picture)
         token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]

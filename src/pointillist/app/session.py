@@ -9,33 +9,26 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.app import tasks
-from pointillist.app.jobs import Job, Progress
-from pointillist.app.strokes import draw_mask
+from pointillist.app.jobs import Worker
+from pointillist.app.strokes import painted
 from pointillist.app.views import Window, mask_view, picture_view
 from pointillist.data.photofiles import Photograph, answer_suffix, read_photograph, write_photograph
 
 log = logging.getLogger(__name__)
 
-_NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "superres": "enlarged"}
+_NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "super_resolve": "enlarged"}
 _KEPT = 8
 """Masks that were found and are kept, for undo."""
-
-Answer = TypeVar("Answer")
-
-
-class Busy(Exception):
-    """Something is being worked on already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,35 +53,41 @@ class Shown:
         }
 
 
+class Masks:
+    """Masks that were found on a photograph, by number: the latest few, and the marks that it came with."""
+
+    def __init__(self, numbers: Iterator[int]) -> None:
+        self._numbers = numbers
+        self.found: dict[int, NDArray[np.bool_]] = {}
+        self.marks: dict[str, Any] | None = None
+
+    def add(self, mask: NDArray[np.bool_], colour: str | None = None) -> None:
+        """Keep a mask under the next number; `colour` is given for marks of that colour, which are never forgotten."""
+        number = next(self._numbers)
+        marks = self.marks if colour is None else {"id": number, "colour": colour}
+        found = {**self.found, number: mask}
+        old = [one for one in found if marks is None or one != marks["id"]][:-_KEPT]
+        self.found = {one: found[one] for one in found if one not in old}
+        self.marks = marks
+
+
 class Session:
-    """What the page works on; a context manager whose private folder is gone afterwards."""
+    """What the page works on; once it is closed, its private folder is gone."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pointillist-app-"))
         self._lock = threading.RLock()
+        self.worker = Worker(self._lock)
         self._versions = count(1)
         self._picture: Shown | None = None
         self._result: Shown | None = None
-        self._found: dict[int, NDArray[np.bool_]] = {}
-        self._marks: dict[str, Any] | None = None
+        self._masks = Masks(self._versions)
         self._estimate: dict[str, float] | None = None
-        self._job: Job[Any] | None = None
         self._written: tuple[int, Path] | None = None
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop the work and remove the private folder."""
-        job = self._job
-        if job is not None:
-            job.cancel()
-            job.wait()
+        self.worker.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def private_path(self, name: str) -> Path:
@@ -99,7 +98,7 @@ class Session:
 
     def open(self, path: Path) -> None:
         """Take a photograph from a file in place of the one before."""
-        self._check_idle()
+        self.worker.check_idle()
         try:
             photograph = read_photograph(path)
         except (OSError, ValueError, SyntaxError) as error:
@@ -109,20 +108,18 @@ class Session:
         pixels = photograph.pixels
         key = tasks.marks_key(pixels)
         with self._lock:
-            self._check_idle()
+            self.worker.check_idle()
             self._show(photograph, path.name)
             if key is not None:
-                colour = tasks.colour_name(key)
-                self._begin(
+                self.worker.begin(
                     "marks",
                     lambda progress: tasks.find_marked(pixels, key, progress),
-                    lambda mask: self._keep_marks(mask, colour),
+                    lambda mask: self._masks.add(mask, tasks.colour_name(key)),
                 )
 
     def _show(self, photograph: Photograph, name: str) -> None:
         self._picture = Shown(photograph, name, next(self._versions))
-        self._result, self._estimate, self._marks = None, None, None
-        self._found.clear()
+        self._result, self._estimate, self._masks = None, None, Masks(self._versions)
 
     def describe(self) -> dict[str, Any]:
         """All that the page shows, for a browser that opens or opens again."""
@@ -130,84 +127,48 @@ class Session:
             return {
                 "picture": None if self._picture is None else self._picture.describe(),
                 "result": None if self._result is None else self._result.describe(),
-                "found": {str(number): int(np.count_nonzero(mask)) for number, mask in self._found.items()},
-                "marks": self._marks,
+                "found": {str(number): int(np.count_nonzero(mask)) for number, mask in self._masks.found.items()},
+                "marks": self._masks.marks,
                 "estimate": self._estimate,
-                "job": None if self._job is None else self._job.describe(),
+                "job": None if self.worker.job is None else self.worker.job.describe(),
             }
 
     def find(self, sensitivity: float = 0.5) -> None:
         """Begin to look for dust and scratches; the mask gets the next number."""
         if not 0 <= sensitivity <= 1:
             raise ValueError("The sensitivity must lie between 0 and 1.")
-        pixels = self._opened().photograph.pixels
-        self._begin("find", lambda progress: tasks.find(pixels, sensitivity, progress), self._keep_found)
-
-    def _keep_found(self, mask: NDArray[np.bool_]) -> None:
-        self._numbered(mask)
-
-    def _numbered(self, mask: NDArray[np.bool_]) -> int:
-        """Keep a mask; its number. The oldest are forgotten, but not the marks that the photograph came with."""
-        with self._lock:
-            number = next(self._versions)
-            self._found[number] = mask
-            kept = None if self._marks is None else self._marks["id"]
-            for old in [one for one in self._found if one != kept][:-_KEPT]:
-                del self._found[old]
-            return number
-
-    def _keep_marks(self, mask: NDArray[np.bool_], colour: str) -> None:
-        with self._lock:
-            self._marks = {"id": self._numbered(mask), "colour": colour}
+        pixels = self._shown("before").photograph.pixels
+        self.worker.begin("find", lambda progress: tasks.find(pixels, sensitivity, progress), self._masks.add)
 
     def estimate(self, blur: str) -> None:
         """Begin to estimate a blur of that kind."""
-        pixels = self._opened().photograph.pixels
-        self._begin("estimate", lambda progress: tasks.estimate(pixels, blur, progress), self._keep_estimate)
+        pixels = self._shown("before").photograph.pixels
 
-    def _keep_estimate(self, found: dict[str, float]) -> None:
-        with self._lock:
+        def keep(found: dict[str, float]) -> None:
             self._estimate = found
+
+        self.worker.begin("estimate", lambda progress: tasks.estimate(pixels, blur, progress), keep)
 
     def mend(self, wish: tasks.Wish, steps: Sequence[Mapping[str, Any]], version: int | None = None) -> None:
         """Begin to mend; `steps` say what was painted, for filling in, and `version` on which photograph."""
-        picture = self._opened()
+        picture = self._shown("before")
         if version is not None and version != picture.version:
             raise ValueError("Another photograph was opened meanwhile, in another window. Reload the page to see it.")
-        mask = self._mask(picture, steps) if wish.task == "inpaint" else None
         photograph = picture.photograph
-
-        def work(progress: Progress) -> Photograph:
-            return tasks.mend(wish, photograph, mask, progress)
+        mask = painted(steps, photograph.shape, self._masks.found) if wish.task == "inpaint" else None
 
         def keep(mended: Photograph) -> None:
             name = f"{Path(picture.name).stem}-{_NAMES[wish.task]}{answer_suffix(picture.name)}"
             with self._lock:
                 self._result = Shown(mended, name, next(self._versions), wish.task)
 
-        self._begin("mend", work, keep)
-
-    def _mask(self, picture: Shown, steps: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
-        with self._lock:
-            found = dict(self._found)
-        mask = draw_mask(steps, picture.photograph.shape, found)
-        if not mask.any():
-            raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")
-        if mask.all():
-            raise ValueError("Everything is painted over, so that nothing is left to fill in from. Erase some of it.")
-        return mask
-
-    def cancel(self) -> None:
-        """Ask the work to stop."""
-        job = self._job
-        if job is not None:
-            job.cancel()
+        self.worker.begin("mend", lambda progress: tasks.mend(wish, photograph, mask, progress), keep)
 
     def adopt(self) -> None:
         """Go on with the result as the photograph."""
         with self._lock:
-            self._check_idle()
-            result = self._mended()
+            self.worker.check_idle()
+            result = self._shown("after")
             self._show(result.photograph, result.name)
 
     def discard(self) -> None:
@@ -216,23 +177,18 @@ class Session:
             self._result = None
 
     def view(self, of: str, window: Window) -> tuple[bytes, str]:
-        """A part of ``before``, ``after``, or a found mask by its number."""
-        if of == "before":
-            shown = self._opened()
-        elif of == "after":
-            shown = self._mended()
-        else:
-            mask = self._found.get(int(of)) if of.isdigit() else None
-            if mask is None:
-                raise LookupError(f"there is no view of {of}")
-            return mask_view(mask, window)
-        photograph = shown.photograph
-        return picture_view(photograph, window)
+        """A window of ``before``, ``after``, or a found mask by its number."""
+        if of in ("before", "after"):
+            return picture_view(self._shown(of).photograph, window)
+        mask = self._masks.found.get(int(of)) if of.isdigit() else None
+        if mask is None:
+            raise LookupError(f"there is no view of {of}")
+        return mask_view(mask, window)
 
     def download(self) -> Path:
         """The file of the result, written with all that the photograph's own file told."""
         with self._lock:
-            result = self._mended()
+            result = self._shown("after")
             if self._written is None or self._written[0] != result.version:
                 if self._written is not None:
                     shutil.rmtree(self._written[1].parent, ignore_errors=True)
@@ -241,25 +197,14 @@ class Session:
                 self._written = result.version, path
             return self._written[1]
 
-    def _opened(self) -> Shown:
-        if self._picture is None:
+    def _shown(self, of: str) -> Shown:
+        """The photograph ``before`` or ``after`` it was mended."""
+        if of == "before" and self._picture is None:
             raise ValueError("There is no photograph yet. Drop one on the page first.")
-        return self._picture
-
-    def _mended(self) -> Shown:
-        if self._result is None:
+        shown = self._picture if of == "before" else self._result
+        if shown is None:
             raise LookupError("There is no result yet. Press Mend first.")
-        return self._result
-
-    def _check_idle(self) -> None:
-        if self._job is not None and self._job.running:
-            raise Busy("Pointillist is at work already. Wait until it is done, or cancel it.")
-
-    def _begin(self, what: str, work: Callable[[Progress], Answer], keep: Callable[[Answer], None]) -> None:
-        with self._lock:
-            self._check_idle()
-            self._job = Job(what, work, keep)
-            self._job.start()
+        return shown
 
 
 def _plain(name: str) -> str:

@@ -28,7 +28,7 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
         ``{"kind": "paint" or "erase", "radius": r, "points": [x, y, x, y, …]}`` is a stroke along those points,
         ``{"kind": "found", "id": n}`` adds a mask from `found`, ``{"kind": "clear"}`` takes everything away.
     shape : (height, width)
-        Of the photograph.
+        Shape of the photograph.
     found : mapping from int to (height, width) bool array
         Masks that were found earlier.
 
@@ -62,6 +62,16 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
     return mask
 
 
+def painted(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found: Mapping[int, Mask]) -> Mask:
+    """`draw_mask` for filling in: raises where nothing is painted, and where everything is."""
+    mask = draw_mask(steps, shape, found)
+    if not mask.any():
+        raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")
+    if mask.all():
+        raise ValueError("Everything is painted over, so that nothing is left to fill in from. Erase some of it.")
+    return mask
+
+
 def _read(step: Mapping[str, Any]) -> tuple[NDArray[np.float64], float]:
     """The points (n, 2) and the radius of a stroke, checked."""
     try:
@@ -77,15 +87,15 @@ def _read(step: Mapping[str, Any]) -> tuple[NDArray[np.float64], float]:
 def _stroke(mask: Mask, points: NDArray[np.float64], radius: float, value: bool) -> None:
     """Set what lies within `radius` of the line through the points."""
     for start, end in zip(points, points[1:] if len(points) > 1 else points, strict=False):
-        # Short pieces keep the window around a long slanting line small.
-        pieces = max(1, ceil(hypot(*(end - start)) / (4 * radius + 16)))
-        corners = start + np.linspace(0, 1, pieces + 1)[:, None] * (end - start)
+        # Short segments keep the window around a long slanting line small.
+        segments = max(1, ceil(hypot(*(end - start)) / (4 * radius + 16)))
+        corners = start + np.linspace(0, 1, segments + 1)[:, None] * (end - start)
         for one, other in pairwise(corners):
             _capsule(mask, one, other, radius, value)
 
 
 def _capsule(mask: Mask, start: NDArray[np.float64], end: NDArray[np.float64], radius: float, value: bool) -> None:
-    """Set the pixels whose centres lie within `radius` of a straight piece."""
+    """Set the pixels whose centres lie within `radius` of a straight segment."""
     low, high = np.minimum(start, end) - radius, np.maximum(start, end) + radius
     left, top = (max(0, floor(edge)) for edge in low)
     right, bottom = (min(size, ceil(edge)) for edge, size in zip(high, mask.shape[::-1], strict=True))

@@ -1,4 +1,4 @@
-"""What can be done to a photograph on the page, each by one function of the library."""
+"""Calls of the library: everything that can be done to a photograph on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.restore import find_key, find_marks, grey_beside
 
-TASKS = ("inpaint", "denoise", "deblur", "superres")
+TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
 BLURS = ("gaussian", "motion")
 FACTOR = 2
 
@@ -37,7 +37,7 @@ class Wish:
 
     Parameters
     ----------
-    task : {"inpaint", "denoise", "deblur", "superres"}
+    task : {"inpaint", "denoise", "deblur", "super_resolve"}
     texture : float
         inpaint: from 0 to 1, how much of the texture around is carried over.
     sigma : float, optional
@@ -79,7 +79,7 @@ class Wish:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Wish:
-        """From what the page sent; what is not named keeps its default."""
+        """The wish that the page sent; what is not named keeps its default."""
         names = ("texture", "sigma", "width", "length", "angle")
         numbers = {name: given[name] for name in names if given.get(name) is not None}
         try:
@@ -133,7 +133,7 @@ def kernel(wish: Wish) -> NDArray[np.float64]:
 
 
 def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
-    """Where dust and scratches seem to be; more of them with more sensitivity, from 0 to 1."""
+    """Mask of dust and scratches; more of them with more sensitivity, from 0 to 1."""
     return pt.find_damage(pixels, sensitivity=sensitivity, progress=progress)
 
 
@@ -146,7 +146,7 @@ def marks_key(pixels: NDArray[Any]) -> str | None:
 
 
 def find_marked(pixels: NDArray[Any], key: str, progress: Progress) -> NDArray[np.bool_]:
-    """Where somebody painted over the photograph in a colour, with the soft edges of the paint."""
+    """Mask of what somebody painted over in a colour, with the soft edges of the paint."""
     progress(0)
     return find_marks(pixels, key)
 

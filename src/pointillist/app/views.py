@@ -1,4 +1,4 @@
-"""Parts of a photograph or of a mask as small images for the page; never larger than a screen can show."""
+"""Windows of a photograph or of a mask as small images for the page; never larger than a screen can show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Window:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Window:
-        """From a query such as ``x=0&y=0&w=640&h=480&scale=0.5``."""
+        """The window that a query asks for, such as ``x=0&y=0&w=640&h=480&scale=0.5``."""
         try:
             x, y, width, height = (int(given[name]) for name in "xywh")
             scale = float(given["scale"])
@@ -46,25 +46,25 @@ class Window:
 
     def of(self, pixels: NDArray[Any]) -> NDArray[Any]:
         """The box, cut at the photograph's edges."""
-        part = pixels[self.y : self.y + self.height, self.x : self.x + self.width]
-        if part.size == 0:
+        cut = pixels[self.y : self.y + self.height, self.x : self.x + self.width]
+        if cut.size == 0:
             raise ValueError("the view lies outside the photograph")
-        return part
+        return cut
 
-    def size(self, part: NDArray[Any]) -> tuple[int, int]:
+    def size(self, cut: NDArray[Any]) -> tuple[int, int]:
         """Width and height of the image to send."""
-        height, width = (max(1, round(self.scale * side)) for side in part.shape[:2])
+        height, width = (max(1, round(self.scale * side)) for side in cut.shape[:2])
         if width * height > _MOST_PIXELS:
             raise ValueError("the view is larger than a screen: ask for a smaller scale")
         return width, height
 
 
 def picture_view(photograph: Photograph, window: Window) -> tuple[bytes, str]:
-    """An image of a part and its media type: PNG where pixels are shown one by one or see-through, JPEG otherwise."""
+    """An image of a window and its media type: PNG where pixels are shown one by one or see-through, JPEG otherwise."""
     alpha, profile = photograph.alpha, photograph.metadata.icc
-    part = _eight_bits(window.of(photograph.pixels), photograph.peak)
-    size = window.size(part)
-    image = Image.fromarray(part)
+    cut = _eight_bits(window.of(photograph.pixels), photograph.peak)
+    size = window.size(cut)
+    image = Image.fromarray(cut)
     if alpha is not None:
         image.putalpha(Image.fromarray(_eight_bits(window.of(alpha), photograph.peak)))
     if image.size != size:
@@ -80,9 +80,9 @@ def picture_view(photograph: Photograph, window: Window) -> tuple[bytes, str]:
 
 def mask_view(mask: NDArray[np.bool_], window: Window) -> tuple[bytes, str]:
     """A PNG that is opaque where the mask is true."""
-    part = window.of(mask)
-    size = window.size(part)
-    image = Image.fromarray(part.astype(np.uint8) * 255)
+    cut = window.of(mask)
+    size = window.size(cut)
+    image = Image.fromarray(cut.astype(np.uint8) * 255)
     if image.size != size:
         shown = np.asarray(image.resize(size, Image.Resampling.BOX), np.uint16)
         image = Image.fromarray(np.minimum(shown * _AMPLIFIED, 255).astype(np.uint8))

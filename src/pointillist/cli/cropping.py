@@ -1,4 +1,4 @@
-"""Parts of pictures to try settings on: given by ``--crop``, or chosen for ``--preview``."""
+"""Crops of pictures to try settings on: given by ``--crop``, or chosen for ``--preview``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 PREVIEW_SIDE = 512
-_CELL = 32  # pixels by which the windows for a preview are moved
+_STEP = 32  # pixels by which the windows for a preview are moved
 
 
 @dataclass(frozen=True)
 class Crop:
-    """A part of a picture, in pixels from its upper left corner."""
+    """A rectangle of a picture, in pixels from its upper left corner."""
 
     left: int
     top: int
@@ -22,7 +22,7 @@ class Crop:
     height: int
 
     def of(self, array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
-        """This part of an array (height, width, ...) of which `factor` samples are a pixel's."""
+        """This rectangle of an array (height, width, ...) of which `factor` samples are a pixel's."""
         rows = slice(factor * self.top, factor * (self.top + self.height))
         columns = slice(factor * self.left, factor * (self.left + self.width))
         return np.ascontiguousarray(array[rows, columns])
@@ -48,7 +48,7 @@ def parse_crop(text: str) -> Crop:
 
 
 def preview_crop(shape: tuple[int, int], missing: NDArray[np.bool_] | None) -> Crop:
-    """The middle of a picture, or the part of it with the most missing pixels."""
+    """The middle of a picture, or the window of it with the most missing pixels."""
     height, width = min(PREVIEW_SIDE, shape[0]), min(PREVIEW_SIDE, shape[1])
     top, left = (shape[0] - height) // 2, (shape[1] - width) // 2
     if missing is not None and missing.any():
@@ -57,12 +57,11 @@ def preview_crop(shape: tuple[int, int], missing: NDArray[np.bool_] | None) -> C
 
 
 def _most_damaged(missing: NDArray[np.bool_], height: int, width: int) -> tuple[int, int]:
-    """Top and left of the window with the most missing pixels, among windows that begin at multiples of a cell."""
-    rows, columns = (np.arange(0, length, _CELL) for length in missing.shape)
-    cells = np.add.reduceat(np.add.reduceat(missing, rows, axis=0, dtype=np.int64), columns, axis=1)
-    sums = np.zeros((cells.shape[0] + 1, cells.shape[1] + 1), np.int64)
-    sums[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
-    down, across = (max(1, min(side // _CELL, count)) for side, count in zip((height, width), cells.shape, strict=True))
-    totals = sums[down:, across:] - sums[:-down, across:] - sums[down:, :-across] + sums[:-down, :-across]
+    """Top and left of the window with the most missing pixels, among windows that begin at multiples of a step."""
+    rows, columns = (np.arange(0, length, _STEP) for length in missing.shape)
+    sums = np.add.reduceat(np.add.reduceat(missing, rows, axis=0, dtype=np.int64), columns, axis=1)
+    whole = np.pad(sums.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+    down, across = (max(1, min(side // _STEP, count)) for side, count in zip((height, width), sums.shape, strict=True))
+    totals = whole[down:, across:] - whole[:-down, across:] - whole[down:, :-across] + whole[:-down, :-across]
     row, column = np.unravel_index(np.argmax(totals), totals.shape)
-    return min(int(row) * _CELL, missing.shape[0] - height), min(int(column) * _CELL, missing.shape[1] - width)
+    return min(int(row) * _STEP, missing.shape[0] - height), min(int(column) * _STEP, missing.shape[1] - width)

@@ -23,7 +23,7 @@ WORDS = {
     "inpaint": "inpainted",
     "denoise": "denoised",
     "deblur": "deblurred",
-    "superres": "enlarged",
+    "super_resolve": "enlarged",
     "demosaic": "coloured",
 }
 """What the names of answers end in, for each command."""
@@ -71,16 +71,11 @@ class Job:
     save_mask: Path | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Jobs to do, and how many files were found unusable already and skipped."""
+def make_jobs(request: Request) -> tuple[list[Job], int]:
+    """Match sources, targets, masks and references, and complain before any work is done.
 
-    jobs: list[Job]
-    skipped: int
-
-
-def plan(request: Request) -> Plan:
-    """Match sources, targets, masks and references, and complain before any work is done."""
+    Returns the jobs, and how many files were found unusable already and skipped.
+    """
     sources = _sources(request.paths)
     several = len(sources) > 1 or any(path.is_dir() for path in request.paths)
     crop = None if request.crop is None else parse_crop(request.crop)
@@ -102,7 +97,7 @@ def plan(request: Request) -> Plan:
             continue
         jobs.append(job)
     _check_names(request, jobs)
-    return Plan(jobs, skipped)
+    return jobs, skipped
 
 
 def _sources(paths: Sequence[Path]) -> list[Path]:
@@ -145,8 +140,8 @@ def _targets(request: Request, sources: list[Path], several: bool) -> list[Path]
 def _beside(request: Request, source: Path) -> Path:
     if request.preview:
         return source.with_name(f"{source.stem}-{PREVIEW}.png")
-    part = "" if request.crop is None else "-crop"
-    return source.with_name(f"{source.stem}{part}-{WORDS[request.task]}{answer_suffix(source)}")
+    cut = "" if request.crop is None else "-crop"
+    return source.with_name(f"{source.stem}{cut}-{WORDS[request.task]}{answer_suffix(source)}")
 
 
 def _drawn(given: Path | None, option: str, end: str, sources: list[Path], several: bool) -> list[Path | None]:

@@ -1,4 +1,4 @@
-"""Which pixels of a photograph are missing, as files say it: by a mask image, a colour, transparency, or not being a number.
+"""Masks of missing pixels from files: from a mask image, or from a colour, transparency or NaN in the photograph itself.
 
 Files are read and written by the data layer; mending what is found here is done by the restoration layer.
 """
@@ -30,7 +30,7 @@ def _alike(pixels: NDArray[Any]) -> bool:
 
 
 def read_mask(path: Path, photograph: Photograph, name: Path) -> NDArray[np.bool_]:
-    """A mask image as booleans: what is opaque if parts of it are transparent, else what is white, or brighter than half."""
+    """A mask image as booleans: what is opaque if some of it is transparent, else what is white, or brighter than half."""
     mask = read_photograph(path)
     if mask.shape != photograph.shape:
         (rows, columns), (height, width) = mask.shape, photograph.shape

@@ -1,4 +1,4 @@
-"""The commands that mend pictures, as typer sees them; `restore` does what they say."""
+"""The commands that mend pictures, as typer sees them; `mending` does what they say."""
 
 import inspect
 from collections.abc import Callable
@@ -10,46 +10,16 @@ import typer
 
 from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose
 
-
-class Noise(StrEnum):
-    gaussian = "gaussian"
-    salt_pepper = "salt_pepper"
-    outliers = "outliers"
-    poisson = "poisson"
-
-
-class Damage(StrEnum):
-    dust = "dust"
-    scratches = "scratches"
-
-
-class Method(StrEnum):
-    auto = "auto"
-    neighbours = "neighbours"
-    codes = "codes"
-
-
-class Blurs(StrEnum):
-    motion = "motion"
-    gaussian = "gaussian"
-
-
-class Pattern(StrEnum):
-    RGGB = "RGGB"
-    BGGR = "BGGR"
-    GRBG = "GRBG"
-    GBRG = "GBRG"
+Noise = StrEnum("Noise", "gaussian salt_pepper outliers poisson")
+Damage = StrEnum("Damage", "dust scratches")
+Method = StrEnum("Method", "auto neighbours codes")
+Blurs = StrEnum("Blurs", "motion gaussian")
+Pattern = StrEnum("Pattern", {"RGGB": "RGGB", "BGGR": "BGGR", "GRBG": "GRBG", "GBRG": "GBRG"})
 
 
 def _positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive")
-    return value
-
-
-def _level(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive; it is a deviation in the picture's own units")
     return value
 
 
@@ -73,8 +43,7 @@ Output = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
 CropOption = Annotated[
-    str | None,
-    typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H"),
+    str | None, typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H")
 ]
 Preview = Annotated[
     bool,
@@ -92,11 +61,10 @@ Filters = Annotated[
 ]
 Sigma = Annotated[
     float | None,
-    typer.Option(callback=_level, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
+    typer.Option(callback=_positive, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
 ]
 Reference = Annotated[
-    Path | None,
-    typer.Option("--reference", help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE"),
+    Path | None, typer.Option("--reference", help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE")
 ]
 Compare = Annotated[
     Path | None,
@@ -104,9 +72,7 @@ Compare = Annotated[
 ]
 
 
-def _mend(
-    task: str,
-    options: dict[str, Any],
+def _shared(
     paths: Pictures,
     output: Output = None,
     penalty: Penalty = "auto",
@@ -122,36 +88,20 @@ def _mend(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    from pointillist.cli.jobs import Request
-    from pointillist.cli.restore import run
-
-    request = Request(
-        task=task,
-        paths=paths,
-        output=output,
-        penalty=penalty,
-        filters=filters,
-        reference=reference,
-        compare=compare,
-        jobs=jobs,
-        device=device,
-        on_error=on_error.value,
-        options=options,
-        overwrite=overwrite,
-        crop=crop,
-        preview=preview,
-    )
-    run(request, quiet=quiet, verbose=verbose)
+    """The options that all these commands share; only the signature is used."""
 
 
 def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
     """A command with the options that `own` checks and returns, between those that all commands share."""
     particular = inspect.signature(own).parameters
-    _, _, paths, output, *shared = inspect.signature(_mend).parameters.values()
+    paths, output, *shared = inspect.signature(_shared).parameters.values()
 
-    def command(**given: Any) -> None:
+    def command(*, quiet: bool, verbose: bool, **given: Any) -> None:
+        from pointillist.cli.jobs import Request
+        from pointillist.cli.mending import run
+
         options = own(**{name: given.pop(name) for name in particular})
-        _mend(own.__name__, options, **given)
+        run(Request(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
 
     command.__name__, command.__doc__ = own.__name__, own.__doc__
     parameters = [paths, output, *particular.values(), *shared]
@@ -175,18 +125,14 @@ def inpaint(
     ] = None,
     find: Annotated[
         list[Damage] | None,
-        typer.Option(
-            "--find",
-            metavar="dust|scratches",
-            help="Look for such damage; may be repeated.",
-        ),
+        typer.Option("--find", metavar="dust|scratches", help="Look for such damage; may be repeated."),
     ] = None,
     sensitivity: Annotated[
-        float, typer.Option(min=0, max=1, metavar="PART", help="--find: 0 takes what is beyond doubt, 1 much else too.")
+        float,
+        typer.Option(min=0, max=1, metavar="SHARE", help="--find: 0 takes what is beyond doubt, 1 much else too."),
     ] = 0.5,
     tolerance: Annotated[
-        str,
-        typer.Option(help="How far from the colour a mark may be; auto allows for JPEG.", metavar="%|auto"),
+        str, typer.Option(help="How far from the colour a mark may be; auto allows for JPEG.", metavar="%|auto")
     ] = "auto",
     fringe: Annotated[
         bool, typer.Option("--fringe/--no-fringe", help="Whether soft edges of marks are taken as missing too.")
@@ -203,7 +149,7 @@ def inpaint(
         typer.Option(
             min=0,
             max=1,
-            metavar="PART",
+            metavar="SHARE",
             help="How much texture from nearby: 0 is nearest to the truth, 1 looks like it.",
         ),
     ] = 0.0,
@@ -222,6 +168,10 @@ def inpaint(
     """
     if sum(one is not None and one != [] for one in (mask, key, find)) > 1:
         raise typer.BadParameter("give one of --mask, --key and --find, not several")
+    if sensitivity != 0.5 and not find:
+        raise typer.BadParameter("--sensitivity is for damage that --find looks for")
+    if (tolerance != "auto" or not fringe) and (mask is not None or find):
+        raise typer.BadParameter("--tolerance and --no-fringe are for marks of a colour: leave out --mask and --find")
     return {
         "mask": mask,
         "key": key,
@@ -237,7 +187,7 @@ def inpaint(
 
 
 def _share(text: str) -> float | str:
-    """A percentage as a part of full scale, or "auto"."""
+    """A percentage as a share of full scale, or "auto"."""
     try:
         value = 0.0 if text == "auto" else float(text.removesuffix("%")) / 100
     except ValueError:
@@ -261,6 +211,8 @@ def denoise(
     """Remove noise."""
     if sigma is not None and noise is not Noise.gaussian:
         raise typer.BadParameter(f"--sigma is the strength of Gaussian noise, which --noise {noise.value} is not")
+    if gain != 1.0 and noise is not Noise.poisson:
+        raise typer.BadParameter(f"--gain is for counts: give --noise poisson, not {noise.value}")
     return {"noise": noise.value, "sigma": sigma, "gain": gain}
 
 
@@ -286,19 +238,17 @@ def deblur(
 
     A blur that is not the picture's own makes ringing out of it; then nothing is written, and the command says why.
     """
-    estimated = None if estimate is None else estimate.value
-    return {
+    blur = {
         "psf": psf,
         "gaussian": gaussian,
         "motion": motion,
-        "estimate": estimated,
-        "force": force,
-        "sigma": sigma,
+        "estimate": None if estimate is None else estimate.value,
     }
+    return {**blur, "force": force, "sigma": sigma}
 
 
 @_command
-def superres(
+def super_resolve(
     factor: Annotated[int, typer.Option(min=2, max=8, help="How many times larger.")] = 2,
 ) -> dict[str, Any]:
     """Enlarge pictures and sharpen what was lost in between."""
@@ -313,4 +263,4 @@ def demosaic(
     return {"pattern": pattern.value}
 
 
-COMMANDS = (inpaint, denoise, deblur, superres, demosaic)
+COMMANDS = (inpaint, denoise, deblur, super_resolve, demosaic)

@@ -9,17 +9,17 @@ import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist import restore
-from pointillist.cli import kernels
 from pointillist.cli.console import number
 from pointillist.cli.jobs import Job, Request
 from pointillist.cli.pictures import marked_by_itself, read_mask
-from pointillist.data.photofiles import Photograph, write_photograph
+from pointillist.data.photofiles import Photograph, read_photograph, write_photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.model.geometry import sizes
 from pointillist.restore.marks import grey_beside, grown, parse_colour
@@ -42,7 +42,7 @@ class Answer:
     """Mended pixels with their alpha, if that is another one, and what to say and to show beside them."""
 
     pixels: NDArray[Any]
-    details: Any
+    details: restore.Details
     note: str
     before: NDArray[Any]
     alpha: NDArray[Any] | None = None
@@ -50,7 +50,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Task:
-    """A command's two verbs; `find` looks at the whole photograph, `mend` works on it or on a part of it."""
+    """A command's two verbs; `find` looks at the whole photograph, `mend` works on it or on a crop of it."""
 
     mend: Callable[[Photograph, Marks | None, Progress | None], Answer]
     find: Callable[[Photograph, Job], Marks | None] = lambda photograph, job: None
@@ -64,8 +64,6 @@ def make_task(request: Request, settings: dict[str, Any]) -> Task:
 def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
     options = request.options
     own = {**settings, "method": options["method"], "texture": options["texture"]}
-    if own["penalty"] == "auto":
-        del own["penalty"]  # which method="neighbours" would refuse
     if options["key"] is not None:
         try:
             parse_colour(options["key"])
@@ -127,7 +125,7 @@ def _denoise(request: Request, settings: dict[str, Any]) -> Task:
         mended, details = restore.denoise(
             photograph.pixels, sigma, noise=noise, gain=gain, return_details=True, progress=progress, **settings
         )
-        level = getattr(details, "sigma", None) if sigma is None else sigma
+        level = details.sigma
         note = noise.replace("_", " and ") + ("" if level is None else f", σ = {number(float(level))}")
         return Answer(mended, details, note, photograph.pixels)
 
@@ -173,14 +171,33 @@ def _estimated(pixels: NDArray[Any], kind: str, sigma: float | None) -> tuple[ND
     return found.kernel, f"motion blur (--motion {found.length:.1f},{found.angle:.0f})"
 
 
+def parse_motion(text: str) -> NDArray[np.float64]:
+    """The kernel of ``9,30``: a motion of nine pixels at 30 degrees."""
+    try:
+        length, angle = (float(number) for number in text.split(","))
+        return restore.motion_kernel(length, angle)
+    except ValueError:
+        raise ValueError(f"--motion {text!r} is not LENGTH,ANGLE: write 9,30 for nine pixels at 30 degrees") from None
+
+
+def read_kernel(path: Path) -> NDArray[np.float64]:
+    """A kernel of sum one from a grey image or a .npy file."""
+    pixels = read_photograph(path).pixels.astype(np.float64)
+    if pixels.ndim == 3:
+        pixels = pixels.mean(axis=-1)
+    if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.sum() == 0:
+        raise ValueError(f"--psf {path} is no blur: its values must be finite, not negative, and not all zero")
+    return pixels / pixels.sum()
+
+
 _KERNELS: dict[str, Callable[[Any], NDArray[np.float64]]] = {
-    "psf": kernels.read,
-    "gaussian": kernels.gaussian,
-    "motion": kernels.parse_motion,
+    "psf": read_kernel,
+    "gaussian": restore.gaussian_kernel,
+    "motion": parse_motion,
 }
 
 
-def _superres(request: Request, settings: dict[str, Any]) -> Task:
+def _super_resolve(request: Request, settings: dict[str, Any]) -> Task:
     factor = request.factor
 
     def repeated(array: NDArray[Any]) -> NDArray[Any]:
@@ -214,6 +231,6 @@ _TASKS: dict[str, Callable[[Request, dict[str, Any]], Task]] = {
     "inpaint": _inpaint,
     "denoise": _denoise,
     "deblur": _deblur,
-    "superres": _superres,
+    "super_resolve": _super_resolve,
     "demosaic": _demosaic,
 }

@@ -14,12 +14,12 @@ from pointillist.storage import load_model
 _NAMES = ("natural-400", "natural-100", "natural-colour-100")
 
 
-def load_filters(name: str = "natural-400") -> NDArray[np.float32]:
+def load_filters(name: str = "natural-100") -> NDArray[np.float32]:
     """Return a dictionary that ships with the package.
 
     Parameters
     ----------
-    name : {"natural-400", "natural-100", "natural-colour-100"}
+    name : {"natural-100", "natural-400", "natural-colour-100"}
         Filters of 11×11 for the detail of photographs in [0, 1], the most used first. The colour ones have three
         channels, red, green and blue, that share their codes.
 

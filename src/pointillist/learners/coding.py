@@ -82,6 +82,11 @@ def check_learning(solver: str | Solver, learning: Learning) -> None:
         raise ValueError(f"learning must be None, a Ridge or a relative duality gap such as 0.1, got {learning!r}")
 
 
+def judging_solver(solver: str | Solver, tol: float | None) -> Solver:
+    """The solver for codes that are to be right: those of held-out signals, and of signals that are transformed."""
+    return make_solver(solver, tol=tol)
+
+
 def learning_solver(solver: str | Solver, learning: Learning, step: int, half_life: float) -> Solver:
     """The solver for the codes of a step: a named one works as `learning` says, an object as it is."""
     if not isinstance(solver, str):

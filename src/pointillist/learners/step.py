@@ -25,14 +25,13 @@ from pointillist.dictionary.update import (
     unused_filters,
     update_filters,
 )
-from pointillist.learners.coding import Learning, check_learning, learning_solver
+from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
 from pointillist.learners.inputs import Batch, as_arrays, checked_batch, spatial_axes
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.sampling import check_sampling, generator
 from pointillist.model.signals import Signals
-from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
@@ -78,8 +77,7 @@ class Step:
         if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
             raise ValueError(f"penalty must be positive, got {self.penalty!r}")
         check_learning(self.solver, self.learning)
-        if self.tol is not None and not isinstance(self.solver, str):
-            raise ValueError(f"tol={self.tol} is for named solvers: leave it out, and give tol to {self.solver!r}")
+        judging_solver(self.solver, self.tol)
 
     @property
     def resident(self) -> str | None:
@@ -124,7 +122,7 @@ class Step:
 
     def objective(self, state: Coding, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
-        coder = on_device(make_solver(self.solver, tol=self.tol), self.device)
+        coder = on_device(judging_solver(self.solver, self.tol), self.device)
         return float(np.sum(self._solve(state, batch, coder, 1.0).objective))
 
     def _solve(self, state: Coding, batch: Batch, solver: Solver, sampling: float, **more: Any) -> Result:

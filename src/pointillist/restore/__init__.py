@@ -3,7 +3,7 @@
 from pointillist.restore.deblurring import deblur
 from pointillist.restore.demosaicing import demosaic
 from pointillist.restore.denoising import denoise
-from pointillist.restore.engine import Details
+from pointillist.restore.details import Details
 from pointillist.restore.enlarging import super_resolve
 from pointillist.restore.estimating import BlurEstimate, estimate_blur
 from pointillist.restore.finding import find_damage

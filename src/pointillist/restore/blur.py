@@ -1,4 +1,4 @@
-"""A known blur h and how it meets filters: h∗d_k in place of d_k, on a canvas that reaches past the border.
+"""A known blur h and how it meets filters: h∗d_k in place of d_k, on an area that reaches past the border.
 
 A seen sample is y_i = Σ_j h_j x_(i − j + c) with the centre c at sample (size − 1) // 2 of h, as in
 ``scipy.signal.convolve(x, h, mode="same")`` away from the border. The kernels of super-resolution live here too.
@@ -46,7 +46,7 @@ class Blur:
         return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1].astype(y.dtype), mode="full", axes=(1, 2))
 
     def crop(self, x: NDArray, shape: tuple[int, ...]) -> NDArray:
-        """The part of an extended signal that lies on the seen area's own grid."""
+        """The samples of an extended signal that lie on the seen area's own grid."""
         first = [k - 1 - c for k, c in zip(self.kernel.shape, self.centre, strict=True)]
         return x[:, first[0] : first[0] + shape[0], first[1] : first[1] + shape[1]]
 
@@ -107,7 +107,7 @@ def _cubic(t: NDArray) -> NDArray:
 
 
 def first_sample(kernel: NDArray, factor: int) -> tuple[int, ...]:
-    """Where on the fine grid the first coarse sample is seen, so that its kernel covers its own fine pixels evenly.
+    """Row and column of the fine grid at which the first coarse sample is seen, so that no half pixel is lost.
 
     The kernel's middle, (size − 1) / 2 past its start, must meet the middle of the coarse pixel, (factor − 1) / 2; a sample
     is written where the kernel's centre sample lies. For kernels of the factor's parity both are whole: no half-pixel shift.

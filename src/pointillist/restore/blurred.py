@@ -7,7 +7,7 @@ filters. Descent and certificate stay those of the blurred problem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -36,21 +36,16 @@ class BlurredState(DescentState):
 
     @cached_property
     def unblurred(self) -> DescentState:
-        """Plain filters on the canvas that the codes of the blurred problem place them on."""
+        """Plain filters on the area that the codes of the blurred problem place them on."""
         size, grid = self.plain.shape[2:], self.problem.geometry.grid
         space = tuple(g + f - 1 for g, f in zip(grid, size, strict=True))
-        canvas = Geometry(space, size, self.plain.shape[1], "valid")
-        problem = Problem(
-            filters=self.plain,
-            geometry=canvas,
-            penalty=self.problem.penalty,
-            nonnegative=self.problem.nonnegative,
-        )
-        return DescentState(problem)
+        area = Geometry(space, size, self.plain.shape[1], "valid")
+        penalty, nonnegative = self.problem.penalty, self.problem.nonnegative
+        return DescentState(Problem(filters=self.plain, geometry=area, penalty=penalty, nonnegative=nonnegative))
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
-        """Of the transforms: nothing wraps around where it is read."""
+        """Shape of the Fourier transforms, in which nothing wraps around where it is read."""
         return tuple(scipy.fft.next_fast_len(n, real=True) for n in self.problem.geometry.padded)
 
     @cached_property
@@ -59,11 +54,11 @@ class BlurredState(DescentState):
 
     def _pulled_back(self, residual: NDArray) -> NDArray:
         """hᵀ∗r, laid out as the plain filters' signals are. In float64, whose rounding does not show in the certificate."""
-        geometry, canvas = self.problem.geometry, self.unblurred.problem.geometry
+        geometry, area = self.problem.geometry, self.unblurred.problem.geometry
         box = residual[: geometry.channels * int(np.prod(geometry.padded))].reshape(geometry.channels, *geometry.padded)
         spectrum = scipy.fft.rfft2(box.astype(np.float64), self._shape) * self._response
-        pulled = scipy.fft.irfft2(spectrum, self._shape)[:, : canvas.signal[0], : canvas.signal[1]]
-        return canvas.spread(np.ascontiguousarray(pulled, residual.dtype))
+        pulled = scipy.fft.irfft2(spectrum, self._shape)[:, : area.signal[0], : area.signal[1]]
+        return area.spread(np.ascontiguousarray(pulled, residual.dtype))
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         self.unblurred.scan(self._pulled_back(residual), best, winner, mapper)
@@ -89,6 +84,6 @@ class BlurredDescent(CoordinateDescent):
 def blurred_coder(plain: NDArray, kernel: NDArray, settings: CoordinateDescent) -> CoordinateDescent:
     """The quickest coder of h∗d_k: through the plain filters where the blur is more than a point."""
     if kernel.size == 1:
-        return replace(settings)
+        return settings
     values = {one.name: getattr(settings, one.name) for one in fields(CoordinateDescent)}
     return BlurredDescent(**values, plain=plain, kernel=kernel)

@@ -5,23 +5,26 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from dataclasses import dataclass, replace
-from typing import Unpack, overload
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
+from pointillist.restore.arguments import check_sigma
 from pointillist.restore.blur import Blur, as_kernel
-from pointillist.restore.denoising import noise_level
-from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
+from pointillist.restore.details import Details, answer, coding_details, finish
+from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
+from pointillist.restore.large import open_subject
 from pointillist.restore.misfit import misfit
-from pointillist.restore.penalties import Penalty, contrast, given_penalty
-from pointillist.restore.pictures import Picture, check_size, open_picture
-from pointillist.restore.pieces import Large, as_large
-from pointillist.restore.reporting import finish, untouched
+from pointillist.restore.noise import noise_level
+from pointillist.restore.penalties import Penalty, choose_penalty, contrast
+from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.restore.sharpening import sharpen
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
 
 _LOG = logging.getLogger(__name__)
 
@@ -30,41 +33,6 @@ _SMALLEST = 0.001
 _TRIAL_TOLERANCE = 0.4
 
 
-@dataclass(frozen=True, eq=False)
-class BlurDetails(Details):
-    """`Details` of a deblurred picture.
-
-    Attributes
-    ----------
-    misfit : str or None
-        Why the blur was found not to fit; the picture was returned as it came, and there are no codes.
-    """
-
-    misfit: str | None = None
-
-
-@overload
-def deblur(
-    image: ArrayLike,
-    psf: ArrayLike,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    sigma: float | None = ...,
-    *,
-    force: bool = ...,
-    **options: Unpack[Plain],
-) -> NDArray: ...
-@overload
-def deblur(
-    image: ArrayLike,
-    psf: ArrayLike,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    sigma: float | None = ...,
-    *,
-    force: bool = ...,
-    **options: Unpack[Detailed],
-) -> tuple[NDArray, BlurDetails]: ...
 def deblur(
     image: ArrayLike,
     psf: ArrayLike,
@@ -73,8 +41,16 @@ def deblur(
     sigma: float | None = None,
     *,
     force: bool = False,
-    **options: Unpack[Options],
-) -> NDArray | tuple[NDArray, Details]:
+    debias: bool = False,
+    boundary: str = "full",
+    tol: float = 0.3,
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+    return_details: bool = False,
+    channel_axis: ChannelAxis = "auto",
+    data_range: float | None = None,
+    progress: Progress | None = None,
+) -> NDArray | Any:
     """Undo a known blur; `estimate_blur` finds one that is not known.
 
     A blur that is not the picture's own makes ringing out of it. So the blur is tried first, against the picture's power
@@ -89,7 +65,7 @@ def deblur(
         Point spread function: what the blur makes of a single white pixel, centred at sample (size − 1) // 2. It is
         scaled to sum to one.
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
-        Of sharp detail, as in `inpaint`.
+        A dictionary for the detail of sharp photographs in [0, 1], as in `inpaint`.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale. "auto" follows the noise: λ = 0.22 σ, and at least
         0.001 of the picture's contrast.
@@ -97,14 +73,30 @@ def deblur(
         Deviation of the noise in the image's own units; estimated by default.
     force : bool
         Undo the blur without asking whether it fits.
-    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`, but `tol` is 0.3 and `boundary` "full": codes sit wherever their blurred filter touches the image.
+    debias : bool
+        Refit the non-zeros by least squares on their support.
+    boundary : {"same", "full"}
+        Whether filters are centred on the picture's own pixels, or anywhere they touch it.
+    tol : float
+        Relative duality gap of the codes.
+    n_jobs : int, optional
+        Threads: -1 for all cores, None for what the surrounding joblib context says.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
+    return_details : bool
+        Whether to return `Details` too.
+    channel_axis : int, None or "auto"
+        Axis of the channels, None for grey; "auto" is None for two axes and -1 for (height, width, 3 or so).
+    data_range : float, optional
+        Full scale; by default that of the image's type, as in `inpaint`.
+    progress : callable, optional
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
-    array of the image's shape, dtype and scale; with `BlurDetails` if asked for
-        Their gap is that of the codes of luminance. The picture is the smooth part, the detail of these codes, and what a
-        Wiener filter makes of the rest.
+    array of the image's shape, dtype and scale; with `return_details` a pair of it and `Details`
+        The gap of the details is that of the codes of luminance. The picture is the smooth part, the detail of these
+        codes, and what a Wiener filter makes of the rest.
 
     Warns
     -----
@@ -122,56 +114,40 @@ def deblur(
     True
     """
     begin = time.perf_counter()
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma must be finite and not negative, got {sigma}")
-    settings = Settings.given(options, boundary="full", tol=0.3)
-    large = as_large(image, settings)
-    if large is None:
-        picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    else:  # noise, penalty and whether the blur fits are then found on crops from all over it
-        picture = open_picture(large.montage(), data_range=settings.data_range)
-    blur = Blur(as_kernel(psf, picture.shape))
-    bank = choose_filters(filters, "natural-100", picture.shape)
-    check_size(picture.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
-    damaged = Damaged(*picture.signals(bank.shape[1]), blur)
-    level = noise_level(picture) if sigma is None else sigma / picture.scale
+    check_sigma(sigma)
+    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    subject = open_subject(image, channel_axis, data_range)
+    sample = subject.sample
+    blur = Blur(as_kernel(psf, sample.shape))
+    bank = choose_filters(filters, sample.shape)
+    check_size(sample.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
+    damaged = Damaged(*sample.signals(bank.shape[1]), blur)
+    level = noise_level(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
     usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
-    value = given_penalty(penalty, damaged, bank, settings)
-    value = usual if value is None else value
-    reason = None if force else _misfit(picture, blur, bank, usual, settings)
+    value = choose_penalty(penalty, usual, damaged, bank, settings)
+    reason = None if force else _misfit(sample, blur, bank, usual, settings)
     if reason is not None:
         _warn(reason)
-        return _with_misfit(untouched(image, picture, bank, value, begin, settings), reason)
-    if large is None:
-        return _with_misfit(_deblurred(picture, blur, bank, value, level, settings), None)
-    return _with_misfit(_in_pieces(large, picture.scale, blur, bank, value, level, settings), None)
+        untouched = coding_details([], value, sample.laid_out(sample.weights == 0), len(bank))
+        return answer(np.array(image), replace(untouched, misfit=reason), begin, return_details)
+
+    def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
+        return _deblurred(picture, blur, bank, value, level, settings)
+
+    margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
+    return answer(*subject.restored(work, settings, margin=margin), begin, return_details)
 
 
 def _deblurred(
     picture: Picture, blur: Blur, filters: NDArray, penalty: float, level: float, settings: Settings
-) -> NDArray | tuple[NDArray, Details]:
+) -> tuple[NDArray, Details]:
     """Undo a blur that fits."""
-    begin = time.perf_counter()
     damaged = Damaged(*picture.signals(filters.shape[1]), blur)
     if blur.kernel.size == 1 or not (picture.unmixed or len(damaged.signals) == 1):
-        mended = mend(damaged, filters, penalty, settings)
+        recovered = recover(damaged, filters, penalty, settings)
     else:
-        mended = sharpen(damaged, filters, penalty, level, settings)
-    return finish(picture, picture.gather(mended.signals), mended, penalty, begin, settings, level * picture.scale)
-
-
-def _in_pieces(
-    large: Large, full: float, blur: Blur, filters: NDArray, penalty: float, level: float, settings: Settings
-) -> NDArray | tuple[NDArray, Details]:
-    """Undo a blur that fits, piece by piece; `full` is the picture's full scale."""
-
-    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
-        answer = _deblurred(open_picture(crop, data_range=full), blur, filters, penalty, level, own)
-        assert isinstance(answer, tuple)
-        return answer
-
-    return large.restored(restore, settings, margin=max(filters.shape[2:]) + 2 * max(blur.kernel.shape))
+        recovered = sharpen(damaged, filters, penalty, level, settings)
+    return finish(picture, picture.gather(recovered.signals), recovered, penalty, level * picture.scale)
 
 
 def _warn(reason: str) -> None:
@@ -195,15 +171,6 @@ def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, sett
             warnings.simplefilter("ignore", ConvergenceWarning)
             return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
 
-    plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
-    reason = misfit(plane, blur, trial)
+    reason = misfit(picture.mean(), blur, trial)
     _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, time.perf_counter() - begin, reason or "it fits")
     return reason
-
-
-def _with_misfit(
-    answer: NDArray | tuple[NDArray, Details], reason: str | None
-) -> NDArray | tuple[NDArray, BlurDetails]:
-    if not isinstance(answer, tuple):
-        return answer
-    return answer[0], BlurDetails(**vars(answer[1]), misfit=reason)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Unpack, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
+from pointillist.restore.arguments import check_sigma, check_unused
+from pointillist.restore.details import Details, answer, filling_details, finish
+from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.guessing import Coder, fill_canvas
-from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
+from pointillist.restore.large import open_subject
+from pointillist.restore.noise import destabilise, noise_level, stabilise
 from pointillist.restore.outliers import find_impulses, find_outliers
-from pointillist.restore.penalties import Penalty, given_penalty, parse_penalty
-from pointillist.restore.pictures import Canvas, Picture, open_canvas, open_picture
-from pointillist.restore.pieces import Large, as_large
-from pointillist.restore.reporting import details_of, finish
+from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
+from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
+from pointillist.restore.tiling import share_of
+from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
@@ -28,31 +30,9 @@ PER_SIGMA = 2.2
 _NOISY_MU = 10.0  # averages over more pixels than elsewhere; worth 0.1 dB
 
 _QUIET = 1e-3
-_FINDING = 0.7  # part of the work of removing outliers that is finding them
+_FINDING = 0.7  # share of the work of removing outliers that is finding them
 
 
-@overload
-def denoise(
-    image: ArrayLike,
-    sigma: float | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    noise: str = ...,
-    gain: float = ...,
-    **options: Unpack[Plain],
-) -> NDArray: ...
-@overload
-def denoise(
-    image: ArrayLike,
-    sigma: float | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    noise: str = ...,
-    gain: float = ...,
-    **options: Unpack[Detailed],
-) -> tuple[NDArray, Details]: ...
 def denoise(
     image: ArrayLike,
     sigma: float | None = None,
@@ -61,8 +41,16 @@ def denoise(
     *,
     noise: str = "gaussian",
     gain: float = 1.0,
-    **options: Unpack[Options],
-) -> NDArray | tuple[NDArray, Details]:
+    debias: bool = False,
+    boundary: str = "same",
+    tol: float = 0.3,
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+    return_details: bool = False,
+    channel_axis: ChannelAxis = "auto",
+    data_range: float | None = None,
+    progress: Progress | None = None,
+) -> NDArray | Any:
     """Remove the noise of a photograph.
 
     Plain convolutional sparse coding is not the best tool for strong Gaussian noise; BM3D and trained networks do better.
@@ -74,7 +62,7 @@ def denoise(
     sigma : float, optional
         Deviation of Gaussian noise, in the image's own units (25 for uint8, say). Estimated by default.
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
-        As in `inpaint`.
+        A dictionary for the detail of photographs in [0, 1], as in `inpaint`.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale. "auto" follows the noise, λ = 2.2 σ, and for outliers the prediction
         of hidden pixels as in `inpaint`.
@@ -84,13 +72,30 @@ def denoise(
         own, which is a Huber loss, and for specks of dust, found as in `find_damage`. For "poisson" the noise is made
         Gaussian by Anscombe's transform, and the answer brought back by the exact unbiased inverse.
     gain : float
-        Counts in one unit of the image, for Poisson noise: a uint8 image is read as counts by default.
-    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`.
+        Counts in one unit of the image, for Poisson noise: a uint8 image is read as counts by default. It takes the place
+        of `data_range` there.
+    debias : bool
+        Refit the non-zeros by least squares on their support.
+    boundary : {"same", "full"}
+        Whether filters are centred on the picture's own pixels, or anywhere they touch it.
+    tol : float
+        Relative duality gap of the codes.
+    n_jobs : int, optional
+        Threads: -1 for all cores, None for what the surrounding joblib context says.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
+    return_details : bool
+        Whether to return `Details` too.
+    channel_axis : int, None or "auto"
+        Axis of the channels, None for grey; "auto" is None for two axes and -1 for (height, width, 3 or so).
+    data_range : float, optional
+        Full scale; by default that of the image's type, as in `inpaint`.
+    progress : callable, optional
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
-    array of the image's shape, dtype and scale; with `Details` if asked for
+    array of the image's shape, dtype and scale; with `return_details` a pair of it and `Details`
 
     Examples
     --------
@@ -105,28 +110,40 @@ def denoise(
     begin = time.perf_counter()
     if noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma must be finite and not negative, got {sigma}")
+    if noise != "gaussian":
+        check_unused(denoise, f'noise="{noise}"', 'noise="gaussian"', sigma=sigma)
+    if noise == "poisson":
+        check_unused(denoise, 'noise="poisson"', "gain", data_range=data_range)
+    else:
+        check_unused(denoise, f'noise="{noise}"', 'noise="poisson"', gain=gain)
+    check_sigma(sigma)
     if not (np.isfinite(gain) and gain > 0):
         raise ValueError(f"gain must be positive, got {gain}")
-    settings = Settings.given(options)
+    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     if noise in ("salt_pepper", "outliers"):
-        find = find_impulses if noise == "salt_pepper" else find_outliers
-        return _without(find, image, filters, penalty, settings, begin)
-    counts = None
-    if noise == "poisson":
-        counts = Counts.of(open_canvas(image, channel_axis=settings.channel_axis), gain)
-    if (large := as_large(image, settings)) is not None:
-        return _in_pieces(large, sigma, filters, penalty, counts, settings)
-    picture = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    bank = choose_filters(filters, "natural-100", picture.shape)
-    level = None if sigma is None else sigma / picture.scale
-    return _smoothed(picture, bank, penalty, level, counts, settings, begin)
+        canvas = open_canvas(image, channel_axis=channel_axis, data_range=data_range)
+        return answer(*_without_outliers(image, canvas, filters, penalty, noise, settings), begin, return_details)
+    subject = open_subject(image, channel_axis, data_range)
+    counts = Counts.of(subject.canvas, gain) if noise == "poisson" else None
+    sample = subject.sample if counts is None else counts.stabilised(subject.sample)
+    bank = choose_filters(filters, sample.shape)
+    if counts is not None:
+        level = 1 / counts.full
+    else:
+        level = noise_level(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+    settings = replace(settings, mu=_NOISY_MU)
+    damaged = Damaged(*sample.signals(bank.shape[1]))
+    value = choose_penalty(penalty, PER_SIGMA * max(level, _QUIET), damaged, bank, settings)
+
+    def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
+        return _smoothed(picture, bank, value, level, counts, settings)
+
+    return answer(*subject.restored(work, settings, margin=2 * max(bank.shape[2:])), begin, return_details)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How counts become samples whose noise has the deviation one: `gain` counts in a unit of the image, up to `full`."""
+    """The transform of counts to samples with noise of deviation one: `gain` counts in a unit of the image, up to `full`."""
 
     gain: float
     full: float
@@ -143,100 +160,39 @@ class Counts:
         values = stabilise(picture.planes * picture.scale * self.gain) / self.full
         return replace(picture, planes=values * (picture.weights > 0), scale=self.full, bounded=False)
 
-    def restored(self, planes: NDArray, scale: float) -> NDArray:
+    def destabilised(self, planes: NDArray, scale: float) -> NDArray:
         """Planes in units of the picture's full scale from restored stabilised ones."""
         return destabilise(planes * self.full) / self.gain / scale
 
 
-def _in_pieces(
-    large: Large,
-    sigma: float | None,
-    filters: ArrayLike | None,
-    penalty: Penalty,
-    counts: Counts | None,
-    settings: Settings,
-) -> NDArray | tuple[NDArray, Details]:
-    """Remove noise from a large picture, everywhere at the strength and the penalty that a montage of it tells."""
-    montage = open_picture(large.montage(), data_range=settings.data_range)
-    working = montage if counts is None else counts.stabilised(montage)
-    bank = choose_filters(filters, "natural-100", montage.shape)
-    level = _level(working, None if sigma is None else sigma / montage.scale, counts)
-    value = given_penalty(penalty, Damaged(*working.signals(bank.shape[1])), bank, replace(settings, mu=_NOISY_MU))
-    value = PER_SIGMA * max(level, _QUIET) if value is None else value
-
-    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
-        picture = open_picture(crop, data_range=montage.scale)
-        answer = _smoothed(picture, bank, value, level, counts, own, time.perf_counter())
-        assert isinstance(answer, tuple)
-        return answer
-
-    return large.restored(restore, settings, margin=2 * max(bank.shape[2:]))
-
-
-def noise_level(picture: Picture) -> float:
-    """Deviation of the noise of a picture in [0, 1], the mean over its channels."""
-    return float(
-        np.sqrt(np.mean([estimate_sigma(p, w) ** 2 for p, w in zip(picture.planes, picture.weights, strict=True)]))
-    )
-
-
-def _level(working: Picture, given: float | None, counts: Counts | None) -> float:
-    """Deviation of the noise: that of stabilised counts is known, others are given or estimated."""
-    if counts is not None:
-        return 1 / counts.full
-    return noise_level(working) if given is None else given
-
-
 def _smoothed(
-    picture: Picture,
-    filters: NDArray,
-    penalty: Penalty,
-    level: float | None,
-    counts: Counts | None,
-    settings: Settings,
-    begin: float,
-) -> NDArray | tuple[NDArray, Details]:
-    """Code the picture, or its stabilised counts, at the penalty that its noise asks for."""
+    picture: Picture, filters: NDArray, penalty: float, level: float, counts: Counts | None, settings: Settings
+) -> tuple[NDArray, Details]:
+    """Code a picture, or its stabilised counts."""
     working = picture if counts is None else counts.stabilised(picture)
-    damaged = Damaged(*working.signals(filters.shape[1]))
-    level = _level(working, level, counts)
-    settings = replace(settings, mu=_NOISY_MU)
-    value = given_penalty(penalty, damaged, filters, settings)
-    value = PER_SIGMA * max(level, _QUIET) if value is None else value
-    mended = mend(damaged, filters, value, settings)
-    planes = working.gather(mended.signals)
+    recovered = recover(Damaged(*working.signals(filters.shape[1])), filters, penalty, settings)
+    planes = working.gather(recovered.signals)
     if counts is None:
-        return finish(picture, planes, mended, value, begin, settings, level * picture.scale)
-    return finish(picture, counts.restored(planes, picture.scale), mended, value, begin, settings)
+        return finish(picture, planes, recovered, penalty, level * picture.scale)
+    return finish(picture, counts.destabilised(planes, picture.scale), recovered, penalty)
 
 
-def _without(
-    find: Callable[[Canvas, NDArray, Settings], NDArray],
-    image: ArrayLike,
-    filters: ArrayLike | None,
-    penalty: Penalty,
-    settings: Settings,
-    begin: float,
-) -> NDArray | tuple[NDArray, Details]:
+def _without_outliers(
+    image: ArrayLike, canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, noise: str, settings: Settings
+) -> tuple[NDArray, Details]:
     """Fill in the odd samples and keep the others."""
-    canvas = open_canvas(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    bank = choose_filters(filters, "natural-100", canvas.shape)
+    bank = choose_filters(filters, canvas.shape)
     parse_penalty(penalty)
-    missing = canvas.missing | find(canvas, bank, replace(settings, progress=_share(settings.progress, 0, _FINDING)))
+    find = find_impulses if noise == "salt_pepper" else find_outliers
+    missing = canvas.missing | find(canvas, bank, replace(settings, progress=share_of(settings.progress, 0, _FINDING)))
     if np.any(np.all(missing, axis=(1, 2))):
         raise ValueError("image holds nothing but outliers in one of its channels")
     if np.all(missing == missing[:1]):
         missing = missing[:1]
     canvas = replace(canvas, missing=missing)
-    answer, coders = np.array(image), []
-    target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
+    restored, target = canvas.copied(image)
+    coders: list[Coder] = []
     if np.any(missing):
-        filling = replace(settings, progress=_share(settings.progress, _FINDING, 1))
-        coder = Coder(canvas, bank, penalty, filling)
-        coders = fill_canvas(canvas, coder, target[: len(canvas.planes)], filling)
-    return (answer, details_of(canvas, coders, begin)) if settings.return_details else answer
-
-
-def _share(progress: Progress | None, begin: float, end: float) -> Progress | None:
-    return None if progress is None else lambda part: progress(begin + (end - begin) * part)
+        filling = replace(settings, progress=share_of(settings.progress, _FINDING, 1))
+        coders = fill_canvas(canvas, Coder(canvas, bank, penalty, filling), target, filling)
+    return restored, filling_details(canvas, coders)

@@ -6,7 +6,7 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, parallel
+from pointillist.solvers.base import Result, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress
@@ -35,45 +35,25 @@ _TOGETHER = 2**16
 NO_BLUR = Blur(np.ones((1, 1)))
 
 
-class Shared(TypedDict, total=False):
-    """What all tasks let people choose; see `inpaint`. Each task has its own defaults."""
-
-    debias: bool
-    boundary: str
-    tol: float
-    n_jobs: int | None
-    device: str
-    channel_axis: int | None
-    data_range: float | None
-    progress: Progress | None
-
-
-class Options(Shared, total=False):
-    """The same with whether to return `Details`; `Plain` and `Detailed` are its two cases, for the types of the answers."""
-
-    return_details: bool
-
-
-class Plain(Shared, total=False):
-    return_details: Literal[False]
-
-
-class Detailed(Shared):
-    return_details: Literal[True]
-
-
 @dataclass(frozen=True)
 class Settings:
-    """`Options` with all their values, checked."""
+    """How signals are recovered.
+
+    Attributes
+    ----------
+    boundary, tol, debias, device, progress
+        As in `inpaint`.
+    n_jobs : int
+        Threads.
+    mu : float
+        Weight of the smooth part's squared second differences.
+    """
 
     boundary: str = "same"
     tol: float = 0.3
     debias: bool = False
-    n_jobs: int | None = -1
+    n_jobs: int = 1
     device: str = "cpu"
-    return_details: bool = False
-    channel_axis: int | None = None
-    data_range: float | None = None
     progress: Progress | None = None
     mu: float = CURVATURE
 
@@ -82,16 +62,7 @@ class Settings:
             raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
         if not self.tol > 0:
             raise ValueError(f"tol must be positive, got {self.tol}")
-        check_jobs(self.n_jobs)
         check_device(self.device)  # before any other work
-
-    @classmethod
-    def given(cls, options: Options, **defaults: Any) -> Settings:
-        """Settings from what people passed, over the defaults of a task."""
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"unknown option {unknown[0]!r}: choose from {', '.join(Options.__annotations__)}")
-        return cls(**{**defaults, **options})
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +81,8 @@ class Damaged:
 
 
 @dataclass(frozen=True, eq=False)
-class Mended:
-    """Restored signals (channels, height, width), their smooth parts and what the solvers say."""
+class Recovered:
+    """Recovered signals (channels, height, width), their smooth parts and what the solvers say."""
 
     signals: list[NDArray]
     smooth: list[NDArray]
@@ -120,55 +91,9 @@ class Mended:
     result: Result
 
 
-@dataclass(frozen=True, eq=False)
-class Details:
-    """What a restoration is made of and what it is worth.
-
-    Attributes
-    ----------
-    penalty : float
-        λ that was used, for the picture divided by its full scale; NaN where nothing was coded.
-    codes : SparseCodes
-        Of the detail; one signal for each channel that was coded on its own (luminance and two colour differences for
-        colour pictures and grey filters) and, in inpainting, for each tile that was coded; refitted if ``debias=True``.
-    objective : float
-        Sum over these signals, before refitting.
-    gap : float
-        The largest relative duality gap among them: how far the objective can be from the optimum.
-    status : Status
-    seconds : float
-    smooth : array of the picture's shape (without alpha), float64, or None
-        The smooth part, in the picture's own scale; None in inpainting and for pictures that were restored in pieces.
-    unsettled : float
-        By how much the last step of the smooth part's solver moved a sample that was not seen, at most, in units of full
-        scale: how well holes are solved for.
-    deviation : (height, width) or picture-shaped float64 array or None
-        With ``inpaint(deviations=True)``, by how much each filled pixel is expected to be wrong (one standard deviation, in
-        the picture's own units, for the mean of its channels); zero where nothing was missing. Too small where surroundings
-        are known less well: among scattered pixels, and inside holes of more than 20 pixels, where it is that of the
-        picture at half the size or less.
-    sigma : float or None
-        Deviation of the noise, given or estimated, in the picture's own units; None where noise played no role.
-    missing : (height, width) or picture-shaped bool array or None
-        Samples that were not used: missing, or found to be outliers; None for pictures that were restored in pieces.
-    """
-
-    penalty: float
-    codes: SparseCodes
-    objective: float
-    gap: float
-    status: Status
-    seconds: float
-    smooth: NDArray | None
-    unsettled: float
-    deviation: NDArray | None
-    sigma: float | None
-    missing: NDArray | None
-
-
-def as_bank(filters: ArrayLike | None, default: str) -> NDArray:
-    """Filters (n_filters, channels, height, width) from what people pass; None loads the dictionary `default`."""
-    array = load_filters(default) if filters is None else np.asarray(filters)
+def as_bank(filters: ArrayLike | None) -> NDArray:
+    """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary."""
+    array = load_filters() if filters is None else np.asarray(filters)
     if array.ndim not in (3, 4):
         raise ValueError(
             f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"
@@ -179,9 +104,9 @@ def as_bank(filters: ArrayLike | None, default: str) -> NDArray:
     return bank
 
 
-def choose_filters(filters: ArrayLike | None, default: str, shape: tuple[int, int]) -> NDArray:
+def choose_filters(filters: ArrayLike | None, shape: tuple[int, int]) -> NDArray:
     """`as_bank` for a picture that must be at least as large as a filter."""
-    bank = as_bank(filters, default)
+    bank = as_bank(filters)
     check_size(shape, bank.shape[2:])
     return bank
 
@@ -198,7 +123,7 @@ def separate(damaged: Damaged, settings: Settings) -> list[Smooth]:
         alike = len({signal.shape for signal in damaged.signals}) == 1 and len(damaged.signals[0]) == 1
         if alike and sum(signal.size for signal in damaged.signals) <= _TOGETHER:
             return _together(damaged, settings)
-        return parallel(work, range(len(damaged.signals)), effective_jobs(settings.n_jobs))
+        return parallel(work, range(len(damaged.signals)), settings.n_jobs)
 
 
 def _together(damaged: Damaged, settings: Settings) -> list[Smooth]:
@@ -216,45 +141,65 @@ def code(
     start: SparseCodes | None = None,
     coder: CoordinateDescent | None = None,
 ) -> Result:
-    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them; by a coder of one's own."""
-    detail = [
-        np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
-        for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True)
-    ]
+    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them; perhaps by another coder."""
+    details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
+    weights = [weights.astype(np.float32) for weights in damaged.weights]
+    if coder is None:  # a blur makes filters alike, so that few codes are to be taken at a time
+        rough = {"inner": 0.7} if damaged.blur.kernel.size > 1 else {"cells": (1,), "inner": 0.9, "max_sweeps": 2}
+        coder = quick_coder(settings.tol, **rough)
+    return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, coder, start)
+
+
+def detail_of(signal: NDArray, weights: NDArray, part: Smooth) -> NDArray:
+    """What the smooth part leaves of a signal, float32, zero where nothing was seen."""
+    return np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
+
+
+def encode_details(
+    details: list[NDArray],
+    weights: list[NDArray] | None,
+    filters: NDArray,
+    penalty: float | NDArray,
+    settings: Settings,
+    coder: CoordinateDescent,
+    start: SparseCodes | None = None,
+) -> Result:
+    """Codes of details (channels, height, width), perhaps weighted, by a coder of one's own."""
     return encode_signals(
-        detail,
-        damaged.blur.filters(filters),
+        details,
+        filters,
         penalty,
-        weights=[weights.astype(np.float32) for weights in damaged.weights],
+        weights=weights,
         sampling=1.0,
         boundary=settings.boundary,
-        solver=on_device(_coder(settings.tol, damaged.blur) if coder is None else coder, settings.device),
+        solver=on_device(coder, settings.device),
         nonnegative=False,
-        n_jobs=effective_jobs(settings.n_jobs),
+        n_jobs=settings.n_jobs,
         seed=0,
         start=start,
         progress=settings.progress,
     )
 
 
-def _coder(tol: float, blur: Blur) -> CoordinateDescent:
-    """How to reach a tolerance soonest: rough ones by few rounds that take many codes, unless a blur makes these alike."""
-    if tol <= _ROUGH:
-        return CoordinateDescent(tol=tol)
-    if blur.kernel.size > 1:
-        return CoordinateDescent(tol=tol, inner=0.7)
-    return CoordinateDescent(tol=tol, cells=(1,), inner=0.9, max_sweeps=2)
+def quick_coder(tol: float, **rough: Any) -> CoordinateDescent:
+    """Coordinate descent to a tolerance, with settings that reach rough ones sooner: few rounds that take many codes."""
+    return CoordinateDescent(tol=tol, **(rough if tol > _ROUGH else {}))
 
 
-def mend(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Mended:
-    """Restore signals: code their detail, synthesise it without the blur and add the smooth part."""
+def recover(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Recovered:
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part."""
     smooth = separate(damaged, settings)
     result = code(damaged, smooth, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)
     signals = [part.sharp + more for part, more in zip(smooth, detail, strict=True)]
-    return Mended(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
+    return Recovered(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
+
+
+def convolution(filters: NDArray, shape: tuple[int, ...], settings: Settings) -> ConvolutionOperator:
+    """The operator from codes of filters to signals of a shape (channels, height, width)."""
+    return ConvolutionOperator(filters, Geometry(shape[1:], filters.shape[2:], shape[0], settings.boundary))
 
 
 def synthesise(
@@ -265,9 +210,9 @@ def synthesise(
     details = []
     for index, values, (channels, *space) in zip(codes.indices, codes.values, shapes, strict=True):
         seen = Geometry(tuple(space), blur.extended(size), channels, boundary)
-        # Every code's plain filter fits on a canvas of the codes' grid and one filter; the blur moves it by its centre.
-        canvas = Geometry(tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True)), size, channels, "valid")
-        whole = ConvolutionOperator(filters, canvas).synthesise(index, values)
+        # Every code's plain filter fits on an area of the codes' grid and one filter; the blur moves it by its centre.
+        area = Geometry(tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True)), size, channels, "valid")
+        whole = ConvolutionOperator(filters, area).synthesise(index, values)
         top, left = (first - c for first, c in zip(seen.offset, blur.centre, strict=True))
         details.append(whole[:, top : top + space[0], left : left + space[1]].astype(np.float64))
     return details
@@ -282,8 +227,7 @@ def refit(
     for i, part in enumerate(smooth):
         signal, index = damaged.signals[i], codes.indices[i]
         root = np.sqrt(damaged.weights[i])
-        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
-        operator = ConvolutionOperator(blurred, geometry)
+        operator = convolution(blurred, signal.shape, settings)
         matrix = LinearOperator(
             (signal.size, len(index)),
             matvec=lambda z, o=operator, k=index, r=root: (r * o.synthesise(k, z)).ravel(),

@@ -4,41 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Unpack, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
-from pointillist.restore.engine import Damaged, Detailed, Details, Options, Plain, Settings, choose_filters, mend
-from pointillist.restore.penalties import Penalty, contrast, given_penalty, parse_penalty
-from pointillist.restore.pictures import Picture, check_size, open_picture
-from pointillist.restore.pieces import Large, as_large
-from pointillist.restore.reporting import finish
+from pointillist.restore.details import Details, answer, finish
+from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
+from pointillist.restore.large import open_subject
+from pointillist.restore.penalties import Penalty, choose_penalty, contrast, parse_penalty
+from pointillist.restore.pictures import ChannelAxis, Picture, check_size
+from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
 
 _PENALTY = 0.005  # of the contrast
 
 
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    **options: Unpack[Plain],
-) -> NDArray: ...
-@overload
-def super_resolve(
-    image: ArrayLike,
-    factor: int = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    kernel: str | ArrayLike = ...,
-    **options: Unpack[Detailed],
-) -> tuple[NDArray, Details]: ...
 def super_resolve(
     image: ArrayLike,
     factor: int = 2,
@@ -46,8 +28,16 @@ def super_resolve(
     penalty: Penalty = "auto",
     *,
     kernel: str | ArrayLike = "box",
-    **options: Unpack[Options],
-) -> NDArray | tuple[NDArray, Details]:
+    debias: bool = False,
+    boundary: str = "full",
+    tol: float = 0.2,
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+    return_details: bool = False,
+    channel_axis: ChannelAxis = "auto",
+    data_range: float | None = None,
+    progress: Progress | None = None,
+) -> NDArray | Any:
     """Enlarge a photograph, with the detail that filters and sparsity suggest.
 
     Parameters
@@ -57,19 +47,36 @@ def super_resolve(
     factor : int
         How many times as high and wide the answer shall be.
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
-        Of sharp detail, as in `inpaint`.
+        A dictionary for the detail of sharp photographs in [0, 1], as in `inpaint`.
     penalty : float, "auto" or a string such as "5%"
         λ for the picture divided by its full scale. "auto" is 0.005 of its contrast.
     kernel : {"box", "bicubic"} or (height, width) array
         How the fine picture became coarse. "box": each pixel is the mean of the factor × factor fine pixels it covers, as
         in a sensor or ``skimage.transform.downscale_local_mean``. "bicubic": the antialiased cubic of image editors. An
         array on the fine grid must be as even or odd as the factor, so that nothing shifts by half a pixel.
-    debias, boundary, tol, n_jobs, device, return_details, channel_axis, data_range
-        As in `inpaint`, but `tol` is 0.2 and `boundary` "full".
+    debias : bool
+        Refit the non-zeros by least squares on their support.
+    boundary : {"same", "full"}
+        Whether filters are centred on the picture's own pixels, or anywhere they touch it.
+    tol : float
+        Relative duality gap of the codes.
+    n_jobs : int, optional
+        Threads: -1 for all cores, None for what the surrounding joblib context says.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
+    return_details : bool
+        Whether to return `Details` too.
+    channel_axis : int, None or "auto"
+        Axis of the channels, None for grey; "auto" is None for two axes and -1 for (height, width, 3 or so).
+    data_range : float, optional
+        Full scale; by default that of the image's type, as in `inpaint`.
+    progress : callable, optional
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
-    (factor · height, factor · width[, channels]) array of the image's dtype and scale; with `Details` if asked for
+    (factor · height, factor · width[, channels]) array of the image's dtype and scale
+        With `return_details` a pair of it and `Details`.
 
     Examples
     --------
@@ -82,50 +89,25 @@ def super_resolve(
     begin = time.perf_counter()
     if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
         raise ValueError(f"factor must be a whole number of at least 1, got {factor!r}")
-    settings = Settings.given(options, boundary="full", tol=0.2)
-    blur = Blur(decimation_kernel(kernel, int(factor)))
-    if (large := as_large(image, settings, int(factor))) is not None:
-        return _in_pieces(large, int(factor), blur, filters, penalty, settings)
-    coarse = open_picture(image, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    bank = choose_filters(filters, "natural-100", _times(coarse.shape, factor))
-    return _enlarged(coarse, int(factor), blur, bank, penalty, settings, begin)
+    factor = int(factor)
+    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    blur = Blur(decimation_kernel(kernel, factor))
+    subject = open_subject(image, channel_axis, data_range, factor=factor)
+    sample = subject.sample
+    bank = choose_filters(filters, _times(sample.shape, factor))
+    check_size(_times(sample.shape, factor), blur.extended(bank.shape[2:]), f"image, enlarged by factor={factor},")
+    if parse_penalty(penalty) is not None:
+        sample = _on_fine_grid(sample, blur.kernel, factor)
+    damaged = Damaged(*sample.signals(bank.shape[1]), blur)
+    value = choose_penalty(penalty, _PENALTY * contrast(damaged), damaged, bank, settings)
 
-
-def _enlarged(
-    coarse: Picture, factor: int, blur: Blur, filters: NDArray, penalty: Penalty, settings: Settings, begin: float
-) -> NDArray | tuple[NDArray, Details]:
-    check_size(_times(coarse.shape, factor), blur.extended(filters.shape[2:]), f"image, enlarged by factor={factor},")
-    picture = _on_fine_grid(coarse, blur.kernel, factor)
-    damaged = Damaged(*picture.signals(filters.shape[1]), blur)
-    value = given_penalty(penalty, damaged, filters, settings)
-    value = _PENALTY * contrast(damaged) if value is None else value
-    mended = mend(damaged, filters, value, settings)
-    return finish(picture, picture.gather(mended.signals), mended, value, begin, settings)
-
-
-def _in_pieces(
-    large: Large, factor: int, blur: Blur, filters: ArrayLike | None, penalty: Penalty, settings: Settings
-) -> NDArray | tuple[NDArray, Details]:
-    """Enlarge a large picture, everywhere at the penalty that a montage of it tells."""
-    montage = open_picture(large.montage(), data_range=settings.data_range)
-    bank = choose_filters(filters, "natural-100", _times(montage.shape, factor))
-    if parse_penalty(penalty) is None:
-        value = _PENALTY * contrast(Damaged(*montage.signals(bank.shape[1])))
-    else:
-        fine = _on_fine_grid(montage, blur.kernel, factor)
-        given = given_penalty(penalty, Damaged(*fine.signals(bank.shape[1]), blur), bank, settings)
-        assert given is not None
-        value = given
-
-    def restore(crop: NDArray, n_jobs: int) -> tuple[NDArray, Details]:
-        own = replace(settings, n_jobs=n_jobs, return_details=True, progress=None)
-        coarse = open_picture(crop, data_range=montage.scale)
-        answer = _enlarged(coarse, factor, blur, bank, value, own, time.perf_counter())
-        assert isinstance(answer, tuple)
-        return answer
+    def work(coarse: Picture, settings: Settings) -> tuple[NDArray, Details]:
+        picture = _on_fine_grid(coarse, blur.kernel, factor)
+        recovered = recover(Damaged(*picture.signals(bank.shape[1]), blur), bank, value, settings)
+        return finish(picture, picture.gather(recovered.signals), recovered, value)
 
     margin = -(-(2 * max(bank.shape[2:]) + max(blur.kernel.shape)) // factor)
-    return large.restored(restore, settings, margin=margin, factor=factor)
+    return answer(*subject.restored(work, settings, margin=margin, factor=factor), begin, return_details)
 
 
 def _times(shape: tuple[int, int], factor: int) -> tuple[int, int]:

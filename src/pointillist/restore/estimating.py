@@ -1,4 +1,4 @@
-"""Which blur a picture has, from the picture alone: length and angle of a straight motion, or the width of a Gaussian."""
+"""The blur of a picture, estimated from it alone: length and angle of a straight motion, or the width of a Gaussian."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.restore.arguments import check_sigma
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
-from pointillist.restore.noise import estimate_sigma
-from pointillist.restore.pictures import open_picture
+from pointillist.restore.noise import plane_sigma
+from pointillist.restore.pictures import ChannelAxis, open_canvas
 from pointillist.restore.spectra import SIDES, Fit, Spectrum, windows
 
 KINDS = ("motion", "gaussian")
@@ -30,14 +31,17 @@ class BlurEstimate:
     Attributes
     ----------
     kind : {"motion", "gaussian"}
-    length, angle : float or None
-        Of a motion, in pixels and in degrees anticlockwise from the horizontal, from 0 to 180.
+        The family of blurs that was asked for.
+    length : float or None
+        Length of the motion in pixels; None for a Gaussian.
+    angle : float or None
+        Direction of the motion in degrees anticlockwise from the horizontal, from 0 to 180; None for a Gaussian.
     sigma : float or None
-        Of a Gaussian, in pixels.
+        Deviation of the Gaussian in pixels; None for a motion.
     kernel : (size, size) array
-        For `deblur`; a single one where no blur was found.
+        The blur, to be passed to `deblur` as `psf`; a single one where no blur was found.
     confidence : float in [0, 1]
-        That there is a blur of this kind at all; zero where the picture is as sharp as photographs are.
+        How sure it is that there is a blur of this kind at all; zero where the picture is as sharp as photographs are.
     gain : float
         Mean log-likelihood, over the frequencies of the power spectrum, above that of a sharp picture.
 
@@ -65,7 +69,7 @@ def estimate_blur(
     kind: str = "motion",
     *,
     sigma: float | None = None,
-    channel_axis: int | None = None,
+    channel_axis: ChannelAxis = "auto",
     data_range: float | None = None,
 ) -> BlurEstimate:
     """Find the blur of a photograph in its power spectrum.
@@ -81,8 +85,10 @@ def estimate_blur(
         A straight motion of up to 32 pixels (a quarter of the window in smaller pictures), or a Gaussian.
     sigma : float, optional
         Deviation of the noise in the image's own units; estimated by default.
-    channel_axis, data_range
-        As in `deblur`.
+    channel_axis : int, None or "auto"
+        Axis of the channels, None for grey; "auto" is None for two axes and -1 for (height, width, 3 or so).
+    data_range : float, optional
+        Full scale; by default that of the image's type, as in `inpaint`.
 
     Returns
     -------
@@ -101,22 +107,17 @@ def estimate_blur(
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma must be finite and not negative, got {sigma}")
-    picture = open_picture(image, channel_axis=channel_axis, data_range=data_range)
+    check_sigma(sigma)
+    picture = open_canvas(image, channel_axis=channel_axis, data_range=data_range).picture()
     if min(picture.shape) < SIDES[-1]:
         raise ValueError(f"image must have at least {SIDES[-1]} × {SIDES[-1]} pixels to show its blur")
-    plane = np.where(np.all(picture.weights > 0, axis=0), np.mean(picture.planes, axis=0), np.nan)
-    pieces = windows(plane)
-    pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
-    if not len(pieces):
+    chosen = windows(picture.mean())
+    if not len(chosen):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
     level = (
-        estimate_sigma(np.concatenate(pieces))
-        if sigma is None
-        else sigma / picture.scale / np.sqrt(len(picture.planes))
+        plane_sigma(np.concatenate(chosen)) if sigma is None else sigma / picture.scale / np.sqrt(len(picture.planes))
     )
-    spectrum = Spectrum(pieces, level)
+    spectrum = Spectrum(chosen, level)
     return _motion(spectrum) if kind == "motion" else _gaussian(spectrum)
 
 

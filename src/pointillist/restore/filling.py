@@ -16,7 +16,7 @@ from scipy.ndimage import maximum_filter, minimum_filter1d
 
 from pointillist.restore.levels import doubled, halved, without_holes
 from pointillist.restore.neighbourhood import DEEPEST, SURROUNDINGS, predicted
-from pointillist.restore.tiling import Box, cells_with, inside, run_all, widened
+from pointillist.restore.tiling import Box, inside, run_all, share_of, tiles_with, widened
 from pointillist.solvers.tiles import Progress
 
 TILE, LARGE_TILE = 128, 512
@@ -42,7 +42,7 @@ class Holed:
     missing: NDArray
     scale: float = 1.0
 
-    def part(self, box: Box) -> NDArray:
+    def crop(self, box: Box) -> NDArray:
         """Planes of a box in float64 and in units of full scale, zero where missing."""
         return np.where(self.missing[box], 0.0, self.planes[(slice(None), *box)].astype(np.float64)) / self.scale
 
@@ -79,7 +79,7 @@ class Filling:
 
 @dataclass(frozen=True, eq=False)
 class _Coarse:
-    """What the picture at half the size says of the pixels that lie deep in holes.
+    """The picture at half the size, from which pixels deep in holes are taken.
 
     deep: (height, width) bool, of the picture itself; planes: (channels, half the height, half the width) float32, without
     holes; deviation: (half the height, half the width) float32, or None.
@@ -95,25 +95,20 @@ def fill(holed: Holed, filling: Filling, sink: Sink) -> None:
     deep = _deep(holed.missing)
     coarse = None if deep is None else _coarse(holed, deep, filling)
     side = LARGE_TILE if filling.coded is not None and scattered(holed.missing) else TILE
-    tiles = cells_with(holed.missing, side)
-    alone = len(tiles) == 1
+    boxes = tiles_with(holed.missing, side)
+    alone = len(boxes) == 1
 
     def work(tile: Box) -> None:
         _fill_tile(tile, holed, coarse, filling, filling.n_jobs if alone else 1, sink)
 
     begin = 0.0 if coarse is None else _COARSE_SHARE
-    run_all(work, tiles, filling.n_jobs, _between(filling.progress, begin, 1.0))
-
-
-def _between(progress: Progress | None, begin: float, end: float) -> Progress | None:
-    """The progress of a part of the work, which goes from `begin` to `end` of the whole."""
-    return None if progress is None else lambda share: progress(begin + (end - begin) * share)
+    run_all(work, boxes, filling.n_jobs, share_of(filling.progress, begin, 1.0))
 
 
 def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling, n_jobs: int, sink: Sink) -> None:
     outer = widened(tile, SURROUNDINGS, holed.missing.shape)
     core = inside(tile, outer)
-    planes, missing = holed.part(outer), holed.missing[outer]
+    planes, missing = holed.crop(outer), holed.missing[outer]
     deep = np.zeros_like(missing) if coarse is None else coarse.deep[outer]
     if coarse is not None and np.any(deep):
         planes[:, deep] = doubled(coarse.planes, outer)[:, deep]
@@ -168,7 +163,7 @@ def _coarse(holed: Holed, deep: NDArray, filling: Filling) -> _Coarse:
         if deviation is not None and spread is not None:
             deviation[rows, columns] = spread
 
-    progress = _between(filling.progress, 0.0, _COARSE_SHARE)
+    progress = share_of(filling.progress, 0.0, _COARSE_SHARE)
     fill(Holed(planes, ~known), replace(filling, coded=None, everywhere=False, progress=progress), keep)
     return _Coarse(deep, planes, deviation)
 
@@ -177,5 +172,5 @@ def _halved(holed: Holed) -> tuple[NDArray, NDArray]:
     """Planes at half the size, float32 in units of full scale, and which pixels are known there; made band by band."""
     height, width = holed.missing.shape
     bands = [(slice(top, min(top + _BAND, height)), slice(0, width)) for top in range(0, height, _BAND)]
-    parts = [halved(holed.part(band).astype(np.float32), ~holed.missing[None, band[0]]) for band in bands]
-    return np.concatenate([planes for planes, _ in parts], axis=1), np.concatenate([known[0] for _, known in parts])
+    halves = [halved(holed.crop(band).astype(np.float32), ~holed.missing[None, band[0]]) for band in bands]
+    return np.concatenate([planes for planes, _ in halves], axis=1), np.concatenate([known[0] for _, known in halves])

@@ -1,6 +1,6 @@
 """Missing pixels of a picture, filled in by neighbours with first guesses that are coded with filters where that helps.
 
-All parts of a picture are coded at one penalty, which is chosen near the damage.
+All tiles of a picture are coded at one penalty, which is chosen near the damage.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.restore.engine import Damaged, Mended, Settings, mend
+from pointillist.restore.engine import Damaged, Recovered, Settings, recover
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.neighbourhood import predicted
-from pointillist.restore.penalties import Penalty, given_penalty, hide_some, predicted_penalty, sample_crops
+from pointillist.restore.penalties import (
+    Penalty,
+    choose_penalty,
+    hide_some,
+    parse_penalty,
+    predicted_penalty,
+    sample_crops,
+)
 from pointillist.restore.pictures import Canvas
-from pointillist.restore.tiling import Box, cells_with, moved_in
-from pointillist.solvers.base import effective_jobs
-from pointillist.solvers.tiles import Progress
+from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
 
 _SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
-
-
 _TRIAL_SIDE = 48  # of crops on which codes and neighbours are compared
 
 
 @dataclass(frozen=True, eq=False)
 class Coder:
-    """Codes parts of a picture and keeps what the solver says of each.
+    """Codes boxes of a picture and keeps what the solver says of each.
 
     Attributes
     ----------
@@ -39,15 +42,15 @@ class Coder:
     price : float or str
         The penalty as people give it.
     settings : Settings
-    parts : dict
-        What was made of each box, by its upper left corner.
+    coded : dict
+        What was recovered of each box, by its upper left corner.
     """
 
     canvas: Canvas
     filters: NDArray
     price: Penalty
     settings: Settings
-    parts: dict[tuple[int, int], Mended] = field(default_factory=dict)
+    coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
     _choosing: Lock = field(default_factory=Lock)
 
     @property
@@ -68,9 +71,9 @@ class Coder:
         hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
         left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
         settings = replace(self.settings, progress=None)
-        mended = mend(Damaged(crops.signals, left), self.filters, self._penalty, settings).signals
+        fitted = recover(Damaged(crops.signals, left), self.filters, self._penalty, settings).signals
         along, square = 0.0, 0.0
-        for signal, gone, weights, codes in zip(crops.signals, hidden, left, mended, strict=True):
+        for signal, gone, weights, codes in zip(crops.signals, hidden, left, fitted, strict=True):
             truth, guess = np.mean(signal, axis=0), np.mean(codes, axis=0)
             known, wanted = np.all(weights > 0, axis=0), np.any(gone, axis=0)
             full = truth.copy()
@@ -84,8 +87,9 @@ class Coder:
     @cached_property
     def _penalty(self) -> float:
         sample = self._sample()
-        value = given_penalty(self.price, sample, self.filters, self.settings)
-        return predicted_penalty(sample, self.filters, self.settings) if value is None else value
+        if parse_penalty(self.price) is None:
+            return predicted_penalty(sample, self.filters, self.settings)
+        return choose_penalty(self.price, 0.0, sample, self.filters, self.settings)
 
     def _sample(self) -> Damaged:
         """The first signals of some tiles with seen pixels beside missing ones, or of the whole picture if that is small."""
@@ -93,32 +97,32 @@ class Coder:
         boxes: list[Box] = [(slice(0, height), slice(0, width))]
         if height * width > _SMALL:
             missing = self.canvas.missing
-            tiles = cells_with(beside(missing[0]), TILE) or cells_with(np.any(missing, axis=0), TILE)
-            chosen = np.unique(np.linspace(0, len(tiles) - 1, _SAMPLED_TILES).astype(int))
-            boxes = [moved_in(tiles[i], TILE, self.canvas.shape) for i in chosen]
+            near = tiles_with(beside(missing[0]), TILE) or tiles_with(np.any(missing, axis=0), TILE)
+            chosen = np.unique(np.linspace(0, len(near) - 1, _SAMPLED_TILES).astype(int))
+            boxes = [moved_in(near[i], TILE, self.canvas.shape) for i in chosen]
         damaged = [self._damaged(box) for box in boxes]
         return Damaged([one.signals[0] for one in damaged], [one.weights[0] for one in damaged])
 
     def _damaged(self, box: Box) -> Damaged:
         return Damaged(*self.canvas.picture(box).signals(self.filters.shape[1]))
 
-    def coded(self, box: Box, n_jobs: int) -> NDArray:
+    def picture(self, box: Box, n_jobs: int) -> NDArray:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
         picture = self.canvas.picture(box)
-        return picture.gather(self._mend(Damaged(*picture.signals(self.filters.shape[1])), box, n_jobs))
+        return picture.gather(self._recover(Damaged(*picture.signals(self.filters.shape[1])), box, n_jobs))
 
     def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
         """The mean of the channels of a box, without holes; grey filters code that mean alone."""
         weights = np.broadcast_to(seen, planes.shape).astype(np.float64)
         if self.filters.shape[1] == len(planes):
-            return np.mean(self._mend(Damaged([planes], [weights]), box, n_jobs)[0], axis=0)
+            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs)[0], axis=0)
         light = np.mean(planes, axis=0, keepdims=True)
-        return self._mend(Damaged([light], [weights[:1]]), box, n_jobs)[0][0]
+        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs)[0][0]
 
-    def _mend(self, damaged: Damaged, box: Box, n_jobs: int) -> list[NDArray]:
-        mended = mend(damaged, self.filters, self.penalty, replace(self.settings, n_jobs=n_jobs, progress=None))
-        self.parts[box[0].start, box[1].start] = mended
-        return mended.signals
+    def _recover(self, damaged: Damaged, box: Box, n_jobs: int) -> list[NDArray]:
+        recovered = recover(damaged, self.filters, self.penalty, replace(self.settings, n_jobs=n_jobs, progress=None))
+        self.coded[box[0].start, box[1].start] = recovered
+        return recovered.signals
 
 
 def fill_canvas(
@@ -165,9 +169,9 @@ def fill_canvas(
             everywhere=everywhere,
             trust=coders[-1].trust if coders else lambda: 0.0,
             texture=texture,
-            n_jobs=effective_jobs(settings.n_jobs),
+            n_jobs=settings.n_jobs,
             deviations=deviation is not None,
-            progress=_part(settings.progress, number, len(damaged)),
+            progress=share_of(settings.progress, number / len(damaged), (number + 1) / len(damaged)),
         )
         spread = None if deviation is None else deviation[c]
         fill(Holed(one.planes, missing, canvas.scale), filling, _writer(canvas, target[chosen], spread))
@@ -181,7 +185,3 @@ def _writer(canvas: Canvas, target: NDArray, deviation: NDArray | None) -> Sink:
             deviation[rows, columns] = spread * canvas.scale
 
     return write
-
-
-def _part(progress: Progress | None, number: int, count: int) -> Progress | None:
-    return None if progress is None else lambda share: progress((number + share) / count)

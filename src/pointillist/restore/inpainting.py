@@ -3,64 +3,46 @@
 from __future__ import annotations
 
 import time
-from typing import Literal, Unpack, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.engine import Detailed, Details, Options, Plain, Settings, as_bank
+from pointillist.restore.arguments import check_unused
+from pointillist.restore.details import answer, filling_details
+from pointillist.restore.engine import Settings, as_bank
 from pointillist.restore.filling import LARGE_TILE
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.penalties import Penalty, parse_penalty
-from pointillist.restore.pictures import Canvas, check_size, open_canvas
-from pointillist.restore.reporting import details_of
-from pointillist.restore.tiling import Box, cells, cells_with, inside, run_all, widened
+from pointillist.restore.pictures import Canvas, ChannelAxis, check_size, open_canvas
+from pointillist.restore.tiling import Box, inside, run_all, tiles, tiles_with, widened
 from pointillist.solvers.base import effective_jobs
+from pointillist.solvers.tiles import Progress
 
 METHODS = ("auto", "neighbours", "codes")
 _CONTEXT = 32  # pixels around a tile that are coded with it
 
-Method = Literal["auto", "neighbours", "codes"]
 
-
-@overload
-def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    method: Method = ...,
-    texture: float = ...,
-    keep_seen: bool = ...,
-    deviations: bool = ...,
-    **options: Unpack[Plain],
-) -> NDArray: ...
-@overload
-def inpaint(
-    image: ArrayLike,
-    mask: ArrayLike | None = ...,
-    filters: ArrayLike | None = ...,
-    penalty: Penalty = ...,
-    *,
-    method: Method = ...,
-    texture: float = ...,
-    keep_seen: bool = ...,
-    deviations: bool = ...,
-    **options: Unpack[Detailed],
-) -> tuple[NDArray, Details]: ...
 def inpaint(
     image: ArrayLike,
     mask: ArrayLike | None = None,
     filters: ArrayLike | None = None,
     penalty: Penalty = "auto",
     *,
-    method: Method = "auto",
+    method: Literal["auto", "neighbours", "codes"] = "auto",
     texture: float = 0.0,
     keep_seen: bool = True,
     deviations: bool = False,
-    **options: Unpack[Options],
-) -> NDArray | tuple[NDArray, Details]:
+    debias: bool = False,
+    boundary: str = "same",
+    tol: float = 0.3,
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+    return_details: bool = False,
+    channel_axis: ChannelAxis = "auto",
+    data_range: float | None = None,
+    progress: Progress | None = None,
+) -> NDArray | Any:
     """Fill in the missing pixels of a photograph; only what lies around them is read and worked on.
 
     Parameters
@@ -72,7 +54,7 @@ def inpaint(
         True marks missing pixels, beside those that are NaN.
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
         A dictionary for the detail of photographs in [0, 1]. Grey filters serve colour pictures too, for luminance and
-        colour differences. By default a dictionary that ships with the package.
+        colour differences. By default ``load_filters()``.
     penalty : float, "auto" or a string such as "5%"
         λ of the codes, for the picture divided by its full scale (`data_range`); a percentage is relative to λ_max near
         the damage. "auto" hides a quarter of the seen pixels of a few crops there and takes the λ that predicts them best.
@@ -86,8 +68,7 @@ def inpaint(
         From 0 to 1: how much of the texture that conditional means lack is added, taken from nearby. Zero comes nearest to
         the truth; one looks most like it, in gravel, grass or grain, where the mean is calmer than its surroundings.
     keep_seen : bool
-        Whether seen pixels stay as they are. False replaces them by their fit too, and codes alone make the picture, as
-        with ``method="codes"``.
+        Whether seen pixels stay as they are. False, for ``method="codes"``, replaces them by their fit too.
     deviations : bool
         Whether `Details` shall say by how much each filled pixel is expected to be wrong, which takes somewhat longer.
     debias : bool
@@ -96,23 +77,23 @@ def inpaint(
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float
         Relative duality gap of the codes. The picture hardly changes below 0.3.
-    n_jobs : int or None
-        Threads, as in `encode`; -1 is all cores.
+    n_jobs : int, optional
+        Threads: -1 for all cores, None for what the surrounding joblib context says.
     device : str
         "cpu", or "cuda" or "cuda:N" to solve for the codes on a GPU, as in `encode`.
     return_details : bool
-        Whether to return `Details` as well: codes, gap, penalty used, expected errors, time.
-    channel_axis : int, optional
-        Where the channels lie; by default the last of three axes.
+        Whether to return `Details` too: codes, gap, penalty used, expected errors, time.
+    channel_axis : int, None or "auto"
+        Axis of the channels, None for grey; "auto" is None for two axes and -1 for (height, width, 3 or so).
     data_range : float, optional
         Full scale: by default 255 and 65535 for integers, for floats 1 when their range lies in [0.1, 2] and that range
         otherwise.
     progress : callable, optional
-        Called from time to time with the part of the work that is done, from 0 to 1.
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
-    array of the image's shape, dtype and scale; with `Details` if asked for
+    array of the image's shape, dtype and scale; with `return_details` a pair of it and `Details`
         Seen pixels are bit for bit those of the image. Without missing pixels a copy of the image.
 
     Examples
@@ -127,74 +108,72 @@ def inpaint(
     ('uint8', 0)
     """
     begin = time.perf_counter()
-    settings = Settings.given(options)
-    canvas = open_canvas(image, mask, channel_axis=settings.channel_axis, data_range=settings.data_range)
-    given = parse_penalty(penalty) is not None or filters is not None
-    _check_method(method, given, keep_seen)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if method == "neighbours":
+        check_unused(
+            inpaint, 'method="neighbours"', 'method="auto"',
+            filters=filters, penalty=penalty, debias=debias, boundary=boundary, tol=tol, device=device,
+        )  # fmt: skip
+    if method == "codes":
+        check_unused(inpaint, 'method="codes"', 'method="auto"', texture=texture, deviations=deviations)
+    else:
+        check_unused(inpaint, f'method="{method}"', 'method="codes"', keep_seen=keep_seen)
     if not 0 <= texture <= 1:
         raise ValueError(f"texture must lie between 0 and 1, got {texture}")
-    if deviations and (not settings.return_details or method == "codes" or not keep_seen):
-        raise ValueError(
-            'deviations=True is told in Details and by neighbours: give return_details=True, not method="codes"'
-        )
-    coder = (
-        None
-        if method == "neighbours"
-        else _coder(canvas, filters, penalty, settings, needed=given or method == "codes" or not keep_seen)
-    )
-    answer = np.array(image)
-    target = answer[None] if canvas.axis is None else np.moveaxis(answer, canvas.axis, 0)
-    target = target[: len(canvas.planes)]
-    deviation = np.zeros(canvas.missing.shape) if deviations else None
+    if deviations and not return_details:
+        raise ValueError("deviations=True is told in Details: give return_details=True too")
+    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    canvas = open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range)
+    given = parse_penalty(penalty) is not None or filters is not None
+    coder = None
+    if method != "neighbours":
+        coder = _coder(canvas, filters, penalty, settings, needed=given or method == "codes")
     mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
-    coders = [] if coder is None else [coder]
-    if not np.any(canvas.missing):
-        coders = []
-    elif coder is not None and (method == "codes" or not keep_seen or mixed):
+    if mixed and (texture or deviations):
+        raise ValueError(
+            "filters of three channels fill in by codes alone where channels miss different pixels: give grey filters, or "
+            "leave out texture and deviations"
+        )
+    restored, target = canvas.copied(image)
+    deviation = np.zeros(canvas.missing.shape) if deviations else None
+    coders: list[Coder] = []
+    if coder is not None and (method == "codes" or mixed):
+        coders = [coder]
         _by_codes(canvas, coder, target, keep_seen=keep_seen)
-        deviation = None
-    else:
+    elif np.any(canvas.missing):
         coders = fill_canvas(canvas, coder, target, settings, everywhere=given, texture=texture, deviation=deviation)
-    if not settings.return_details:
-        return answer
-    return answer, details_of(canvas, coders, begin, deviation)
+    return answer(restored, filling_details(canvas, coders, deviation), begin, return_details)
 
 
 def _coder(
     canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
 ) -> Coder | None:
-    """What codes first guesses; None for pictures smaller than the shipped filters, which can do without."""
-    bank = as_bank(filters, "natural-100")
+    """The coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
+    bank = as_bank(filters)
     if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
         return None
     check_size(canvas.shape, bank.shape[2:])
     return Coder(canvas, bank, penalty, settings)
 
 
-def _check_method(method: str, given: bool, keep_seen: bool) -> None:
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
-    if method == "neighbours" and given:
-        raise ValueError('method="neighbours" uses neither filters nor a penalty: leave them out, or take "auto"')
-    if method == "neighbours" and not keep_seen:
-        raise ValueError('keep_seen=False replaces seen pixels by their codes: take method="codes"')
-
-
 def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool) -> None:
     """Write the missing pixels, or all of them, to the target as smooth part and codes make them."""
     missing = np.any(canvas.missing, axis=0)
-    tiles = cells_with(missing, LARGE_TILE) if keep_seen else cells(missing.shape, LARGE_TILE)
-    jobs = effective_jobs(coder.settings.n_jobs)
+    if not np.any(missing):
+        return
+    boxes = tiles_with(missing, LARGE_TILE) if keep_seen else tiles(missing.shape, LARGE_TILE)
+    jobs = coder.settings.n_jobs
 
     def work(tile: Box) -> None:
         outer = _with_seen(tile, canvas)
-        planes = coder.coded(outer, jobs if len(tiles) == 1 else 1)
+        planes = coder.picture(outer, jobs if len(boxes) == 1 else 1)
         made = canvas.in_own_type(planes[(slice(None), *inside(tile, outer))])
         here = (slice(0, len(made)), *tile)
         gone = np.broadcast_to(canvas.missing[(slice(None), *tile)], made.shape)
         target[here] = np.where(gone, made, target[here]) if keep_seen else made
 
-    run_all(work, tiles, jobs, coder.settings.progress)
+    run_all(work, boxes, jobs, coder.settings.progress)
 
 
 def _with_seen(tile: Box, canvas: Canvas) -> Box:

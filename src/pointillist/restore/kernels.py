@@ -43,9 +43,9 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float64]:
     Parameters
     ----------
     length : float
-        Of the line that a point leaves, in pixels, at least 1.
+        Length of the line that a point leaves, in pixels, at least 1.
     angle : float
-        In degrees, anticlockwise from the horizontal.
+        Its direction in degrees, anticlockwise from the horizontal.
 
     Returns
     -------

@@ -20,9 +20,9 @@ KEYS = ("#ff00ff", "#00ff00", "#ff0000", "#00ffff", "#0000ff", "#ffff00")
 """Colours that mark missing pixels by themselves: fully saturated, so that photographs hardly contain them exactly."""
 
 RARE = KEYS[:2]
-"""Those of them that clipped highlights do not reach either: a few pixels are enough, and JPEG may have blurred them."""
+"""Keys that clipped highlights do not reach either: a few pixels are enough, and JPEG may have blurred them."""
 
-_FEWEST, _LEAST_SHARE = 24, 1e-3  # pixels of a rare key; part of the picture that another key must have
+_FEWEST, _LEAST_SHARE = 24, 1e-3  # pixels of a rare key; share of the picture that another key must have
 _EXACT = 2  # levels of 255 from the colour, for a pixel that has it
 _BLURRED, _JOINED = 48, 100  # the same after JPEG, and for what hangs together with such pixels
 _PALEST = 0.2  # the least saturation by which these are multiplied
@@ -32,16 +32,16 @@ _REACH = 10  # pixels: chroma at half resolution in blocks of 8 samples rarely c
 _REACH_PLAIN = 3  # the same for white, black and greys without JPEG: photographs have their mixtures everywhere
 _MIXED = (2.5, 0.035, 0.3)  # share of the colour in a mixture: in deviations of the surroundings, at least, at most
 _MIXED_BESIDE = (0.5, 0.02, 0.05)  # the same for neighbours of sure pixels, where mixtures are expected
-_HALFWAY, _SOFT = (0.15, 0.85), 0.3  # shares of soft edges; the part of all neighbours from which on all are taken
+_HALFWAY, _SOFT = (0.15, 0.85), 0.3  # shares of soft edges; the share of all neighbours from which on all are taken
 _RINGING = 3  # pixels beside a mark that JPEG disturbs even where they have no tint
 _DISTURBED = (2.5, 6.0)  # what else JPEG left there: in deviations of the surroundings, and levels at least
 _STRIDE = 2  # of every second row and column the surroundings are made,
-_CELL, _CELLS = 2 * _STRIDE, 9  # as averages of such squares, over so many of them
+_SQUARE, _SQUARES = 2 * _STRIDE, 9  # as averages of such squares, over so many of them
 _ROWS = 512
 
 
 def find_marks(
-    picture: ArrayLike,
+    image: ArrayLike,
     colour: Colour | None = None,
     *,
     tolerance: float | str = "auto",
@@ -52,14 +52,14 @@ def find_marks(
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to 1. A fourth channel is ignored.
     colour : str or triple, optional
         A name ("magenta", "white"), "#f0f", "#ff00ff", "rgb(255, 0, 255)", or three numbers from 0 to 255. By default the
         one saturated colour (see `find_key`) that marks anything. White and black mean every pixel that is white or black,
         blown-out sky and deep shadow included: mark in a colour that the photograph does not have.
     tolerance : float or "auto"
-        Largest difference from the colour in any channel, as a part of full scale, for a pixel to be marked for sure.
+        Largest difference from the colour in any channel, as a share of full scale, for a pixel to be marked for sure.
         "auto" asks for the exact colour where the picture has it, and allows for JPEG where it has only neighbours of it.
     fringe : bool
         Also take pixels beside a mark that are mixtures of its colour with their surroundings: the soft edges of brushes
@@ -83,14 +83,14 @@ def find_marks(
     >>> bool(find_marks(picture, "magenta")[10:15, 4:28].all())
     True
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     if grow < 0:
         raise ValueError(f"grow must not be negative, got {grow}")
     if colour is None:
         colour = find_key(pixels)
         if colour is None:
             raise ValueError(
-                "picture has no pixels of a saturated colour: give colour=, or paint what is missing in magenta (#ff00ff)"
+                "image has no pixels of a saturated colour: give colour=, or paint what is missing in magenta (#ff00ff)"
             )
     key = parse_colour(colour)
     if pixels.ndim == 2 and len(set(key)) > 1:
@@ -102,12 +102,12 @@ def find_marks(
     return grown(sure, grow)
 
 
-def find_key(picture: ArrayLike) -> str | None:
+def find_key(image: ArrayLike) -> str | None:
     """The saturated colour of `KEYS` that marks pixels of a picture; None without one.
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         As in `find_marks`.
 
     Returns
@@ -123,7 +123,7 @@ def find_key(picture: ArrayLike) -> str | None:
     >>> find_key(picture)
     '#00ff00'
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     if pixels.ndim == 2:
         return None
     size = pixels.shape[0] * pixels.shape[1]
@@ -133,7 +133,7 @@ def find_key(picture: ArrayLike) -> str | None:
         blurred = {key: int(np.count_nonzero(_distance(pixels, parse_colour(key)) <= _BLURRED)) for key in RARE}
         found = [key for key, count in blurred.items() if count >= 2 * _FEWEST]
     if len(found) > 1:
-        raise ValueError(f"picture has pixels of {' and '.join(found)}: say by colour= which of them are missing")
+        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= which of them are missing")
     return found[0] if found else None
 
 
@@ -159,14 +159,12 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def mark_damage(
-    picture: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0
-) -> NDArray[Any]:
+def mark_damage(image: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *, opacity: float = 1.0) -> NDArray[Any]:
     """A picture with a mask painted over it, to look at.
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         As in `find_marks`.
     mask : (height, width) array of bool
     colour : str or triple
@@ -176,7 +174,7 @@ def mark_damage(
 
     Returns
     -------
-    (height, width, 3) array of the picture's dtype
+    (height, width, 3) array of the image's dtype
 
     Examples
     --------
@@ -185,10 +183,10 @@ def mark_damage(
     >>> mark_damage(grey, [[True, False], [False, False]])[0].tolist()
     [[255, 0, 255], [100, 100, 100]]
     """
-    pixels = checked(picture)
+    pixels = checked(image)
     missing = np.asarray(mask, bool)
     if missing.shape != pixels.shape[:2]:
-        raise ValueError(f"mask has shape {missing.shape} but picture {pixels.shape[:2]}; they must agree")
+        raise ValueError(f"mask has shape {missing.shape} but image {pixels.shape[:2]}; they must agree")
     if not 0 <= opacity <= 1:
         raise ValueError(f"opacity must lie between 0 and 1, got {opacity}")
     marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels)
@@ -215,7 +213,7 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
         reached = 0
         while reached < pixels:  # every step widens by what is reached already, so that wide margins take few steps
             step = min(reached + 1, pixels - reached)
-            ahead, behind = ((slice(None),) * axis + (part,) for part in (slice(step, None), slice(None, -step)))
+            ahead, behind = ((slice(None),) * axis + (span,) for span in (slice(step, None), slice(None, -step)))
             before = wide.copy()
             wide[ahead] |= before[behind]
             wide[behind] |= before[ahead]
@@ -223,15 +221,15 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
     return wide
 
 
-def checked(picture: ArrayLike) -> NDArray[Any]:
+def checked(image: ArrayLike) -> NDArray[Any]:
     """A picture as (height, width) or (height, width, 3) samples of a known type; raises for anything else."""
-    pixels = np.asarray(picture)
+    pixels = np.asarray(image)
     if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
-        raise ValueError(f"picture must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
+        raise ValueError(f"image must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
     if pixels.ndim == 3 and pixels.shape[-1] in (1, 2):
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
-        raise ValueError(f"picture must be (height, width) or (height, width, 3), got shape {pixels.shape}")
+        raise ValueError(f"image must be (height, width) or (height, width, 3), got shape {pixels.shape}")
     return pixels[..., :3] if pixels.ndim == 3 else pixels
 
 
@@ -303,16 +301,16 @@ def _with_fringe(
     halfway = 0
     for start in range(0, len(zone), _ROWS):
         rows, columns = np.nonzero(zone[start : start + _ROWS])
-        part = rows + start, columns
-        cell = part[0] // _CELL, part[1] // _CELL
-        values = _samples(pixels[part], tint).reshape(len(rows), means.shape[-1])
-        share, doubt = _shares(values, target, means[cell], spreads[cell])
-        halfway += int(np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[part] & ~sure[part]))
-        mixed = share > np.where(beside[part], _bounded(doubt, _MIXED_BESIDE), _bounded(doubt, _MIXED))
+        here = rows + start, columns
+        square = here[0] // _SQUARE, here[1] // _SQUARE
+        values = _samples(pixels[here], tint).reshape(len(rows), means.shape[-1])
+        share, doubt = _shares(values, target, means[square], spreads[square])
+        halfway += int(np.count_nonzero((share > _HALFWAY[0]) & (share < _HALFWAY[1]) & beside[here] & ~sure[here]))
+        mixed = share > np.where(beside[here], _bounded(doubt, _MIXED_BESIDE), _bounded(doubt, _MIXED))
         if lossy:
-            apart = np.abs(values - means[cell]) > np.maximum(_DISTURBED[0] * spreads[cell], _DISTURBED[1])
+            apart = np.abs(values - means[square]) > np.maximum(_DISTURBED[0] * spreads[square], _DISTURBED[1])
             mixed |= apart.any(axis=-1)
-        allowed[part] |= mixed
+        allowed[here] |= mixed
     taken = _connected(sure, allowed)
     if halfway > _SOFT * np.count_nonzero(beside & ~sure):
         taken |= beside
@@ -344,9 +342,9 @@ def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:
 def _surroundings(
     pixels: NDArray[Any], zone: NDArray[np.bool_], tint: bool
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Mean and deviation of what lies outside the zone, for every cell of 4×4 pixels: (rows, columns, channels)."""
+    """Mean and deviation of what lies outside the zone, for every square of 4×4 pixels: (rows, columns, channels)."""
     height, width = zone.shape
-    shape = -(-height // _CELL), -(-width // _CELL)
+    shape = -(-height // _SQUARE), -(-width // _SQUARE)
     channels = 1 if pixels.ndim == 2 else 3
     sums = np.zeros((*shape, 2 * channels + 1), np.float32)
     for start in range(0, height, _ROWS):
@@ -356,11 +354,11 @@ def _surroundings(
         stack = np.concatenate([band, band**2, seen], axis=-1, dtype=np.float32)
         stack = np.pad(stack, ((0, len(stack) % 2), (0, 2 * shape[1] - stack.shape[1]), (0, 0)))
         halves = stack[::2] + stack[1::2]
-        cells = halves[:, ::2] + halves[:, 1::2]
-        sums[start // _CELL : start // _CELL + len(cells)] = cells
+        squares = halves[:, ::2] + halves[:, 1::2]
+        sums[start // _SQUARE : start // _SQUARE + len(squares)] = squares
     total = sums.reshape(-1, sums.shape[-1]).sum(axis=0, dtype=np.float64).astype(np.float32)
-    near = ndimage.uniform_filter(sums, (_CELLS, _CELLS, 1), mode="constant")
-    far = ndimage.uniform_filter(sums, (6 * _CELLS, 6 * _CELLS, 1), mode="constant")
+    near = ndimage.uniform_filter(sums, (_SQUARES, _SQUARES, 1), mode="constant")
+    far = ndimage.uniform_filter(sums, (6 * _SQUARES, 6 * _SQUARES, 1), mode="constant")
     near = np.where(near[..., -1:] > 0.5, near, np.where(far[..., -1:] > 0.1, far, total / max(total[-1], 1)))
     count = np.maximum(near[..., -1:], 1e-6)
     means = near[..., :channels] / count
@@ -371,7 +369,7 @@ def _surroundings(
 def _shares(
     values: NDArray[np.float32], key: NDArray[np.float32], below: NDArray[np.float32], spreads: NDArray[np.float32]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """How much of the colour each pixel has, and how far that would scatter without any of it."""
+    """Share of the colour in each pixel, and the deviation that this share would have without any of it."""
     towards = key - below
     length = np.maximum(np.sum(towards**2, axis=-1), 1.0)
     share = np.sum((values - below) * towards, axis=-1) / length

@@ -1,4 +1,4 @@
-"""Whether a blur fits a picture, asked before it is undone: a wrong one makes ringing out of a picture, slowly.
+"""A check that a blur fits a picture before it is undone: a wrong one makes ringing out of a picture, slowly.
 
 Two questions. The spectrum: do narrower, wider or turned versions of this blur, a Gaussian, or none at all explain the
 power spectrum much better? And a trial: do a few crops, deblurred, leave the range that they were seen in?
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from pointillist.restore.blur import Blur
 from pointillist.restore.estimating import bell_response
 from pointillist.restore.kernels import motion_kernel
-from pointillist.restore.noise import estimate_sigma
+from pointillist.restore.noise import plane_sigma
 from pointillist.restore.spectra import SIDES, Spectrum, windows
+from pointillist.restore.tiling import spans
 
 Trial = Callable[[NDArray], NDArray]
 """Deblurs a plane (height, width), quickly."""
@@ -26,7 +27,10 @@ _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)
 _TURNS = (0.0, 45.0, 90.0, 135.0)
 _WIDTHS = np.geomspace(0.4, 5.0, 14)
 _ROUND = 0.05  # spread of |ĥ|² with direction below which a blur has none
-_DIRECTED = (0.012, 0.2)  # what a better explanation must gain: in likelihood, and as part of all that a blur explains
+_DIRECTED = (
+    0.012,
+    0.2,
+)  # what a better explanation must gain: in likelihood, and as a share of all that a blur explains
 _UNDIRECTED = (0.05, 0.7)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
 _RINGS = ((3.0, 0.0), (2.2, 0.03), (0.0, 0.06))
 """A deblurred crop rings where its range, over the crop's, and the share of samples outside exceed one of these pairs."""
@@ -45,11 +49,10 @@ def misfit(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
 def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
     if min(plane.shape) < SIDES[-1]:
         return None
-    pieces = windows(plane)
-    pieces = pieces[np.all(np.isfinite(pieces), axis=(1, 2))]
-    if not len(pieces) or max(kernel.shape) > pieces.shape[1] // 2:
+    chosen = windows(plane)
+    if not len(chosen) or max(kernel.shape) > chosen.shape[1] // 2:
         return None
-    spectrum = Spectrum(pieces, estimate_sigma(np.concatenate(pieces)))
+    spectrum = Spectrum(chosen, plane_sigma(np.concatenate(chosen)))
     sharp = spectrum.fit(spectrum.flat)
     own = _version(spectrum, kernel)
     given = min((spectrum.fit(own, start) for start in (sharp, None)), key=lambda fit: fit.loss)
@@ -71,8 +74,8 @@ def _by_spectrum(plane: NDArray, kernel: NDArray) -> str | None:
         fit = spectrum.fit(spectrum.leaked(bell_response(spectrum.side, float(width))), fit, 8)
         if fit.loss < best:
             best, name = fit.loss, f"a Gaussian of σ = {width:.1f}"
-    least, part = _DIRECTED if directed else _UNDIRECTED
-    if given.loss - best > max(least, part * (sharp.loss - best)):
+    least, share = _DIRECTED if directed else _UNDIRECTED
+    if given.loss - best > max(least, share * (sharp.loss - best)):
         return f"{name} explains the picture's spectrum better"
     return None
 
@@ -129,10 +132,7 @@ def _by_trial(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
 
 def _crops(plane: NDArray, side: int) -> list[NDArray]:
     """Whole crops without missing samples, those of the largest slopes first."""
-    height, width = (min(side, n) for n in plane.shape)
-    rows = np.unique(np.linspace(0, plane.shape[0] - height, max(1, plane.shape[0] // height)).astype(int))
-    columns = np.unique(np.linspace(0, plane.shape[1] - width, max(1, plane.shape[1] // width)).astype(int))
-    crops = [plane[top : top + height, left : left + width] for top in rows for left in columns]
+    crops = [plane[rows, columns] for rows in spans(plane.shape[0], side) for columns in spans(plane.shape[1], side)]
     crops = [crop for crop in crops if np.all(np.isfinite(crop))]
     crops.sort(key=lambda crop: -float(np.mean(np.abs(np.diff(crop, axis=0))) + np.mean(np.abs(np.diff(crop, axis=1)))))
     return crops[:_CROPS]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt
 
 from pointillist.backends.conditioning import fill_blocks
-from pointillist.restore.tiling import Box, cells_with
+from pointillist.restore.tiling import Box, tiles_with
 from pointillist.solvers.base import parallel
 
 SURROUNDINGS = 48
@@ -51,7 +51,7 @@ def predicted(
     Parameters
     ----------
     planes : (channels, height, width) float64 array
-        Read where known.
+        The tile; only its known pixels are read.
     wanted, known : (height, width) bool arrays
         Every wanted pixel must have a known one within `DEEPEST` rows and columns.
     guess : (height, width) float64 array
@@ -93,7 +93,7 @@ def predicted(
 
 def _blocks(wanted: NDArray, depth: NDArray) -> tuple[NDArray, list[Box]]:
     """Blocks of wanted pixels as `fill_blocks` takes them, and the squares whose covariances they use."""
-    squares = cells_with(wanted, _SQUARE)
+    squares = tiles_with(wanted, _SQUARE)
     rows: list[tuple[int, ...]] = []
     for number, square in enumerate(squares):
         for block in _within(square, wanted, _BLOCK):
@@ -111,7 +111,7 @@ def _within(box: Box, wanted: NDArray, side: int) -> list[Box]:
     top, left = box[0].start, box[1].start
     return [
         (slice(top + r.start, top + r.stop), slice(left + c.start, left + c.stop))
-        for r, c in cells_with(wanted[box], side)
+        for r, c in tiles_with(wanted[box], side)
     ]
 
 
@@ -131,11 +131,11 @@ def _covariances(guess: NDArray, square: Box) -> tuple[NDArray, float]:
     rows, columns = (
         _window(half)[span.start - start : span.stop - start] for span, start in zip(spans, first, strict=True)
     )
-    part = guess[spans[0], spans[1]]
+    crop = guess[spans[0], spans[1]]
     window = rows[:, None] * columns
-    part = (part - _plane(part, rows**2, columns**2)) * window
-    shape = [scipy.fft.next_fast_len(n + _LAG, real=True) for n in part.shape]
-    spectrum = scipy.fft.rfft2(part, shape)
+    crop = (crop - _plane(crop, rows**2, columns**2)) * window
+    shape = [scipy.fft.next_fast_len(n + _LAG, real=True) for n in crop.shape]
+    spectrum = scipy.fft.rfft2(crop, shape)
     sums = scipy.fft.irfft2(spectrum.real**2 + spectrum.imag**2, shape)
     lags = np.arange(-_LAG, _LAG + 1)
     return sums[np.ix_(lags % shape[0], lags % shape[1])], float(np.sum(window**2))
@@ -146,12 +146,12 @@ def _window(half: int) -> NDArray:
     return np.cos(np.pi / 2 * np.linspace(-1, 1, 2 * half + 2)[1:-1])
 
 
-def _plane(part: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
+def _plane(crop: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     """The plane that fits a picture best, with weights that are products over rows and columns."""
     down, right = (np.linspace(-1, 1, len(w)) for w in (rows, columns))
     down, right = down - np.average(down, weights=rows), right - np.average(right, weights=columns)
     total = np.sum(rows) * np.sum(columns)
-    by_row, by_column = part @ columns, rows @ part  # centred coordinates make the three coefficients independent
+    by_row, by_column = crop @ columns, rows @ crop  # centred coordinates make the three coefficients independent
     mean = rows @ by_row / total
     slopes = (
         (rows * down) @ by_row / max(np.sum(rows * down**2) * np.sum(columns), 1e-30),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.restore.pictures import ChannelAxis, open_canvas
 
 _ROOT = np.sqrt(3.0)
 _HIGH_PASS = np.array([1 - _ROOT, _ROOT - 3, 3 + _ROOT, -1 - _ROOT]) / (4 * np.sqrt(2.0))
@@ -13,19 +15,22 @@ _NORMAL_MAD = 0.6744897501960817
 _FEWEST = 16
 
 
-def estimate_sigma(plane: NDArray, weights: NDArray | None = None) -> float:
+def estimate_sigma(image: ArrayLike, mask: ArrayLike | None = None, *, channel_axis: ChannelAxis = "auto") -> float:
     """Deviation of the noise of a picture, from the median size of its finest diagonal details.
 
     Parameters
     ----------
-    plane : (height, width) array
-    weights : (height, width) array, optional
-        Zero marks missing pixels; details that touch them are left out.
+    image : (height, width) or (height, width, 3) array
+    mask : (height, width) or image-shaped bool array, optional
+        True marks missing pixels, beside those that are NaN; details that touch them are left out.
+    channel_axis : int, None or "auto"
+        Axis of the channels, as in `denoise`.
 
     Returns
     -------
     float
-        In the units of `plane`. Texture is taken for noise where it covers most of the picture.
+        In the image's own units; over several channels the root of the mean square. Texture is taken for noise where it
+        covers most of the picture.
 
     Examples
     --------
@@ -34,6 +39,18 @@ def estimate_sigma(plane: NDArray, weights: NDArray | None = None) -> float:
     >>> abs(estimate_sigma(noise) - 0.1) < 0.01
     True
     """
+    picture = open_canvas(image, mask, channel_axis=channel_axis, data_range=1.0).picture()
+    return noise_level(picture.planes, picture.weights)
+
+
+def noise_level(planes: NDArray, weights: NDArray) -> float:
+    """Deviation of the noise of planes (channels, height, width), the root of the mean square over them."""
+    pairs = zip(planes, weights, strict=True)
+    return float(np.sqrt(np.mean([plane_sigma(plane, seen) ** 2 for plane, seen in pairs])))
+
+
+def plane_sigma(plane: NDArray, weights: NDArray | None = None) -> float:
+    """Deviation of the noise of one plane (height, width); zero where too little of it was seen to tell."""
     if min(plane.shape) < len(_HIGH_PASS):
         return 0.0
     diagonal = _filtered(_filtered(np.asarray(plane, np.float64), 0, _HIGH_PASS), 1, _HIGH_PASS)

@@ -1,6 +1,6 @@
 """Samples that are wrong rather than noisy: impulses at the ends of the range, outliers of any value, specks of dust.
 
-They are only found here, large pictures piece by piece; `denoise` fills them in.
+They are only found here, large pictures tile by tile; `denoise` fills them in.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from numpy.typing import NDArray
 
 from pointillist.restore.engine import NO_BLUR, Damaged, Settings, code, separate, synthesise
 from pointillist.restore.finding import damage_in
+from pointillist.restore.large import SIDE, is_large
 from pointillist.restore.pictures import Canvas, Picture
-from pointillist.restore.pieces import PIECE, is_large
-from pointillist.restore.tiling import Box, cells, inside, run_all, widened
-from pointillist.solvers.base import effective_jobs
+from pointillist.restore.tiling import Box, inside, run_all, tiles, widened
 
 _OUTLIER = 0.1  # of full scale: smaller deviations are taken for detail or noise
 _IMPULSE = 0.03  # the same for samples that are suspect already
 _PRICE = 0.1
 _PASSES = 2
 _WINDOW = 5
-_SOLID = 0.8  # part of a window that lies at one end of the range in white skies and black shadows
-_CONTEXT = 32  # pixels around a piece that are coded with it
+_SOLID = 0.8  # share of a window that lies at one end of the range in white skies and black shadows
+_CONTEXT = 32  # pixels around a tile that are coded with it
 
 Finder = Callable[[Picture, Settings], NDArray]
-"""From a picture or a piece of it to its odd samples (channels, height, width)."""
+"""Takes a picture, or a tile of it; returns which of its samples (channels, height, width) are odd."""
 
 
 def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
@@ -40,29 +39,29 @@ def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
     ends = low / canvas.scale, high / canvas.scale
     if not all(np.any((plane > low) & (plane < high)) for plane in canvas.planes):
         return ((canvas.planes <= low) | (canvas.planes >= high)) & ~canvas.missing
-    return _piecewise(canvas, lambda piece, own: _impulses(piece, ends, filters, own), settings)
+    return _by_tiles(canvas, lambda tile, own: _impulses(tile, ends, filters, own), settings)
 
 
 def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
     """Samples of any value that their neighbours do not predict, and specks of dust, (channels, height, width)."""
-    odd = _piecewise(canvas, lambda piece, own: _outliers(piece, filters, own), settings)
+    odd = _by_tiles(canvas, lambda tile, own: _outliers(tile, filters, own), settings)
     pixels = np.moveaxis(canvas.planes, 0, -1)
-    odd |= damage_in(pixels, canvas.scale, kinds=("dust",), n_jobs=effective_jobs(settings.n_jobs))
+    odd |= damage_in(pixels, canvas.scale, kinds=("dust",), n_jobs=settings.n_jobs)
     return odd & ~canvas.missing
 
 
-def _piecewise(canvas: Canvas, find: Finder, settings: Settings) -> NDArray:
-    """What is found in a picture, or in the pieces of a large one with something around each."""
+def _by_tiles(canvas: Canvas, find: Finder, settings: Settings) -> NDArray:
+    """Odd samples of a picture, found tile by tile with some context if it is large."""
     odd = np.zeros(canvas.planes.shape, bool)
-    jobs = effective_jobs(settings.n_jobs)
-    tiles = cells(canvas.shape, PIECE) if is_large(canvas.shape) else cells(canvas.shape, max(canvas.shape))
-    own = replace(settings, n_jobs=jobs if len(tiles) == 1 else 1, progress=None)
+    jobs = settings.n_jobs
+    boxes = tiles(canvas.shape, SIDE if is_large(canvas.shape) else max(canvas.shape))
+    own = replace(settings, n_jobs=jobs if len(boxes) == 1 else 1, progress=None)
 
     def work(tile: Box) -> None:
         outer = widened(tile, _CONTEXT, canvas.shape)
         odd[(slice(None), *tile)] = find(canvas.picture(outer), own)[(slice(None), *inside(tile, outer))]
 
-    run_all(work, tiles, jobs, settings.progress)
+    run_all(work, boxes, jobs, settings.progress)
     return odd
 
 

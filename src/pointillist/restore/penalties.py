@@ -9,28 +9,28 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import Problem, lambda_max
 from pointillist.model.sampling import generator
-from pointillist.restore.engine import Damaged, Settings, code, separate
+from pointillist.restore.engine import Damaged, Settings, code, convolution, separate
 from pointillist.restore.smooth import Smooth
+from pointillist.restore.tiling import spans
 
 _HIDDEN = 0.25
 _CROPS = 8
 _CROP_SIDE = 48
 _TRIED = (0.2, 0.065, 0.02)  # of the contrast; below them coding takes long and pictures gain little
 _WORTHWHILE = 0.015
-"""Of all penalties whose error comes so near to the smallest the largest is taken: smaller ones take longer."""
+"""The largest penalty is taken whose log error lies so near to the smallest: smaller penalties take longer."""
 
 _BETWEEN = 101
 _NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code
 
-Penalty = float | str | None
+Penalty = float | str
 
 
 def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
     """The number that people passed and whether it is relative to λ_max; None where they left it to the task."""
-    if penalty is None or (isinstance(penalty, str) and penalty == "auto"):
+    if isinstance(penalty, str) and penalty == "auto":
         return None
     relative = isinstance(penalty, str) and penalty.endswith("%")
     value: object = penalty
@@ -46,14 +46,14 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
     return float(value), relative
 
 
-def given_penalty(penalty: Penalty, damaged: Damaged, filters: NDArray, settings: Settings) -> float | None:
-    """The penalty that people passed, as a number; None where they left it to the task ("auto" or None).
+def choose_penalty(penalty: Penalty, usual: float, damaged: Damaged, filters: NDArray, settings: Settings) -> float:
+    """The penalty that people passed, as a number, or the usual one where they left it to the task ("auto").
 
     A string such as ``"5%"`` is relative to the largest λ_max of the signals.
     """
     parsed = parse_penalty(penalty)
     if parsed is None:
-        return None
+        return usual
     value, relative = parsed
     return value * largest_penalty(damaged, separate(damaged, settings), filters, settings) if relative else value
 
@@ -112,25 +112,19 @@ def _largest_of_the_best(penalties: NDArray, errors: NDArray) -> float:
 
 def sample_crops(damaged: Damaged, side: int) -> Damaged:
     """Square crops of the signals that were seen well enough, evenly spread in variance."""
-    pieces = [
+    crops = [
         (signal[:, rows, columns], weights[:, rows, columns])
         for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
-        for rows in _spread(signal.shape[1], side)
-        for columns in _spread(signal.shape[2], side)
+        for rows in spans(signal.shape[1], side)
+        for columns in spans(signal.shape[2], side)
     ]
     enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
-    pieces = [piece for piece in pieces if np.mean(piece[1]) >= enough] or pieces[:1]
-    spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in pieces]
+    crops = [crop for crop in crops if np.mean(crop[1]) >= enough] or crops[:1]
+    spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in crops]
     # From the calmest to the liveliest, so that they stand for the picture: those of most detail would ask for too little.
     order = np.argsort(spreads, kind="stable")
-    chosen = [pieces[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
+    chosen = [crops[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
     return Damaged([signal for signal, _ in chosen], [weights for _, weights in chosen], damaged.blur)
-
-
-def _spread(length: int, side: int) -> list[slice]:
-    """Spans of `side` samples, or of all if these are fewer, that cover `length` without overlapping."""
-    side = min(side, length)
-    return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
 
 
 def hide_some(weights: NDArray, i: int) -> NDArray:
@@ -154,7 +148,6 @@ def _error(
     blurred = crops.blur.filters(filters)
     total = 0.0
     for i, gone in enumerate(hidden):
-        geometry = Geometry(gone.shape[1:], blurred.shape[2:], len(gone), settings.boundary)
-        fit = smooth[i].seen + ConvolutionOperator(blurred, geometry).synthesise(codes.indices[i], codes.values[i])
+        fit = smooth[i].seen + convolution(blurred, gone.shape, settings).synthesise(codes.indices[i], codes.values[i])
         total += float(np.sum((crops.signals[i] - fit)[gone] ** 2))
     return total

@@ -6,9 +6,13 @@ Nothing here restores; the tasks ask a `Picture` for its signals and hand restor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+ChannelAxis = int | Literal["auto"] | None
+"""Where the channels of an image lie: an axis, None for grey, or "auto" for grey of two axes and the last of three."""
 
 _FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
@@ -49,6 +53,10 @@ class Picture:
     def unmixed(self) -> bool:
         """Whether every pixel is seen in all channels or in none, so that channels may be mixed."""
         return bool(np.all(self.weights == self.weights[:1]))
+
+    def mean(self) -> NDArray:
+        """The mean of the channels (height, width), NaN where one of them is missing."""
+        return np.where(np.all(self.weights > 0, axis=0), np.mean(self.planes, axis=0), np.nan)
 
     def signals(self, channels: int) -> tuple[list[NDArray], list[NDArray]]:
         """Signals and weights for filters of so many channels, each (channels, height, width).
@@ -108,13 +116,23 @@ class Canvas:
         return self.planes.shape[1], self.planes.shape[2]
 
     def picture(self, box: tuple[slice, slice] = (slice(None), slice(None))) -> Picture:
-        """Planes and weights of a part of the photograph, or of all of it."""
-        part = (slice(None), *box)
-        missing = np.broadcast_to(self.missing[part], self.planes[part].shape)
-        planes = np.where(missing, 0.0, self.planes[part].astype(np.float64)) / self.scale
-        alpha = None if self.alpha is None else self.alpha[part]
+        """Planes and weights of a box of the photograph, or of all of it."""
+        here = (slice(None), *box)
+        missing = np.broadcast_to(self.missing[here], self.planes[here].shape)
+        planes = np.where(missing, 0.0, self.planes[here].astype(np.float64)) / self.scale
+        alpha = None if self.alpha is None else self.alpha[here]
         dtype = self.planes.dtype
         return Picture(planes, 1.0 - missing, self.scale, dtype, self.axis, alpha, self.bounded)
+
+    def copied(self, image: ArrayLike) -> tuple[NDArray, NDArray]:
+        """A copy of the photograph to write an answer into, and a view of its planes (channels, height, width)."""
+        answer = np.array(image)
+        target = answer[None] if self.axis is None else np.moveaxis(answer, self.axis, 0)
+        return answer, target[: len(self.planes)]
+
+    def laid_out(self, planes: NDArray) -> NDArray:
+        """One plane as (height, width), several on the photograph's own axis."""
+        return planes[0] if len(planes) == 1 or self.axis is None else np.moveaxis(planes, 0, self.axis)
 
     def extremes(self) -> tuple[float, float]:
         """The smallest and the largest sample that was seen."""
@@ -138,23 +156,11 @@ def as_samples(values: NDArray, dtype: np.dtype, scale: float, *, bounded: bool)
     return values.astype(dtype)
 
 
-def open_picture(
-    image: ArrayLike,
-    mask: ArrayLike | None = None,
-    *,
-    channel_axis: int | None = None,
-    data_range: float | None = None,
-    name: str = "image",
-) -> Picture:
-    """Check a photograph and give it planes and weights; NaN and samples under `mask` have weight zero."""
-    return open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range, name=name).picture()
-
-
 def open_canvas(
     image: ArrayLike,
     mask: ArrayLike | None = None,
     *,
-    channel_axis: int | None = None,
+    channel_axis: ChannelAxis = "auto",
     data_range: float | None = None,
     name: str = "image",
 ) -> Canvas:
@@ -195,17 +201,23 @@ def _missing(planes: NDArray, mask: ArrayLike | None, shape: tuple[int, ...], ax
     return missing[:1] if all(np.array_equal(missing[0], other) for other in missing[1:]) else missing
 
 
-def _channel_axis(array: NDArray, given: int | None, name: str) -> int | None:
+def _channel_axis(array: NDArray, given: ChannelAxis, name: str) -> int | None:
     """Where channels lie: None for grey, otherwise a non-negative axis with one to four entries."""
-    if given is None:
-        if array.ndim == 2:
-            return None
-        if array.ndim == 3 and array.shape[-1] in (1, 2, 3, 4):
-            return 2
+    if array.ndim not in (2, 3):
         raise ValueError(
-            f"{name} must be (height, width), or (height, width, channels) with 3 channels (and alpha), got shape "
-            f"{array.shape}; channel_axis says where channels lie, and a stack is restored picture by picture"
+            f"{name} must be (height, width) or (height, width, 3), got shape {array.shape}; stacks are restored one by one"
         )
+    if given == "auto":
+        given = None if array.ndim == 2 else -1
+        if array.ndim == 3 and (array.shape[-1] > 4 or array.shape[0] <= 4):
+            raise ValueError(
+                f"{name} must be (height, width) or (height, width, 3), got shape {array.shape}: say by channel_axis=-1 or "
+                "channel_axis=0 where its channels lie; stacks are restored one by one"
+            )
+    if given is None:
+        if array.ndim == 3:
+            raise ValueError(f"channel_axis=None is for grey, but {name} has shape {array.shape}: give channel_axis=-1")
+        return None
     if array.ndim != 3 or not -3 <= given < 3:
         raise ValueError(f"channel_axis={given} does not fit {name} of shape {array.shape}")
     if array.shape[given] > 4:

@@ -7,53 +7,42 @@ slopes leave unexplained goes through a Wiener filter, which knows nothing of ed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.fft
 import scipy.ndimage
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
 from pointillist.restore.blur import Blur
 from pointillist.restore.blurred import blurred_coder
-from pointillist.restore.engine import Damaged, Mended, Settings, code, refit, separate, synthesise
+from pointillist.restore.engine import (
+    Damaged,
+    Recovered,
+    Settings,
+    code,
+    convolution,
+    quick_coder,
+    refit,
+    separate,
+    synthesise,
+)
 from pointillist.restore.smooth import Smooth
-from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
-_MISSED, _LEAST_NOISE = 0.12, 0.05  # part of the detail's power that codes miss, and the least that noise has beside it
-_COLOUR_FALL, _COLOUR_SHARE = (
-    -2.4,
-    6.0,
-)  # spectrum of the colour that slopes leave, and how much more there is than seen
+_MISSED, _LEAST_NOISE = (
+    0.12,
+    0.05,
+)  # share of the detail's power that codes miss, and the least that noise has beside it
+_COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its spectrum, and how much more there is
 _LOWEST = 0.05
 _FILLS = 3
-_ROUGH, _ROUGHEST = 0.05, 0.4  # tolerances that few sweeps, and very few, do for
-
-
-@dataclass(frozen=True, eq=False)
-class Detail:
-    """What codes say of a plane, as it is and as it was seen through the blur; both (channels, height, width)."""
-
-    sharp: NDArray
-    seen: NDArray
-
-
-def quick_coder(tol: float, filters: NDArray, blur: Blur) -> CoordinateDescent:
-    """How to code through a blur: sparse working sets and few sweeps for rough tolerances, and scans by plain filters."""
-    settings = CoordinateDescent(tol=tol)
-    if tol > _ROUGH:
-        settings = CoordinateDescent(tol=tol, cells=(5, 4, 3), inner=0.9, max_sweeps=8 if tol < _ROUGHEST else 4)
-    return blurred_coder(filters, blur.kernel, settings)
+_ROUGHEST = 0.4  # tolerance from which on very few sweeps do
 
 
 def sharpen(
     damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
-) -> Mended:
+) -> Recovered:
     """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
 
     Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
@@ -62,39 +51,41 @@ def sharpen(
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
     smooth = separate(first, settings)
-    coder = quick_coder(settings.tol, filters, damaged.blur)
+    sweeps = 8 if settings.tol < _ROUGHEST else 4
+    coder = quick_coder(settings.tol, cells=(5, 4, 3), inner=0.9, max_sweeps=sweeps)
+    coder = blurred_coder(filters, damaged.blur.kernel, coder)
     result = code(first, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
-    detail = _detail(codes, filters, first, settings)
-    left = _left(first.signals[0], first.weights[0], smooth[0].seen + detail.seen)
-    signals = [smooth[0].sharp + detail.sharp]
+    sharp, seen = _detail(codes, filters, first, settings)
+    left = _left(first.signals[0], first.weights[0], smooth[0].seen + seen)
+    signals = [smooth[0].sharp + sharp]
     if polish:
-        signals[0] += _rest(wiener, left, first.weights[0], detail.sharp, max(level, penalty))
+        signals[0] += _rest(wiener, left, first.weights[0], sharp, max(level, penalty))
     for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
         part = wiener.smooth(signal, weights, settings.mu)
-        slope = _slope(signal - part.seen, detail.seen, weights, level)
-        left = _left(signal, weights, part.seen + slope * detail.seen)
+        slope = _slope(signal - part.seen, seen, weights, level)
+        left = _left(signal, weights, part.seen + slope * seen)
         rest = wiener.undo(left, weights, wiener.colour_noise(left, weights, level))
-        signals.append(part.sharp + slope * detail.sharp + rest)
+        signals.append(part.sharp + slope * sharp + rest)
         smooth.append(part)
-    return Mended(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
+    return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
 
 def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
-    """What Wiener's filter makes of what the codes leave, where there is detail for them to have missed."""
-    around = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
-    missed = _MISSED * float(np.mean(around))
+    """Detail that the codes missed: Wiener's filter of what they leave, taken where they found detail too."""
+    power = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
+    missed = _MISSED * float(np.mean(power))
     noise = max(_LEAST_NOISE, level**2 / max(missed, 1e-12))
-    return wiener.undo(left, weights, noise) * around / (around + level**2 / _MISSED)
+    return wiener.undo(left, weights, noise) * power / (power + level**2 / _MISSED)
 
 
-def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> Detail:
-    shape, blurred = damaged.signals[0].shape, damaged.blur.filters(filters)
-    geometry = Geometry(shape[1:], blurred.shape[2:], shape[0], settings.boundary)
-    seen = ConvolutionOperator(blurred, geometry).synthesise(codes.indices[0], codes.values[0])
+def _detail(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> tuple[NDArray, NDArray]:
+    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
+    shape = damaged.signals[0].shape
+    seen = convolution(damaged.blur.filters(filters), shape, settings).synthesise(codes.indices[0], codes.values[0])
     sharp = synthesise(codes, filters, [shape], damaged.blur, settings.boundary)[0]
-    return Detail(sharp, seen.astype(np.float64))
+    return sharp, seen.astype(np.float64)
 
 
 def _left(signal: NDArray, weights: NDArray, fit: NDArray) -> NDArray:
@@ -104,10 +95,10 @@ def _left(signal: NDArray, weights: NDArray, fit: NDArray) -> NDArray:
 def _slope(colour: NDArray, luminance: NDArray, weights: NDArray, level: float) -> NDArray:
     """Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise."""
 
-    def around(x: NDArray) -> NDArray:
+    def nearby(x: NDArray) -> NDArray:
         return scipy.ndimage.gaussian_filter(np.where(weights > 0, x, 0.0), (0, _REACH, _REACH), mode="constant")
 
-    return around(colour * luminance) / (around(luminance**2) + level**2 + 1e-12)
+    return nearby(colour * luminance) / (nearby(luminance**2) + level**2 + 1e-12)
 
 
 class Wiener:
@@ -148,10 +139,9 @@ class Wiener:
     def _undone(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
         """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
         inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
-        around = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
-        seen = np.pad(
-            np.where(weights > 0, signal, 0.0).astype(np.float32), around, "symmetric" if mirror else "constant"
-        )
+        margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
+        known = np.where(weights > 0, signal, 0.0).astype(np.float32)
+        seen = np.pad(known, margins, "symmetric" if mirror else "constant")
         spectrum = scipy.fft.rfft2(seen) * inverse
         for _ in range(_FILLS - 1):
             seen = scipy.fft.irfft2(spectrum * self._response, self._shape)

@@ -83,7 +83,7 @@ def smooth_part(
     start = _start(known, weights > 0, blur)
     unseen = blur.adjoint((weights > 0).astype(np.float32)) < _BARELY if np.any(weights == 0) else None
     s, unsettled = _conjugate_gradients(matrix, precondition, blur.adjoint(weights * known), start, unseen)
-    sharp, seen = (part.astype(np.float64) for part in (blur.crop(s, signal.shape[1:]), blur.apply(s)))
+    sharp, seen = (one.astype(np.float64) for one in (blur.crop(s, signal.shape[1:]), blur.apply(s)))
     return Smooth(sharp, seen, unsettled)
 
 

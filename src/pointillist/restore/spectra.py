@@ -1,4 +1,4 @@
-"""How well a blur explains the power spectrum of a picture: the likelihood that blurs are estimated and checked by.
+"""The likelihood of a blur, given the power spectrum of a picture: blurs are estimated and checked by it.
 
     power(f) ≈ |ĥ(f)|² · exp(a polynomial in log |f| and the direction of f) + noise
 
@@ -31,11 +31,12 @@ _TRIES = 8
 
 
 def windows(plane: NDArray) -> NDArray:
-    """Overlapping square windows (count, side, side) of a plane, at most 120 of them, evenly spread."""
+    """Overlapping square windows (count, side, side) of a plane, at most 120 of them, evenly spread, without NaN."""
     side = next(n for n in SIDES if n <= min(plane.shape))
     starts = [(top, left) for top in _starts(plane.shape[0], side) for left in _starts(plane.shape[1], side)]
     step = -(-len(starts) // _MOST_WINDOWS)
-    return np.stack([plane[top : top + side, left : left + side] for top, left in starts[::step]])
+    found = np.stack([plane[top : top + side, left : left + side] for top, left in starts[::step]])
+    return found[np.all(np.isfinite(found), axis=(1, 2))]
 
 
 def _starts(length: int, side: int) -> range:
@@ -57,14 +58,14 @@ class Spectrum:
     edges would drown the others: a window whose power is g above a noise of σ² counts with g / (g + σ²)².
     """
 
-    def __init__(self, pieces: NDArray, sigma: float) -> None:
-        self.side = side = pieces.shape[1]
+    def __init__(self, windows: NDArray, sigma: float) -> None:
+        self.side = side = windows.shape[1]
         noise = max(sigma, _LEAST_NOISE) ** 2
         across = np.hanning(side + 1)[:-1]
         taper = np.outer(across, across)
         taper /= np.sqrt(np.sum(taper**2))
-        means = np.tensordot(pieces, taper, 2) / np.sum(taper)
-        power = np.abs(scipy.fft.rfft2((pieces - means[:, None, None]) * taper)) ** 2
+        means = np.tensordot(windows, taper, 2) / np.sum(taper)
+        power = np.abs(scipy.fft.rfft2((windows - means[:, None, None]) * taper)) ** 2
         down, right = scipy.fft.fftfreq(side)[:, None], scipy.fft.rfftfreq(side)[None]
         radius = np.hypot(down, right)
         # The axes hold what windows leave of brightness and of borders.

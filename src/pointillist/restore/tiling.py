@@ -1,4 +1,4 @@
-"""Pictures taken apart into boxes: which parts hold damage, how boxes grow and nest, and how they are worked on in turn."""
+"""Pictures cut into tiles: which of them hold damage, how boxes grow and nest, and how they are worked on in turn."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ Box = tuple[slice, slice]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+_AHEAD = 3  # items for each thread that are begun before the first is asked for
 
-def cells(shape: tuple[int, ...], side: int) -> list[Box]:
+
+def tiles(shape: tuple[int, ...], side: int) -> list[Box]:
     """Squares of that side that cover a picture in raster order, smaller at its far borders."""
     spans = [[slice(start, min(start + side, n)) for start in range(0, n, side)] for n in shape]
     return [(rows, columns) for rows in spans[0] for columns in spans[1]]
 
 
-def cells_with(mask: NDArray, side: int) -> list[Box]:
+def tiles_with(mask: NDArray, side: int) -> list[Box]:
     """Those squares of that side that hold a true pixel of the mask (height, width), in raster order."""
     starts = [np.arange(0, n, side) for n in mask.shape]
     held = np.logical_or.reduceat(np.logical_or.reduceat(mask, starts[0], axis=0), starts[1], axis=1)
@@ -34,6 +36,12 @@ def cells_with(mask: NDArray, side: int) -> list[Box]:
         (slice(top, min(top + side, height)), slice(left, min(left + side, width)))
         for top, left in (side * np.argwhere(held)).tolist()
     ]
+
+
+def spans(length: int, side: int) -> list[slice]:
+    """Spans of `side` samples, or of all if these are fewer, spread over `length` without overlapping."""
+    side = min(side, length)
+    return [slice(int(start), int(start) + side) for start in np.linspace(0, length - side, max(1, length // side))]
 
 
 def widened(box: Box, margin: int, shape: tuple[int, ...]) -> Box:
@@ -58,10 +66,7 @@ def inside(box: Box, outer: Box) -> Box:
 
 
 def in_turn(
-    work: Callable[[Item], Answer],
-    items: Sequence[Item],
-    n_jobs: int,
-    progress: Progress | None = None,
+    work: Callable[[Item], Answer], items: Sequence[Item], n_jobs: int, progress: Progress | None = None
 ) -> Iterator[Answer]:
     """Answers to all items, made in threads a few items ahead, in the order of the items.
 
@@ -87,4 +92,6 @@ def run_all(work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, pr
         pass
 
 
-_AHEAD = 3
+def share_of(progress: Progress | None, begin: float, end: float) -> Progress | None:
+    """The progress of a share of the work, which goes from `begin` to `end` of the whole."""
+    return None if progress is None else lambda share: progress(begin + (end - begin) * share)

@@ -9,7 +9,7 @@ const form = $("form");
 const chosen = name => form.elements[name].value;
 const POLL = 250;
 const DOING = { mend: "Mending…", find: "Looking for dust and scratches…", marks: "Looking at coloured marks…", estimate: "Estimating the blur…" };
-const DONE = { inpaint: "Filled in", denoise: "Noise removed", deblur: "Sharpened", superres: "Enlarged" };
+const DONE = { inpaint: "Filled in", denoise: "Noise removed", deblur: "Sharpened", super_resolve: "Enlarged" };
 
 let shown = { picture: null, result: null, found: {}, marks: null, job: null };
 let polling = null;

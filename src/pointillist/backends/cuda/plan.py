@@ -231,7 +231,7 @@ def colours(field: Shape) -> list[tuple[int, int]]:
 
 
 def paired_parts(count: int, side: int, length: int, size: int) -> int:
-    """Of `count` parts around a circle, how many come first that never touch another of the same parity.
+    """Count the first parts around a circle that never touch another part of the same parity, out of `count` parts.
 
     All parts but the last have `side` positions, at least size − 1. Those left over, at most two, are classes of their own.
     """

@@ -80,7 +80,7 @@ def add_sums(first: dict[str, NDArray], second: dict[str, NDArray]) -> dict[str,
 
 
 def objective_of(coded: Coded, job: Job, brief: Brief) -> float:
-    """Of one piece, for the filters of a later brief."""
+    """The objective of one piece, summed over its signals, for the filters of a later brief."""
     assert coded.batch is not None
     assert coded.result is not None
     batch = job.step.coded(coded.batch, coded.result)

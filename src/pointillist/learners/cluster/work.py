@@ -59,7 +59,7 @@ def code(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
 
 
 def code_for_the_client(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
-    """The same; signals that came from the client need not go back."""
+    """Solve a piece as `code` does, and leave out of the answer what the client has sent: it need not go back."""
     coded = code(piece, job, brief)
     return replace(coded, batch=None) if isinstance(piece, Batch) else coded
 

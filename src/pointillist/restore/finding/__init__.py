@@ -7,7 +7,6 @@ tiles are ever converted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +16,7 @@ from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
 from pointillist.restore.marks import checked, full_scale, grown
-from pointillist.restore.tiling import Box, run_all
+from pointillist.restore.tiling import Box, inside, run_all, widened
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
@@ -30,13 +29,13 @@ NEEDED = {"dust": 0.9, "scratches": 1.5}
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
 _MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
-_FOOT = 0.5  # a scratch is what reaches this part of the height of its middle
+_FOOT = 0.5  # a scratch is what reaches this share of the height of its middle
 _PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
 _HALF_WIDTH = 7
 
 
 def find_damage(
-    picture: ArrayLike,
+    image: ArrayLike,
     kind: str | tuple[str, ...] = KINDS,
     *,
     polarity: str = "both",
@@ -50,7 +49,7 @@ def find_damage(
 
     Parameters
     ----------
-    picture : (height, width) or (height, width, 3) array
+    image : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to `data_range`. NaN counts as black; a fourth channel is ignored.
     kind : {"dust", "scratches"} or several of them
         "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
@@ -62,11 +61,11 @@ def find_damage(
         Rows and columns added on all sides, for soft edges.
     data_range : float, optional
         Full scale: by default that of the integer type, and 1 for floating point.
-    n_jobs : int or None
-        Threads, as in `encode`; -1 is all cores, of which at most four are used: each takes up to 350 MB. The
-        answer does not depend on their number.
+    n_jobs : int, optional
+        Threads: -1 for all cores, None for what the surrounding joblib context says. At most four are used, each of which
+        takes up to 350 MB. The answer does not depend on their number.
     progress : callable, optional
-        Called from time to time with the part of the work that is done, from 0 to 1.
+        Called from time to time with the share of the work that is done, from 0 to 1.
 
     Returns
     -------
@@ -86,7 +85,7 @@ def find_damage(
     """
     kinds = (kind,) if isinstance(kind, str) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
-    pixels = checked(picture)
+    pixels = checked(image)
     if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
         raise ValueError(f"data_range must be positive, got {data_range}")
     return damage_in(
@@ -108,16 +107,17 @@ def damage_in(
     found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
 
-    def work(tile: tuple[Box, Box, Box]) -> None:
-        outer, core, inner = tile
+    def work(tile: Box) -> None:
+        outer = widened(tile, _MARGIN, found.shape)
+        inner = inside(tile, outer)
         samples = pixels[outer].astype(np.float32).reshape(*found[outer].shape, -1)[..., :3]
         values = np.clip(np.nan_to_num(samples) / np.float32(scale), 0, 1)
         if "dust" in kinds:
-            found[core] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
+            found[tile] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
-            found[core] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+            found[tile] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
 
-    run_all(work, list(_tiles(pixels.shape[:2])), min(n_jobs, _MOST_JOBS), progress)
+    run_all(work, _tiles(found.shape), min(n_jobs, _MOST_JOBS), progress)
     return grown(found, grow)
 
 
@@ -165,20 +165,13 @@ def _sides(values: NDArray[np.float32], polarity: str) -> Iterator[NDArray[np.fl
         yield 1 - values
 
 
-def _tiles(shape: tuple[int, int]) -> Iterator[tuple[Box, Box, Box]]:
-    """Tiles with their margin, without it, and the latter counted from the former's corner."""
-    axes = []
+def _tiles(shape: tuple[int, ...]) -> list[Box]:
+    """Tiles of nearly the same size that cover a picture."""
+    spans = []
     for length in shape:
-        pieces = max(1, round(length / _SIDE))
-        ends = [length * i // pieces for i in range(pieces + 1)]
-        axes.append([(max(0, a - _MARGIN), a, b, min(length, b + _MARGIN)) for a, b in pairwise(ends)])
-    for top, first, last, bottom in axes[0]:
-        for left, begin, end, right in axes[1]:
-            yield (
-                (slice(top, bottom), slice(left, right)),
-                (slice(first, last), slice(begin, end)),
-                (slice(first - top, last - top), slice(begin - left, end - left)),
-            )
+        count = max(1, round(length / _SIDE))
+        spans.append([slice(length * i // count, length * (i + 1) // count) for i in range(count)])
+    return [(rows, columns) for rows in spans[0] for columns in spans[1]]
 
 
 def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -194,8 +187,8 @@ def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]
     found[rows, columns] = True
     grey = values.mean(axis=-1)
     hat = grey - opened(grey, WINDOWS[-1])
-    around = ndimage.maximum_filter(height, 2 * _HALF_WIDTH + 1)
-    body = (around > 0) & (hat > _FOOT * around)
+    summit = ndimage.maximum_filter(height, 2 * _HALF_WIDTH + 1)
+    body = (summit > 0) & (hat > _FOOT * summit)
     near = ndimage.distance_transform_edt(~found) <= _reach(found.shape, lines, of_taken)
     return found | (body & near)
 

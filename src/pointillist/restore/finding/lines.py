@@ -6,12 +6,13 @@ joined. Dark lines are found in the negative. Which candidates are scratches is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
+
+from pointillist.restore.finding.groups import Groups, as_features
 
 SCALES = (0.8, 1.6, 3.0)
 """Deviations of the Gaussians whose second derivatives are taken, in pixels: lines about twice as wide answer most."""
@@ -24,6 +25,7 @@ _FLOOR, _OVER_TEXTURE = 0.02, 1.5
 _SHORTEST = 8
 _NEAR, _WIDE = 41, 161
 _TINY = 0.004
+_COARSE = 8  # pixels of a square on which the lines nearby are added up
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class Lines:
     contrast : (points,) float array
         Height over both sides.
     scale : (points,) float array
-        Of `SCALES`, the one that answers most.
+        The one of `SCALES` that answers most.
     features : (lines, FEATURES) float32 array
     """
 
@@ -169,15 +171,8 @@ def _described(
     columns: NDArray[np.intp],
     owner: NDArray[np.intp],
 ) -> Lines:
-    count = int(owner.max()) + 1
-    points = np.bincount(owner, minlength=count)
-
-    def average(samples: NDArray) -> NDArray:
-        return np.bincount(owner, samples, count) / points
-
-    def scatter(samples: NDArray) -> NDArray:
-        return np.sqrt(np.maximum(average(samples.astype(np.float64) ** 2) - average(samples) ** 2, 0))
-
+    lines = Groups(owner, int(owner.max()) + 1)
+    average, scatter, points = lines.mean, lines.spread, lines.size
     direction, scale = ridges.direction[rows, columns], ridges.scale[rows, columns]
     angle = np.pi * direction.astype(np.float64) / _DIRECTIONS
     width = np.array(SCALES)[scale]
@@ -190,26 +185,13 @@ def _described(
     height = grey - (left + right) / 2
     smaller = grey - np.maximum(left, right)
     opacity = (centre - below) / (1.05 - below)
-    channels = range(values.shape[-1])
     contrast = np.maximum(average(height), _TINY)
-    by_channel = np.stack([average(opacity[:, c]) for c in channels], axis=-1)
-    colour = np.stack([average(centre[:, c]) for c in channels], axis=-1)
-    lifted = np.stack([average((centre - below)[:, c]) for c in channels], axis=-1)
+    by_channel, colour, lifted = average(opacity), average(centre), average(centre - below)
     strength = ridges.strength[rows, columns]
     wide = ndimage.uniform_filter(mean, _WIDE)
-    extents = [np.zeros(count), np.zeros(count)]
-    for extent, axis in zip(extents, (rows, columns), strict=True):
-        first, last = np.full(count, 1 << 30), np.zeros(count, int)
-        np.minimum.at(first, owner, axis)
-        np.maximum.at(last, owner, axis)
-        extent += last - first + 1
-    chord = np.hypot(*extents)
+    chord = np.hypot(lines.extent(rows), lines.extent(columns))
     doubled = np.hypot(average(np.cos(2 * angle)), average(np.sin(2 * angle)))
-    profile = _profile(values.mean(axis=-1), rows, columns, angle, average, contrast)
-    fit = _mixture(centre.mean(axis=-1), below.mean(axis=-1), average, scatter, contrast, owner)
-    crowd = _crowd(values.shape, rows, columns, strength, owner, count)
-    alike = _parallel(values.shape, rows, columns, direction, strength, owner, count)
-    columns_ = [
+    features = [
         np.log(points),
         np.log(chord),
         points / chord,
@@ -239,13 +221,12 @@ def _described(
         np.log(average(strength) / (average(mean[rows, columns]) + _TINY / 4)),
         np.log(average(strength) / (average(wide[rows, columns]) + _TINY / 4)),
         scatter(strength) / average(strength),
-        *crowd,
-        *profile,
-        *fit,
-        *alike,
+        *_crowd(values.shape, rows, columns, strength, lines),
+        *_profile(values.mean(axis=-1), rows, columns, angle, lines, contrast),
+        *_mixture(centre.mean(axis=-1), below.mean(axis=-1), lines, contrast),
+        *_parallel(values.shape, rows, columns, direction, strength, lines),
     ]
-    features = np.clip(np.stack(columns_, axis=-1), -20, 20).astype(np.float32)
-    return Lines(rows, columns, owner, height.astype(np.float32), width.astype(np.float32), features)
+    return Lines(rows, columns, owner, height.astype(np.float32), width.astype(np.float32), as_features(features))
 
 
 def _profile(
@@ -253,7 +234,7 @@ def _profile(
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
     angle: NDArray,
-    average: Callable[[NDArray], NDArray],
+    lines: Groups,
     contrast: NDArray,
 ) -> list[NDArray]:
     """The mean cross-section of every line, how unequal its two sides are, and how much both vary along it."""
@@ -262,28 +243,16 @@ def _profile(
     for offset in range(1, 9):
         left, right = (_beside(grey, rows, columns, angle, np.full(len(rows), sign * offset)) for sign in (1, -1))
         drop = centre - (left + right) / 2
-        mean = average(drop)
-        result += [
-            mean / contrast,
-            np.abs(average(left - right)) / contrast,
-            np.sqrt(np.maximum(average(drop.astype(np.float64) ** 2) - mean**2, 0)) / contrast,
-        ]
-    return result
+        result += [lines.mean(drop), np.abs(lines.mean(left - right)), lines.spread(drop)]
+    return [column / contrast for column in result]
 
 
-def _mixture(
-    centre: NDArray,
-    below: NDArray,
-    average: Callable[[NDArray], NDArray],
-    scatter: Callable[[NDArray], NDArray],
-    contrast: NDArray,
-    owner: NDArray[np.intp],
-) -> list[NDArray]:
-    """How well a line is one paint, mixed in one proportion with what lies below it, all along."""
-    spread = scatter(below)
-    joint = average(centre * below) - average(centre) * average(below)
+def _mixture(centre: NDArray, below: NDArray, lines: Groups, contrast: NDArray) -> list[NDArray]:
+    """Features that tell how well a line is one paint, mixed with what lies below it in one proportion all along."""
+    spread = lines.spread(below)
+    joint = lines.mean(centre * below) - lines.mean(centre) * lines.mean(below)
     slope = np.clip(joint / (spread**2 + 1e-4), -1, 2)
-    rest = scatter(centre - slope[owner] * below)
+    rest = lines.spread(centre - slope[lines.owner] * below)
     return [slope, rest / contrast, spread / contrast, rest / (spread + 0.01)]
 
 
@@ -302,21 +271,16 @@ def _crowd(
     rows: NDArray[np.intp],
     columns: NDArray[np.intp],
     strength: NDArray[np.float32],
-    owner: NDArray[np.intp],
-    count: int,
+    lines: Groups,
 ) -> list[NDArray]:
-    """How much of other lines lies around every line, relative to its own strength, on a logarithmic scale."""
-    cell = 8
-    total = np.zeros([n // cell + 1 for n in shape[:2]], np.float32)
-    at = rows // cell, columns // cell
+    """How much of other lines lies near every line, relative to its own strength, on a logarithmic scale."""
+    total = np.zeros([n // _COARSE + 1 for n in shape[:2]], np.float32)
+    at = rows // _COARSE, columns // _COARSE
     np.add.at(total, at, strength)
-    points = np.bincount(owner, minlength=count)
-    own = np.bincount(owner, strength, count)
-    result = []
+    own, result = lines.total(strength), []
     for side in (7, 19):
-        around = ndimage.uniform_filter(total, side, mode="constant")[at] * side**2
-        seen = np.bincount(owner, around, count) / points
-        result.append(np.log1p(np.maximum(seen - own, 0) / (own / points) / side))
+        seen = lines.mean(ndimage.uniform_filter(total, side, mode="constant")[at] * side**2)
+        result.append(np.log1p(np.maximum(seen - own, 0) / (own / lines.size) / side))
     return result
 
 
@@ -326,20 +290,15 @@ def _parallel(
     columns: NDArray[np.intp],
     direction: NDArray[np.int8],
     strength: NDArray[np.float32],
-    owner: NDArray[np.intp],
-    count: int,
+    lines: Groups,
 ) -> list[NDArray]:
-    """The same for other lines of the same direction, as planks and grass have them: around, and in the whole picture."""
-    cell, side = 8, 25
-    volume = np.zeros((_DIRECTIONS, *(n // cell + 1 for n in shape[:2])), np.float32)
-    at = direction.astype(int), rows // cell, columns // cell
+    """How much of other lines goes in the same direction, as planks and grass do: nearby, and in the whole picture."""
+    side = 25
+    volume = np.zeros((_DIRECTIONS, *(n // _COARSE + 1 for n in shape[:2])), np.float32)
+    at = direction.astype(int), rows // _COARSE, columns // _COARSE
     np.add.at(volume, at, strength)
     volume = ndimage.uniform_filter1d(volume, 3, axis=0, mode="wrap") * 3
-    around = ndimage.uniform_filter(volume, (1, side, side), mode="constant")[at] * side**2
+    nearby = ndimage.uniform_filter(volume, (1, side, side), mode="constant")[at] * side**2
     everywhere = volume.sum(axis=(1, 2))[at[0]]
-    points, own = np.bincount(owner, minlength=count), np.bincount(owner, strength, count)
-    result = []
-    for seen in (around, everywhere):
-        others = np.maximum(np.bincount(owner, seen, count) / points - own, 0)
-        result.append(np.log1p(others / own))
-    return result
+    own = lines.total(strength)
+    return [np.log1p(np.maximum(lines.mean(seen) - own, 0) / own) for seen in (nearby, everywhere)]

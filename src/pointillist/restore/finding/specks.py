@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from pointillist.restore.finding.groups import Groups, as_features
+
 WINDOWS = (5, 9, 17)
 """Sides of the squares that must not fit into a speck, in pixels."""
 
@@ -18,7 +20,7 @@ FEATURES = 29
 
 _FLOOR = 0.05  # of full scale: nothing fainter is looked at
 _OVER_TEXTURE = 2.0  # times the mean height of islands nearby
-_FOOT = 0.4  # a speck is what reaches this part of its peak
+_FOOT = 0.4  # a speck is what reaches this share of its peak
 _NEAR, _WIDE = 41, 161
 _TINY = 0.004
 
@@ -76,19 +78,11 @@ def _kept(
 ) -> NDArray[np.int32]:
     """Labels, counted anew, of the islands that are small and high enough."""
     where = np.nonzero(labels)
-    numbers = labels[where]
-    count = int(labels.max()) + 1
-    good = np.ones(count, bool)
-    for axis in (0, 1):
-        first, last = np.full(count, 1 << 30), np.full(count, -1)
-        np.minimum.at(first, numbers, where[axis])
-        np.maximum.at(last, numbers, where[axis])
-        good &= last - first < window
-    peaks = np.zeros(count, np.float32)
-    np.maximum.at(peaks, numbers, hat[where] / np.maximum(_FLOOR, _OVER_TEXTURE * mean[where]))
-    good &= (peaks > 1) & (np.bincount(numbers, minlength=count) >= 2)
+    islands = Groups(labels[where], int(labels.max()) + 1)
+    good = (islands.extent(where[0]) <= window) & (islands.extent(where[1]) <= window) & (islands.size >= 2)
+    good &= islands.largest(hat[where] / np.maximum(_FLOOR, _OVER_TEXTURE * mean[where])) > 1
     good[0] = False
-    renumbered = np.zeros(count, np.int32)
+    renumbered = np.zeros(islands.count, np.int32)
     renumbered[good] = np.arange(1, np.count_nonzero(good) + 1)
     kept: NDArray[np.int32] = renumbered[labels]
     return kept
@@ -103,28 +97,19 @@ def _described(
     labels: NDArray[np.int32],
     window: int,
 ) -> NDArray[np.float32]:
-    count = int(labels.max())
     where = np.nonzero(labels)
-    numbers = labels[where] - 1
-    area = np.bincount(numbers, minlength=count)
-
-    def mean(samples: NDArray) -> NDArray:
-        return np.bincount(numbers, samples, count) / area
-
-    peak = np.zeros(count)
-    np.maximum.at(peak, numbers, hat[where])
+    islands = Groups(labels[where] - 1, int(labels.max()))
+    mean, area, peak = islands.mean, islands.size, islands.largest(hat[where])
     middle = [mean(axis) for axis in where]
-    yy, xx, xy = (
-        mean((where[i] - middle[i][numbers]) * (where[j] - middle[j][numbers])) for i, j in ((0, 0), (1, 1), (0, 1))
-    )
+    away = [axis - centre[islands.owner] for axis, centre in zip(where, middle, strict=True)]
+    yy, xx, xy = (mean(away[i] * away[j]) for i, j in ((0, 0), (1, 1), (0, 1)))
     root = np.sqrt(((yy - xx) / 2) ** 2 + xy**2)
     long, short = (yy + xx) / 2 + root + 0.08, np.maximum((yy + xx) / 2 - root, 0) + 0.08
-    ring = _ring(values, grey, labels, count)
-    inner = np.stack([mean(values[..., c][where]) for c in range(values.shape[-1])], axis=-1)
+    ring = _ring(values, grey, labels, islands.count)
+    inner = mean(values[where])
     contrast = inner - ring.means
     opacity = contrast / (1.05 - ring.means)
     texture = maps[middle[0].astype(int), middle[1].astype(int)]
-    crowd = _crowd(labels.shape, middle, peak)
     lifted = np.maximum(contrast.mean(axis=-1), _TINY)
     columns = [
         np.log(area),
@@ -148,10 +133,10 @@ def _described(
         np.ptp(inner, axis=-1),
         np.ptp(ring.means, axis=-1),
         ring.means.mean(axis=-1),
-        *crowd,
-        np.full(count, np.log(window)),
+        *_crowd(labels.shape, middle, peak),
+        np.full(islands.count, np.log(window)),
     ]
-    return np.clip(np.stack(columns, axis=-1), -20, 20).astype(np.float32)
+    return as_features(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,28 +148,20 @@ class _Ring:
 
 
 def _ring(values: NDArray[np.float32], grey: NDArray[np.float32], labels: NDArray[np.int32], count: int) -> _Ring:
-    """What lies two to four pixels around every island."""
+    """Means, spread and extremes of the pixels that lie two to four pixels away from every island."""
     inner, outer = (ndimage.maximum_filter(labels, side) for side in (5, 9))
     where = np.nonzero((outer > 0) & (inner == 0))
-    numbers = outer[where] - 1
-    area = np.bincount(numbers, minlength=count)
-    empty = area == 0
-    area = np.maximum(area, 1)
-    means = np.stack([np.bincount(numbers, values[..., c][where], count) / area for c in range(values.shape[-1])], -1)
+    rings = Groups(outer[where] - 1, count)
     samples = grey[where]
-    middle = np.bincount(numbers, samples, count) / area
-    square = np.bincount(numbers, samples.astype(np.float64) ** 2, count) / area
-    high, low = np.zeros(count), np.ones(count)
-    np.maximum.at(high, numbers, samples)
-    np.minimum.at(low, numbers, samples)
-    low[empty] = 0
-    return _Ring(means, np.sqrt(np.maximum(square - middle**2, 0)), high, low)
+    low = np.ones(count)
+    np.minimum.at(low, rings.owner, samples)
+    low[rings.total(np.ones(len(samples))) == 0] = 0
+    return _Ring(rings.mean(values[where]), rings.spread(samples), rings.largest(samples), low)
 
 
 def _crowd(shape: tuple[int, ...], middle: list[NDArray], peak: NDArray) -> list[NDArray]:
-    """How many others of the same height lie nearby, and farther around, on a logarithmic scale."""
-    cell = 8
-    points = np.zeros([n // cell + 1 for n in shape], np.float32)
-    at = tuple((axis / cell).astype(int) for axis in middle)
+    """Features that tell how many other islands of the same height lie nearby, and farther away, on a logarithmic scale."""
+    points = np.zeros([n // 8 + 1 for n in shape], np.float32)
+    at = tuple((axis / 8).astype(int) for axis in middle)
     np.add.at(points, at, peak.astype(np.float32))
     return [np.log1p(ndimage.uniform_filter(points, side, mode="constant")[at] * side**2 / peak) for side in (5, 13)]

@@ -1,22 +1,21 @@
-"""Large pictures in pieces look like pictures that were restored whole."""
+"""Large pictures restored tile by tile look like pictures that were restored whole."""
 
 import numpy as np
 import pytest
 
-from pointillist.restore import deblur, demosaic, denoise, outliers, pieces, super_resolve
-from pointillist.restore.engine import Settings
+from pointillist.restore import deblur, demosaic, denoise, large, outliers, super_resolve
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
-    """Pictures count as large from 4000 pixels on, and pieces have sides of 48."""
+def small_tiles(monkeypatch):
+    """Pictures count as large from 4000 pixels on, and tiles have sides of 48."""
 
     def begin():
-        monkeypatch.setattr(pieces, "LARGE", 4000)
-        monkeypatch.setattr(pieces, "PIECE", 48)
-        monkeypatch.setattr(pieces, "_SMALLEST", 48)
-        monkeypatch.setattr(pieces, "_CROP", 48)
-        monkeypatch.setattr(outliers, "PIECE", 48)
+        monkeypatch.setattr(large, "LARGE", 4000)
+        monkeypatch.setattr(large, "SIDE", 48)
+        monkeypatch.setattr(large, "_SMALLEST", 48)
+        monkeypatch.setattr(large, "_CROP", 48)
+        monkeypatch.setattr(outliers, "SIDE", 48)
 
     return begin
 
@@ -28,15 +27,15 @@ def scene(picture):
     return np.tile(tiled, (3, 3))[:100, :131]
 
 
-def both(task, small_pieces, *arguments, **options):
+def both(task, small_tiles, *arguments, **options):
     whole = task(*arguments, **options)
-    small_pieces()
+    small_tiles()
     return whole, task(*arguments, **options)
 
 
 @pytest.mark.parametrize("noise", ["salt_pepper", "outliers"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float64])
-def test_odd_samples(scene, filters, small_pieces, noise, dtype):
+def test_odd_samples(scene, filters, small_tiles, noise, dtype):
     clean = np.stack([scene, 0.9 * scene, 0.2 + 0.7 * scene], axis=-1)
     clean = np.rint(255 * clean).astype(np.uint8) if dtype == np.uint8 else 0.1 + 0.8 * clean
     top = 255 if dtype == np.uint8 else 1
@@ -45,7 +44,7 @@ def test_odd_samples(scene, filters, small_pieces, noise, dtype):
     noisy[chance < 0.03], noisy[chance > 0.97] = 0, top
     told = []
     options = {"filters": filters, "noise": noise, "return_details": True, "n_jobs": 2, "data_range": top}
-    (whole, first), (parts, second) = both(denoise, small_pieces, noisy, progress=told.append, **options)
+    (whole, first), (parts, second) = both(denoise, small_tiles, noisy, progress=told.append, **options)
     assert parts.dtype == dtype
     assert np.mean(first.missing != second.missing) < 0.005
     assert np.mean(np.abs(parts.astype(float) - whole)) < 0.002 * top
@@ -61,16 +60,16 @@ def test_counts(scene, filters):
         options = {"filters": filters, "penalty": penalty, "noise": "poisson", "tol": 0.01}
         whole = denoise(counts, **options).astype(float)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pieces, "LARGE", 4000)
-            patch.setattr(pieces, "PIECE", 48)
+            patch.setattr(large, "LARGE", 4000)
+            patch.setattr(large, "SIDE", 48)
             parts = denoise(counts, **options).astype(float)
         assert np.mean(np.abs(parts - whole)) < (1.0 if penalty == "20%" else 0.3)
         assert np.std(parts - 40 * scene) < 0.9 * np.std(counts - 40 * scene)
 
 
-def test_gaussian_noise_and_blur(scene, filters, small_pieces):
+def test_gaussian_noise_and_blur(scene, filters, small_tiles):
     noisy = scene + 0.05 * np.random.default_rng(0).standard_normal(scene.shape)
-    small_pieces()
+    small_tiles()
     cleaner = denoise(noisy, 0.05, filters, data_range=1.0)
     assert np.std(cleaner - scene) < 0.9 * np.std(noisy - scene)
     told = []
@@ -80,9 +79,9 @@ def test_gaussian_noise_and_blur(scene, filters, small_pieces):
 
 
 @pytest.mark.parametrize("factor", [2, 3])
-def test_enlarging(scene, filters, small_pieces, factor):
+def test_enlarging(scene, filters, small_tiles, factor):
     coarse = np.rint(255 * np.stack([scene, 1 - scene, scene, np.ones(scene.shape)], axis=-1)).astype(np.uint8)
-    whole, parts = both(super_resolve, small_pieces, coarse[:60, :77], factor, filters, penalty=0.02, tol=0.01)
+    whole, parts = both(super_resolve, small_tiles, coarse[:60, :77], factor, filters, penalty=0.02, tol=0.01)
     assert parts.shape == whole.shape == (60 * factor, 77 * factor, 4)
     np.testing.assert_array_equal(parts[..., 3], 255)
     errors = np.abs(parts.astype(int) - whole)
@@ -91,20 +90,20 @@ def test_enlarging(scene, filters, small_pieces, factor):
 
 
 @pytest.mark.parametrize("penalty", ["auto", "1%"])
-def test_enlarging_chooses_its_penalty_on_a_montage(scene, filters, small_pieces, penalty):
-    whole, parts = both(super_resolve, small_pieces, scene[:60, :77], 2, filters, penalty=penalty)
+def test_enlarging_chooses_its_penalty_on_a_montage(scene, filters, small_tiles, penalty):
+    whole, parts = both(super_resolve, small_tiles, scene[:60, :77], 2, filters, penalty=penalty)
     assert np.mean(np.abs(parts - whole)) < 0.01
 
 
 @pytest.mark.parametrize("pattern", ["RGGB", "GBRG"])
-def test_mosaics(scene, small_pieces, pattern):
+def test_mosaics(scene, small_tiles, pattern):
     colour = np.stack([scene, 0.8 * scene, 0.1 + 0.6 * scene], axis=-1)
     mosaic = np.empty(scene.shape)
     for i, letter in enumerate(pattern):
         mosaic[i // 2 :: 2, i % 2 :: 2] = colour[i // 2 :: 2, i % 2 :: 2, "RGB".index(letter)]
     mosaic[50, 60] = np.nan
     bank = np.random.default_rng(0).standard_normal((4, 3, 5, 5)) / 9
-    whole, parts = both(demosaic, small_pieces, mosaic, pattern, bank, penalty=0.02, tol=0.01, data_range=1.0)
+    whole, parts = both(demosaic, small_tiles, mosaic, pattern, bank, penalty=0.02, tol=0.01, data_range=1.0)
     assert np.mean(np.abs(parts - whole)) < 1e-3
     for i, letter in enumerate(pattern):
         seen = mosaic[i // 2 :: 2, i % 2 :: 2]
@@ -113,21 +112,21 @@ def test_mosaics(scene, small_pieces, pattern):
     assert np.all(np.isfinite(parts))
 
 
-def test_holes_as_large_as_a_piece_are_left_to_the_whole_picture(scene, small_pieces):
-    small_pieces()
+def test_holes_as_large_as_a_tile_are_left_to_the_whole_picture(scene, small_tiles):
+    small_tiles()
     holed = scene.copy()
-    assert pieces.as_large(holed, Settings()) is not None
+    assert large.open_subject(holed, None, None).tiled
     holed[40:100, 40:100] = np.nan
-    assert pieces.as_large(holed, Settings()) is None
+    assert not large.open_subject(holed, None, None).tiled
 
 
 @pytest.mark.parametrize(
     "restore", [lambda p, **o: denoise(p, **o), lambda p, **o: deblur(p, np.ones((3, 3)), force=True, **o)]
 )
-def test_progress_counts_the_pieces_and_nothing_inside_of_them(restore, picture, filters, monkeypatch):
-    monkeypatch.setattr(pieces, "LARGE", 64)
-    monkeypatch.setattr(pieces, "PIECE", 32)
-    monkeypatch.setattr(pieces, "_SMALLEST", 32)
-    large, told = np.tile(picture, (2, 2))[:64, :96], []
-    restore(large, filters=filters, sigma=0.05, n_jobs=2, progress=told.append)
+def test_progress_counts_the_tiles_and_nothing_inside_of_them(restore, picture, filters, monkeypatch):
+    monkeypatch.setattr(large, "LARGE", 64)
+    monkeypatch.setattr(large, "SIDE", 32)
+    monkeypatch.setattr(large, "_SMALLEST", 32)
+    wide, told = np.tile(picture, (2, 2))[:64, :96], []
+    restore(wide, filters=filters, sigma=0.05, n_jobs=2, progress=told.append)
     assert told == pytest.approx(np.arange(1, 7) / 6)

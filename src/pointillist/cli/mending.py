@@ -1,4 +1,4 @@
-"""``pointillist inpaint``, ``denoise``, ``deblur``, ``superres`` and ``demosaic``: damaged pictures in, mended pictures out.
+"""The run of a command that mends pictures: damaged pictures in, mended pictures out.
 
 What is read and written is settled by `jobs`, what is done to a picture by `tasks`; here one picture after the other goes
 through, and people are told.
@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.cli.comparison import draw_comparison, psnr_before_and_after, side_by_side
 from pointillist.cli.console import count, err, number, out, show_log
 from pointillist.cli.cropping import Crop, preview_crop
-from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, plan
+from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, make_jobs
 from pointillist.cli.pictures import plain
 from pointillist.cli.progress import is_live, picture_progress
 from pointillist.cli.stopping import Interrupted
@@ -50,12 +50,11 @@ class Row:
 def run(request: Request, *, quiet: bool, verbose: bool) -> None:
     """Mend every file; the first that cannot be mended stops the command unless it shall be skipped."""
     show_log(quiet=quiet, verbose=verbose)
-    planned = plan(request)
-    jobs, failed = planned.jobs, planned.skipped
+    jobs, failed = make_jobs(request)
     task = make_task(request, _settings(request))
     rows: list[Row] = []
     try:
-        with picture_progress(request.task, len(jobs), quiet=quiet) as progress:
+        with picture_progress(request.task.replace("_", "-"), len(jobs), quiet=quiet) as progress:
             for done, job in enumerate(jobs, 1):
                 progress.begin(str(job.source))
                 try:
@@ -114,7 +113,9 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
     begin = time.perf_counter()
     try:
         marks = task.find(plain(photograph), job)
-        crop = preview_crop(photograph.shape, _missing(marks)) if request.preview and job.crop is None else job.crop
+        crop = job.crop
+        if request.preview and crop is None:
+            crop = preview_crop(photograph.shape, None if marks is None else marks.missing)
         if crop is not None:
             photograph, marks, reference = _cropped(crop, request.factor, photograph, marks, reference)
         with warnings.catch_warnings():
@@ -130,21 +131,20 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
         write_photograph(photograph.with_pixels(answer.pixels, answer.alpha), job.target)
     if job.compare is not None:
         draw_comparison(job.compare, answer.before, answer.pixels, reference, qualities, photograph.peak)
-    return Row(job, answer.pixels.shape[:2], answer.note, _penalty(answer.details), seconds, *qualities)
-
-
-def _missing(marks: Marks | None) -> Any:
-    return None if marks is None else marks.missing
+    penalty = answer.details.penalty
+    return Row(
+        job, answer.pixels.shape[:2], answer.note, number(penalty) if np.isfinite(penalty) else "–", seconds, *qualities
+    )
 
 
 def _cropped(
     crop: Crop, factor: int, photograph: Photograph, marks: Marks | None, reference: Photograph | None
 ) -> tuple[Photograph, Marks | None, Photograph | None]:
-    """The same part of all three; the reference has `factor` times the size."""
+    """The same rectangle of all three; the reference has `factor` times the size."""
     if marks is not None:
         marks = replace(marks, missing=crop.of(marks.missing))
         if marks.missing.all():
-            raise ValueError(f"every pixel of --crop {crop} is marked as missing: choose a larger part")
+            raise ValueError(f"every pixel of --crop {crop} is marked as missing: choose a larger one")
     if reference is not None:
         reference = replace(reference, pixels=crop.of(reference.pixels, factor), alpha=None)
     return photograph.cropped(crop.top, crop.left, crop.height, crop.width), marks, reference
@@ -171,11 +171,6 @@ def _seen_before(photograph: Photograph, answer: Answer) -> NDArray[Any]:
     return np.where(clear if photograph.pixels.ndim == 2 else clear[..., None], white, photograph.pixels)
 
 
-def _penalty(details: Any) -> str:
-    values = np.atleast_1d(np.asarray(getattr(details, "penalty", np.nan), np.float64)).ravel()
-    return " ".join(number(float(value)) for value in dict.fromkeys(values.tolist()) if np.isfinite(value)) or "–"
-
-
 def _summarise(rows: list[Row]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("picture", overflow="fold")
@@ -190,7 +185,7 @@ def _summarise(rows: list[Row]) -> None:
         quality = (
             [] if not judged else ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
         )
-        cells = [
+        words = [
             str(row.job.source),
             sizes(row.shape),
             row.note,
@@ -199,5 +194,5 @@ def _summarise(rows: list[Row]) -> None:
             *quality,
             str(row.job.target),
         ]
-        table.add_row(*[cell.replace("[", r"\[") for cell in cells])
+        table.add_row(*[word.replace("[", r"\[") for word in words])
     out().print(table)

@@ -7,7 +7,6 @@ import tifffile
 from PIL import Image
 
 import pointillist as pt
-from pointillist.cli import kernels
 from pointillist.data import load_filters, photographs
 from pointillist.storage import save_model
 
@@ -191,22 +190,22 @@ def test_a_penalty_may_be_a_part_of_the_largest(cli, tmp_path, grey, filters):
 
 
 def test_deblur_by_name_and_by_file_agree(cli, tmp_path, grey, filters):
-    photo = _save(tmp_path / "photo.png", scipy.ndimage.convolve(grey, kernels.gaussian(1.2)))
-    np.save(tmp_path / "psf.npy", kernels.gaussian(1.2))
+    photo = _save(tmp_path / "photo.png", scipy.ndimage.convolve(grey, pt.gaussian_kernel(1.2)))
+    np.save(tmp_path / "psf.npy", pt.gaussian_kernel(1.2))
     first = cli("deblur", photo, "-o", tmp_path / "a.png", "--gaussian", "1.2", *filters, *FAST)
     second = cli("deblur", photo, "-o", tmp_path / "b.png", "--psf", tmp_path / "psf.npy", *filters, *FAST)
     assert (first.code, second.code) == (0, 0), first.err + second.err
     np.testing.assert_array_equal(Image.open(tmp_path / "a.png"), Image.open(tmp_path / "b.png"))
 
 
-def test_superres_doubles_the_size(cli, tmp_path, colour, filters):
+def test_super_resolve_doubles_the_size(cli, tmp_path, colour, filters):
     photo = _save(tmp_path / "photo.png", colour)
-    answer = cli("superres", photo, *filters, *FAST)
+    answer = cli("super-resolve", photo, *filters, *FAST)
     assert answer.code == 0, answer.err
     assert Image.open(tmp_path / "photo-enlarged.png").size == (2 * colour.shape[1], 2 * colour.shape[0])
 
 
-@pytest.mark.parametrize("command", ["denoise", "superres"])
+@pytest.mark.parametrize("command", ["denoise", "super-resolve"])
 def test_alpha_is_carried_through(cli, tmp_path, colour, filters, command):
     opacity = np.arange(colour.shape[0] * colour.shape[1], dtype=np.uint32).reshape(colour.shape[:2]).astype(np.uint8)
     photo = _save(tmp_path / "photo.png", np.dstack([colour, opacity]))
@@ -214,7 +213,7 @@ def test_alpha_is_carried_through(cli, tmp_path, colour, filters, command):
     assert answer.code == 0, answer.err
     assert answer.err == ""
     written = np.asarray(Image.open(tmp_path / "out.png"))
-    factor = 2 if command == "superres" else 1
+    factor = 2 if command == "super-resolve" else 1
     np.testing.assert_array_equal(written[..., 3], opacity.repeat(factor, 0).repeat(factor, 1))
 
 
@@ -260,7 +259,7 @@ def test_bad_options(cli, tmp_path, grey, missing, filters):
     _refused(cli("deblur", photo), "--psf", "--gaussian", "--motion")
     _refused(cli("deblur", photo, "--gaussian", "1", "--motion", "5,0"), "one of")
     _refused(cli("deblur", photo, "--motion", "long"), "--motion", "9,30")
-    _refused(cli("superres", photo, "--factor", "1"), "--factor")
+    _refused(cli("super-resolve", photo, "--factor", "1"), "--factor")
 
 
 def test_bad_pictures(cli, tmp_path, grey, filters):
@@ -281,13 +280,13 @@ def test_bad_pictures(cli, tmp_path, grey, filters):
 
 
 def test_kernels_have_sum_one_and_point_where_they_should():
-    for kernel in (kernels.gaussian(1.5), kernels.motion(9, 30), kernels.motion(1, 0)):
+    for kernel in (pt.gaussian_kernel(1.5), pt.motion_kernel(9, 30), pt.motion_kernel(1, 0)):
         assert kernel.sum() == pytest.approx(1)
         np.testing.assert_allclose(kernel, kernel[::-1, ::-1], atol=1e-12)
-    level = kernels.motion(9, 0)
+    level = pt.motion_kernel(9, 0)
     assert level[4:7].sum() > 0.99
     assert level.shape[1] == 11
-    upright = kernels.motion(9, 90)
+    upright = pt.motion_kernel(9, 90)
     np.testing.assert_allclose(upright, level.T, atol=1e-12)
 
 

@@ -1,0 +1,23 @@
+"""Checks of arguments that several restoration functions share."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def check_unused(function: Callable[..., Any], mode: str, instead: str, **given: Any) -> None:
+    """Raise if an argument that a mode of a function does not use differs from its default."""
+    for name, value in given.items():
+        default = inspect.signature(function).parameters[name].default
+        if value is not default and not (np.isscalar(value) and value == default):
+            raise ValueError(f"{name} is not used with {mode}: leave it out, or give {instead}")
+
+
+def check_sigma(sigma: float | None) -> None:
+    """Raise if the deviation of the noise is given and cannot be one."""
+    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
+        raise ValueError(f"sigma must be finite and not negative, got {sigma}")
