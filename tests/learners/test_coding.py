@@ -64,7 +64,7 @@ def test_pairs_that_exclude_each_other_are_refused(solver, learning, message):
 
 def test_a_tolerance_belongs_to_the_solver_object():
     for learner in (pt.BatchCSC, pt.OnlineCSC):
-        with pytest.raises(ValueError, match=r"tol=0\.01 is for named solvers"):
+        with pytest.raises(ValueError, match=r"tol=0\.01 would have no effect"):
             learner(**SMALL, solver=pt.CoordinateDescent(), tol=0.01).fit(SIGNALS)
 
 

@@ -4,6 +4,8 @@
 ``scripts/learn_dictionaries.py``.
 """
 
+from __future__ import annotations
+
 from importlib.resources import as_file, files
 
 import numpy as np

@@ -3,6 +3,8 @@
 Works on arrays of one, two or three spatial axes. Reading files is not done here.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import overload
 

@@ -3,6 +3,8 @@
 All are CC0 or in the public domain; ``photographs/SOURCES.md`` says where each comes from.
 """
 
+from __future__ import annotations
+
 from importlib.resources import as_file, files
 from typing import Literal
 

@@ -1,5 +1,7 @@
 """Filters from statistics: settings, projected block coordinate descent, first guesses, care for unused filters."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

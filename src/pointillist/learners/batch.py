@@ -47,8 +47,7 @@ class BatchCSC(ConvolutionalLearner):
         Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
     learning : Ridge, float or None
         How well codes are solved for while learning. None is the named solver's habit: `Ridge` for "cd", ten iterations for
-        "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach, which "admm" and
-        "fft" try for ten iterations.
+        "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach.
     update : FilterUpdate or None
         How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
     max_iter : int

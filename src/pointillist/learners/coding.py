@@ -96,5 +96,4 @@ def learning_solver(solver: str | Solver, learning: Learning, step: int, half_li
     if isinstance(learning, Ridge):
         ridge = learning.at(step, half_life)
         return make_solver(solver, **({**_RIDGE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver]))
-    habit = _HABITS.get(solver, {})
-    return make_solver(solver, **(habit if learning is None else {**habit, "tol": float(learning)}))
+    return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))

@@ -1,5 +1,7 @@
 """Figures of merit that people quote."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -4,6 +4,8 @@ The quadratic step lives in `quadratic`; here is the iteration itself, for all s
 share a factor.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -91,13 +93,13 @@ class SampledADMM(AdmmSettings):
         if self.quadratic not in ("auto", "cholesky", "cg"):
             raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
 
-    def prepare(self, problem: Problem) -> "AdmmState":
+    def prepare(self, problem: Problem) -> AdmmState:
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
         return AdmmState(problem, self.rho_for(problem))
 
     def solve(
         self,
-        state: "AdmmState",
+        state: AdmmState,
         signals: Sequence[NDArray],
         *,
         n_jobs: int = 1,
@@ -130,7 +132,7 @@ class SampledADMM(AdmmSettings):
 
     def _iterate(
         self,
-        state: "AdmmState",
+        state: AdmmState,
         operator: SampledOperator,
         system: SmallSystem,
         members: range,

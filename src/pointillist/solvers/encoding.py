@@ -1,5 +1,7 @@
 """Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
 
+from __future__ import annotations
+
 import warnings
 
 import numpy as np

@@ -4,6 +4,8 @@ This is what the paper compares with, and the right choice for very large filter
 and weights have no place in the frequency domain.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +37,7 @@ class FrequencyADMM(AdmmSettings):
     'converged'
     """
 
-    def prepare(self, problem: Problem) -> "FrequencyState":
+    def prepare(self, problem: Problem) -> FrequencyState:
         """Transform the filters and invert the small matrix of every frequency."""
         geometry = problem.geometry
         if geometry.boundary != "circular":
@@ -59,7 +61,7 @@ class FrequencyADMM(AdmmSettings):
 
     def solve(
         self,
-        state: "FrequencyState",
+        state: FrequencyState,
         signals: Sequence[NDArray],
         *,
         n_jobs: int = 1,
@@ -69,7 +71,7 @@ class FrequencyADMM(AdmmSettings):
         solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)
         return collect(state.problem, solutions, self.tol)
 
-    def _solve_one(self, state: "FrequencyState", i: int, signal: NDArray) -> Solution:
+    def _solve_one(self, state: FrequencyState, i: int, signal: NDArray) -> Solution:
         problem = state.problem
         rho, alpha = problem_scalar(problem, state.rho), problem_scalar(problem, self.relaxation)
         threshold = (problem.penalty / state.rho).astype(signal.dtype)

@@ -1,5 +1,7 @@
 """Codes for a whole path of penalties, from the largest down."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """The codes file: flat indices and values of all signals, and where each signal's begin."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from typing import Any
