@@ -81,7 +81,10 @@ class Checkpoints:
         self.folder.clear()
 
     def begin(self, *, resume: bool) -> Stored | None:
-        """The checkpoint to go on from, if there is one; half-written files of a killed run are removed."""
+        """Return the checkpoint to go on from, if there is one; without `resume` one that is there is an error.
+
+        Half-written files of a killed run are removed.
+        """
         folder = self.folder
         found = folder.files()
         if found and not resume:

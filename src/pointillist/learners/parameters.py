@@ -39,7 +39,7 @@ class NestedParameters(BaseEstimator):
         Parameters
         ----------
         **params : any
-            Settings are frozen: a changed copy takes their place.
+            New values by name. Settings are frozen: a changed copy takes their place.
 
         Returns
         -------

@@ -23,7 +23,7 @@ from pointillist.backends.layout import Layout
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
-from pointillist.solvers.base import Result, one_blas_thread, parallel
+from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
@@ -104,7 +104,7 @@ class CoordinateDescent(Schedule):
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
                 results = [one(i, pool.map) for i in range(len(signals))]
-        return Result.merge(results, [[i] for i in range(len(signals))])
+        return merge_results(results, [[i] for i in range(len(signals))])
 
 
 class HostWorkingSet:

@@ -34,7 +34,7 @@ from pointillist.backends.devices import (
 )
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
-from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.base import Result, Solver, merge_results
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import Look, solve_by_rounds
 
@@ -119,7 +119,7 @@ class DeviceDescent:
         else:
             with ThreadPoolExecutor(len(device.streams)) as pool:
                 results = list(pool.map(work, slices))
-        return Result.merge(results, [range(chosen.start, chosen.stop) for chosen in slices])
+        return merge_results(results, [range(chosen.start, chosen.stop) for chosen in slices])
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import CoordinateDescent, make_solver
-from pointillist.solvers.base import Result, Solver, Status, effective_jobs
+from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import decode_resident, of_kind
@@ -178,7 +178,7 @@ def encode_signals(
         done += size
         if progress is not None:
             progress(done / total)
-    return Result.merge(parts, places)
+    return merge_results(parts, places)
 
 
 def _in_precision(signal: NDArray, dtype: np.dtype) -> NDArray:
@@ -275,8 +275,17 @@ def max_penalty(
 
     Parameters
     ----------
-    signals, filters, weights, boundary, channels, nonnegative
-        As in `encode`. What lives on a device is evaluated on the host.
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        Signals that live on a device are brought to the host.
+    filters : (n_filters, [channels,] *size) array
+    weights : like signals, or one array for all of them
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    channels : bool
+        Whether the axis after the first holds channels, which share their codes.
+    nonnegative : bool
+        Restrict the codes to be ≥ 0.
 
     Returns
     -------

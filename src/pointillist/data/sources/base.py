@@ -52,14 +52,14 @@ class Source(Protocol):
 
     @abstractmethod
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Return signal `index` of a pass, ([channels,] *space); called from several threads.
+        """Return signal `index` of pass `epoch`, ([channels,] *space); called from several threads.
 
-        Only random crops depend on the epoch. Raises `UnreadableFileError` for an item that is damaged or useless.
+        Only random crops are other ones in every pass. Raises `UnreadableFileError` for an item that is damaged or useless.
         """
 
     @abstractmethod
     def name(self, index: int, epoch: int = 0) -> str:
-        """Return what to call the signal in a message."""
+        """Return what messages call signal `index` of pass `epoch`."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -77,14 +77,14 @@ class StoredSource(Source):
 
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
-        """Shape of a signal, without reading its samples where the format allows."""
+        """Return the shape of signal `index`, without reading its samples where the format allows."""
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        """A part of a signal: `size` samples from `corner` along the last axes."""
+        """Return a part of signal `index`: `size` samples from `corner` along the last axes."""
         return self.read(index)[box(corner, size)]
 
     def mapped(self, index: int) -> NDArray:
-        """The signal as `read` returns it, but left in its file where it is large and the format allows that."""
+        """Return signal `index` as `read` does, but left in its file where it is large and the format allows that."""
         return self.read(index)
 
 

@@ -14,7 +14,7 @@ from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Step
-from pointillist.solvers.base import Result
+from pointillist.solvers.base import Result, merge_results
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,4 @@ def join(batches: Sequence[Batch]) -> Batch:
 def merge(results: Sequence[Result]) -> Result:
     """One result of several, in order."""
     bounds = np.cumsum([0, *[len(result.codes) for result in results]]).tolist()
-    return Result.merge(results, [range(first, last) for first, last in pairwise(bounds)])
+    return merge_results(results, [range(first, last) for first, last in pairwise(bounds)])
