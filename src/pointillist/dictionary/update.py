@@ -68,7 +68,7 @@ class FilterUpdate:
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:
-        """The set that filters live in; `support` is (n_filters, *size), for filters of several sizes."""
+        """Make the constraints of these settings; `support` is (n_filters, *size), for filters of several sizes."""
         return FilterConstraints(self.zero_mean, self.nonnegative, support)
 
 

@@ -32,7 +32,7 @@ Callback = Callable[[dict[str, Any]], bool | None]
 
 
 class ConvolutionalLearner(TransformerMixin, NestedParameters):
-    """Base of the learners; see `BatchCSC` and `OnlineCSC` for the parameters."""
+    """What `BatchCSC` and `OnlineCSC` share; their constructors describe the parameters."""
 
     n_filters: Any
     filter_size: Any

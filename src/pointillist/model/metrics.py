@@ -1,4 +1,4 @@
-"""Figures of merit that people quote."""
+"""Measures of how near a picture or signal is to another."""
 
 import numpy as np
 from numpy.typing import ArrayLike

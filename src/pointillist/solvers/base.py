@@ -1,4 +1,4 @@
-"""What every solver for the codes promises: prepare once, solve often, and say what the answer is worth."""
+"""The protocol of solvers for the codes (prepare once, solve often), their results, and threads."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Solver(Protocol):
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:
-    """The status that a certificate deserves."""
+    """The status of an answer with this gap and objective."""
     if not np.isfinite(objective):
         return Status.DIVERGED
     return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
@@ -214,7 +214,7 @@ def effective_jobs(n_jobs: int | None) -> int:
 
 
 def _fair_share() -> int:
-    """Cores that the caller may use: all of them, or its part of them in a worker of joblib."""
+    """Cores that the caller may use: all of them, or a fair number of them in a worker of joblib."""
     cores = int(min(joblib.effective_n_jobs(-1), joblib.cpu_count()))
     backend, _ = get_active_backend()
     if not getattr(backend, "nesting_level", 0):

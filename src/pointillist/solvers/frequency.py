@@ -20,7 +20,7 @@ from pointillist.solvers.base import Result, Solution, certified, collect, paral
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyADMM(AdmmSettings):
-    """Settings of the ADMM in the frequency domain, for ``boundary="circular"``.
+    """Solver by ADMM in the frequency domain, for ``boundary="circular"`` only.
 
     Parameters
     ----------

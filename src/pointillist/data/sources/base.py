@@ -1,4 +1,4 @@
-"""What a source of signals is: random access by an integer, so that a position in a pass is one number.
+"""What a source of signals is: random access by an integer, so that a place in a pass is one number.
 
 Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and is sent
 to other processes without its open files, so that each can read its own part of it.
@@ -67,7 +67,7 @@ class Source(Protocol):
 
 
 class StoredSource(Source):
-    """A source of signals that lie somewhere: what crops and the plan need besides `Source`."""
+    """A source whose signals have shapes that can be looked up and windows that can be read, as crops and plans need it."""
 
     exact: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
@@ -132,7 +132,7 @@ def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def array_fingerprint(arrays: Iterable[NDArray]) -> str:
-    """A hash of the types, shapes and samples of arrays; of large ones some samples stand for all."""
+    """A hash of the types, shapes and samples of arrays; of a large array only some samples are read."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
