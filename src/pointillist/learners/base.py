@@ -65,27 +65,14 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
         return self.encode(X, weights).codes
 
     def fit_transform(self, X: Signals, y: Any = None, *, weights: Signals | None = None, **fit: Any) -> SparseCodes:
-        """Learn filters from X, then solve for its codes: `fit` and `transform` with the same `weights`.
-
-        `fit` stands for all other arguments of the method `fit`.
-        """
+        """Call `fit`, to which all further arguments `fit` go, then `transform` with the same X and `weights`."""
         return self.fit(X, y, weights=weights, **fit).transform(X, weights)
 
     def encode(self, X: Signals, weights: Signals | None = None, *, progress: Progress | None = None) -> Result:
-        """Solve for the codes of signals, as `transform` does, and return them with what they are worth.
+        """Solve for codes as `transform` does, and return them with objective, duality gap, status and residuals.
 
-        Parameters
-        ----------
-        X : (n_signals, [channels,] *space) array or list of arrays
-        weights : like X, optional
-            Zero marks samples that were not seen; without weights NaN does.
-        progress : callable, optional
-            Called now and then with the share of the work that is done, from 0 to 1.
-
-        Returns
-        -------
-        Result
-            Codes, objective, duality gap and status, and residuals.
+        Samples of the signals `X` whose `weights` are zero were not seen; without weights NaN marks them. `progress` is
+        called now and then with the share of the work that is done, from 0 to 1.
         """
         check_is_fitted(self, "filters_")
         X = as_arrays(X, self.channels)

@@ -81,10 +81,7 @@ class Checkpoints:
         self.folder.clear()
 
     def begin(self, *, resume: bool) -> Stored | None:
-        """Return the checkpoint to go on from, if there is one; without `resume` one that is there is an error.
-
-        Half-written files of a killed run are removed.
-        """
+        """Find the checkpoint to go on from, if there is one; it is an error without `resume`. Half-written files go."""
         folder = self.folder
         found = folder.files()
         if found and not resume:

@@ -83,10 +83,7 @@ def judging_solver(solver: str | Solver, tol: float | None) -> Solver:
 
 
 def learning_solver(solver: str | Solver, learning: Learning, step: int, half_life: float) -> Solver:
-    """Make the solver for the codes of a step: a named one works as `learning` says, an object as it is.
-
-    `half_life` is that of a ridge that has none of its own.
-    """
+    """Make the solver for the codes of a step; `half_life` is that of a ridge that has none of its own."""
     if not isinstance(solver, str):
         return make_solver(solver)
     if learning is None and solver == "cd":

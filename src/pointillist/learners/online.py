@@ -258,7 +258,6 @@ class OnlineCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        """The step of learning that the parameters describe, checked."""
         if self.batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
         return super().training_step(shared=shared)
@@ -281,9 +280,6 @@ class OnlineCSC(ConvolutionalLearner):
 
 
 def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
-    """How much the next signals count in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting.
-
-    The sum over all signals does not depend on how they are split into batches.
-    """
+    """How much the next signals count in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
     forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
     return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)

@@ -153,10 +153,7 @@ class DeviceState:
 
     @cached_property
     def tensor_rounding(self) -> float:
-        """Bound of the rounding errors of a scan on tensor cores, for each unit of ‖r‖ over a box.
-
-        Numbers are split into two halves, which leaves a rest; sums of 17 terms are cut off, thrice an instruction.
-        """
+        """Bound like `rounding`, on tensor cores: numbers are split into two halves, and sums of 17 terms are cut off."""
         sums = 3 * 17 * (self.plan.paired_taps // DEPTH) * float(np.finfo(np.float32).eps)
         return (3 * 2.0**-16 + sums) * self._steepness
 

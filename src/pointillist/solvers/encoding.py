@@ -282,10 +282,8 @@ def max_penalty(
         w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
     boundary : {"same", "valid", "full", "circular"}
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
-    channels : bool
-        Whether the axis after the first holds channels, which share their codes.
-    nonnegative : bool
-        Restrict the codes to be ≥ 0.
+    channels, nonnegative : bool
+        Whether the axis after the first holds channels, which share their codes; whether codes must be ≥ 0.
 
     Returns
     -------

@@ -75,10 +75,8 @@ def penalty_path(
         "cd", "admm" or "fft", or for instance ``CoordinateDescent(max_iter=50)``.
     tol : float or None
         Relative duality gap to reach for each penalty; None is 1e-3 for a named solver, and a solver object's own.
-    channels : bool
-        Whether the axis after the first holds channels, which share their codes.
-    nonnegative : bool
-        Restrict the codes to be ≥ 0.
+    channels, nonnegative : bool
+        Whether the axis after the first holds channels, which share their codes; whether codes must be ≥ 0.
     n_jobs : int or None
         Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
     device : str

@@ -49,10 +49,7 @@ def with_orientation(exif: bytes, code: int) -> bytes:
 
 
 def without_thumbnail(exif: bytes) -> bytes:
-    """Return EXIF bytes without their thumbnail, which would show the picture as it was before.
-
-    The link to the second directory, which holds it, is cut.
-    """
+    """Return EXIF bytes whose link to the thumbnail, which would show the picture as it was before, is cut."""
     changed = bytearray(exif)
     for order, at in _entries(exif, end=True):
         struct.pack_into(order + "I", changed, at, 0)

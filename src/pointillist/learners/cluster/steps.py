@@ -59,10 +59,7 @@ class _Crew:
         self._shared: Any = None
 
     def attempt(self, solve: Callable[..., Solved], whole: UnreadBatch | Batch, brief: Brief) -> Solved:
-        """Solve a batch, up to three times.
-
-        Dask repeats the tasks of a lost worker by itself, but not once all workers that had been sent the settings are lost.
-        """
+        """Solve a batch, again where all workers were lost; Dask itself repeats the tasks of a single lost worker."""
         for _ in range(_ATTEMPTS):
             try:
                 if self._shared is None:
