@@ -21,7 +21,7 @@ from typing import Any
 from pointillist.app.jobs import Busy
 from pointillist.app.session import Session
 from pointillist.app.tasks import Wish
-from pointillist.app.views import Window
+from pointillist.app.views import View
 
 try:
     import uvicorn
@@ -174,7 +174,7 @@ class Desk:
         return JSONResponse(self._session.describe())
 
     def acting(self, act: Callable[[Request], None]) -> Callable[[Request], Response]:
-        """A handler that does something and answers with the state after it."""
+        """Make a handler that does something and answers with the state after it."""
 
         def handler(request: Request) -> Response:
             act(request)
@@ -209,7 +209,7 @@ class Desk:
 
     def view(self, request: Request) -> Response:
         query = request.query_params
-        content, kind = self._session.view(query.get("of", "before"), Window.read(query))
+        content, kind = self._session.view(query.get("of", "before"), View.read(query))
         return Response(content, media_type=kind)
 
     def download(self, request: Request) -> Response:

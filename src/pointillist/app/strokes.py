@@ -63,7 +63,7 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
 
 
 def painted(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found: Mapping[int, Mask]) -> Mask:
-    """`draw_mask` for filling in: raises where nothing is painted, and where everything is."""
+    """Draw the mask for filling in; raises where nothing is painted, and where everything is."""
     mask = draw_mask(steps, shape, found)
     if not mask.any():
         raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")

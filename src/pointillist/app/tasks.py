@@ -1,4 +1,4 @@
-"""Calls of the library: everything that can be done to a photograph on the page."""
+"""Everything that can be done to a photograph on the page, as calls of the library."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_BLUR = 100.0
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What somebody asked for on the page.
+    """A task with its settings, as somebody asked for it on the page.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Wish:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Wish:
-        """The wish that the page sent; what is not named keeps its default."""
+        """Read the wish that the page sent; what is not named keeps its default."""
         names = ("texture", "sigma", "width", "length", "angle")
         numbers = {name: given[name] for name in names if given.get(name) is not None}
         try:

@@ -14,7 +14,7 @@ _FILTERS_A_BLOCK = FILTERS_A_BLOCK
 
 @njit(cache=True, nogil=True, inline="always")
 def base_of(layout, position):
-    """Where the box of a code at `position` starts in the padded signal."""
+    """Index of the padded signal at which the box of a code at `position` starts."""
     row = position // layout.row_length
     return layout.row_bases[row] + position - row * layout.row_length
 

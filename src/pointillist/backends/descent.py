@@ -155,7 +155,7 @@ def merge(codes, values, fresh, n_positions, n_filters):
 
 @njit(cache=True, nogil=True)
 def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
-    """For every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
+    """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 
     `per_penalty` is 1/λ, (n_filters padded to blocks, 1 or n_positions), zero for the padding; `best` and `best_filter`
     (n_positions,) start from zero.
@@ -190,7 +190,7 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
 
 @njit(cache=True, nogil=True)
 def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
-    """`scan` for grids narrower than a vector."""
+    """Do what `scan` does, for grids narrower than a vector."""
     width = len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
@@ -218,7 +218,7 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
 
 @njit(cache=True, nogil=True)
 def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
-    """`scan` for scattered positions: what was found there before is forgotten, other positions stay as they are."""
+    """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
     n_taps = len(layout.taps)
     n_blocks = len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)
     shared = per_penalty.shape[1] == 1
@@ -247,7 +247,7 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
 
 @njit(cache=True, nogil=True)
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
-    """Like `scan`, over the sampled codes only (ascending): dot products, some positions of a filter at a time."""
+    """Scan the sampled codes only (ascending) by dot products, some positions of a filter at a time."""
     length = layout.row_length
     n_positions = len(layout.row_bases) * length
     step = len(layout.run_offsets) * len(layout.run_lanes)

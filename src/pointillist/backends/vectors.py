@@ -101,7 +101,7 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
 
 @intrinsic
 def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
-    """`dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
+    """Compute `dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
     signature = types.void(lanes, signal, bases, filters, start, offsets, out)
 
     def codegen(context, builder, sig, args):
@@ -146,7 +146,7 @@ def add_runs(typingctx, lanes, signal, base, filters, start, offsets, scale):
 
 @intrinsic
 def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, scale, weights):
-    """Like `add_runs`, each sample multiplied by `weights` at the same place as in the signal."""
+    """Add runs as `add_runs` does, each sample multiplied by `weights` at the same place as in the signal."""
     signature = types.void(lanes, signal, base, filters, start, offsets, scale, weights)
 
     def codegen(context, builder, sig, args):
@@ -224,7 +224,7 @@ def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, facto
 def best_of_block_local(
     typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
 ):
-    """`best_of_block` with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
+    """Do what `best_of_block` does with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
     signature = types.void(
         lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
     )

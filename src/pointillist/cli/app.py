@@ -59,7 +59,7 @@ def _forgetting(value: float | None) -> float | None:
 
 
 def _size(text: str) -> Any:
-    """``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
+    """Read a filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
     try:
         sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
     except ValueError:

@@ -22,7 +22,7 @@ FILTER_SIZE = 11
 PENALTY = 1.0
 N_EPOCHS = 3
 HELD_OUT = "camera"
-TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
+CROP = 120  # about the side of the crops that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
 VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while learning, all of it judged at the end
 
@@ -50,7 +50,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     )
     if not quiet:
         err().print(
-            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
+            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs"
         )
     stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
@@ -69,7 +69,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
         model,
         [Example(HELD_OUT, test, held_out=True), *_shown(photographs("train"))],
         title="Filters from a few photographs",
-        data={"signals": f"{len(train)} pieces of the shipped photographs, contrast-normalised"},
+        data={"signals": f"{len(train)} crops of the shipped photographs, contrast-normalised"},
     )
     if not quiet:
         _summarise(folder, model, test, result, time.perf_counter() - begin)
@@ -77,7 +77,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
 
 def _signals() -> tuple[list[NDArray], NDArray]:
     """Pieces of the training photographs, and the held-out one."""
-    train = [tile for image in photographs("train").values() for tile in _tiles(contrast_normalise(image))]
+    train = [crop for image in photographs("train").values() for crop in _crops(contrast_normalise(image))]
     return train, contrast_normalise(photographs("test")[HELD_OUT])
 
 
@@ -92,10 +92,10 @@ def _middle(image: NDArray) -> NDArray:
     return image[tuple(slice(c, c + VALIDATION_SIDE) for c in corner)]
 
 
-def _tiles(image: NDArray) -> list[NDArray]:
-    rows, columns = (max(1, round(side / TILE)) for side in image.shape)
+def _crops(image: NDArray) -> list[NDArray]:
+    rows, columns = (max(1, round(side / CROP)) for side in image.shape)
     strips = np.array_split(image, rows, axis=0)
-    return [tile for strip in strips for tile in np.array_split(strip, columns, axis=1)]
+    return [crop for strip in strips for crop in np.array_split(strip, columns, axis=1)]
 
 
 def _summarise(folder: Path, model: OnlineCSC, test: NDArray, result: Result, seconds: float) -> None:

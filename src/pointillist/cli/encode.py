@@ -33,7 +33,7 @@ _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 
 @dataclass(frozen=True)
 class EncodeRequest:
-    """What the user asked for; `settings` holds None where the model's own parameter serves."""
+    """What the user asked ``pointillist encode`` for; `settings` holds None where the model's own parameter serves."""
 
     model: Path
     paths: list[Path]
@@ -117,7 +117,7 @@ def _part_of(progress: Callable[[float], None], first: float, share: float) -> C
 
 
 def _chunks(signals: list[NDArray], most: int) -> list[slice]:
-    """At most so many signals at a time, and large ones alone."""
+    """Divide signals into lists of at most so many, large signals each in a list of its own."""
     edges = [0]
     for i, signal in enumerate(signals):
         alone = signal.size >= LARGE or signals[i - 1].size >= LARGE
@@ -151,7 +151,7 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
 
 
 class _Pictures:
-    """Reconstructions as PNG files in a folder, named after the signals."""
+    """Writes reconstructions as PNG files to a folder, named after the signals."""
 
     def __init__(self, folder: Path, normalise: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,7 @@ def _learn(
     *,
     quiet: bool,
 ) -> tuple[bool, dict[str, int]]:
-    """Fit as planned, `how` being for `OnlineCSC.fit`; whether a signal ended it early, and what was left out."""
+    """Fit as planned, with arguments `how` of `OnlineCSC.fit`; returns whether Ctrl-C ended it, and what was left out."""
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, request.box)
         return fit(model, signals, held_out, quiet=quiet, callbacks=how["callbacks"]), skipped
@@ -162,7 +162,7 @@ def _look_through(request: LearnRequest, source: Source) -> None:
 
 @contextmanager
 def _cluster(request: LearnRequest) -> Iterator[Any]:
-    """Where the request says that codes are solved for, None where that is here; workers last as long as the context."""
+    """The cluster that solves for codes, None for this process; local workers last as long as the context."""
     with ExitStack() as stack:
         cluster: Any = request.scheduler
         if request.workers is not None:

@@ -1,4 +1,4 @@
-"""How far a command is: a live bar in a terminal, a line now and then everywhere else, silence when asked for."""
+"""Progress of a command: a live bar in a terminal, a line now and then everywhere else, nothing when quiet."""
 
 import sys
 import time
@@ -33,16 +33,16 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
 
 
 class PictureProgress(Protocol):
-    """How far a command is with several pictures or other items, and with the one that it works on."""
+    """Shows how far a command is with several pictures or other items, and with the one that it works on."""
 
     def begin(self, name: str) -> None:
-        """Work on the next picture begins."""
+        """Tell that work on the next picture begins."""
 
-    def share(self, part: float) -> None:
-        """A part of the picture, from 0 to 1, is done."""
+    def share(self, done: float) -> None:
+        """Tell which share of the picture, from 0 to 1, is done."""
 
     def end(self) -> None:
-        """The picture is finished."""
+        """Tell that the picture is finished."""
 
 
 @contextmanager
@@ -61,7 +61,7 @@ class _Silence:
     def begin(self, name: str) -> None:
         pass
 
-    def share(self, part: float) -> None:
+    def share(self, done: float) -> None:
         pass
 
     def end(self) -> None:
@@ -69,19 +69,19 @@ class _Silence:
 
 
 class _PictureLines:
-    """A line every few seconds of work on one picture."""
+    """Prints a line every few seconds of work on one picture."""
 
     def begin(self, name: str) -> None:
         self._name = name
         self._begin = self._last = time.monotonic()
 
-    def share(self, part: float) -> None:
+    def share(self, done: float) -> None:
         now = time.monotonic()
-        if now - self._last < _SECONDS_BETWEEN_LINES or part <= 0:
+        if now - self._last < _SECONDS_BETWEEN_LINES or done <= 0:
             return
         self._last = now
-        left = (now - self._begin) * (1 - part) / part
-        err().print(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
+        left = (now - self._begin) * (1 - done) / done
+        err().print(f"{self._name}: {100 * done:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
 
     def end(self) -> None:
         pass
@@ -119,9 +119,9 @@ class _PictureBars:
     def begin(self, name: str) -> None:
         self._progress.reset(self._one, total=None, description=name)
 
-    def share(self, part: float) -> None:
-        self._progress.update(self._one, total=1.0, completed=part)
-        self._progress.update(self._all, completed=self._done + part)
+    def share(self, done: float) -> None:
+        self._progress.update(self._one, total=1.0, completed=done)
+        self._progress.update(self._all, completed=self._done + done)
 
     def end(self) -> None:
         self._done += 1
@@ -151,7 +151,7 @@ def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
 
 
 class _Lines:
-    """A line for the first and the last step, and every few seconds between."""
+    """Prints a line for the first and the last step, and every few seconds between."""
 
     def __init__(self, total: int) -> None:
         self._total = total

@@ -97,11 +97,11 @@ def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
     paths, output, *shared = inspect.signature(_shared).parameters.values()
 
     def command(*, quiet: bool, verbose: bool, **given: Any) -> None:
-        from pointillist.cli.jobs import Request
+        from pointillist.cli.jobs import RestoreRequest
         from pointillist.cli.mending import run
 
         options = own(**{name: given.pop(name) for name in particular})
-        run(Request(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
+        run(RestoreRequest(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
 
     command.__name__, command.__doc__ = own.__name__, own.__doc__
     parameters = [paths, output, *particular.values(), *shared]

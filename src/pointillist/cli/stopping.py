@@ -20,7 +20,7 @@ class Interrupted(Exception):
 
 
 class GracefulStop:
-    """While entered, `requested` turns true at the first signal.
+    """While entered, `requested` turns true at the first Ctrl-C or SIGTERM.
 
     Parameters
     ----------

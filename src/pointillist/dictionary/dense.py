@@ -100,7 +100,7 @@ class DenseStatistics:
             "sums": np.array([self.total, self._energy]),
         }
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
+    def load(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]
         self._quadratic[...] = arrays["quadratic"]
         self.total, self._energy = (float(value) for value in arrays["sums"])

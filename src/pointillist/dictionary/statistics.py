@@ -1,4 +1,4 @@
-"""What statistics of codes promise, and what those of the host share.
+"""The protocol of the statistics that filters are updated from, and what those of the host share.
 
 B = Zᵀx and C = ZᵀZ, summed over signals, are all that the dictionary update needs from the codes. `toeplitz` and `dense`
 hold these sums on the host, `device` holds them on a GPU. They are never averages: what is added is weighted by the caller.
@@ -97,13 +97,13 @@ class Statistics(Protocol):
         """The sums as arrays of the host, for storage and for other statistics of the same kind."""
         ...
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
-        """Take over the sums that `arrays` gave."""
+    def load(self, arrays: dict[str, NDArray]) -> None:
+        """Replace the sums by those that `arrays` gave."""
         ...
 
 
 def host_objectives(batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
-    """`Statistics.objectives` for signals and codes on the host."""
+    """Compute `Statistics.objectives` for signals and codes on the host."""
     exact = filters.astype(np.float64)
     shapes = [signal.shape[1:] for signal in batch.signals]
     fits = synthesise(batch.codes, exact, shapes, filters.shape[1], batch.boundary)

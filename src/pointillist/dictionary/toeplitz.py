@@ -161,7 +161,7 @@ class ToeplitzStatistics:
             "sums": np.array([self.total, self._energy]),
         }
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
+    def load(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]
         self.pairs[...] = arrays["pairs"]
         self.total, self._energy = (float(value) for value in arrays["sums"])

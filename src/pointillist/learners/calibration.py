@@ -1,4 +1,4 @@
-"""What sizes cannot tell about a run, by throw-away steps: what the program itself takes, and how long a step lasts."""
+"""Measured by throw-away steps before a run: the memory of the program itself, and how long a step lasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what `fit` is given to batches: arrays that are checked at once, or a source that is read as the run goes on."""
+"""The batches that `fit` learns from: of arrays, which are checked at once, or of a source, read as the run goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pointillist.learners.step import Step
 from pointillist.model.signals import Signals
 
 Check = Callable[[list[NDArray]], Batch]
-"""Makes a `Batch` of signals that were read."""
+"""A function that checks signals that were read and makes a `Batch` of them."""
 _PATCH_CACHE = 2**26
 """Bytes of signals that are kept while first filters are drawn from them."""
 
@@ -109,11 +109,11 @@ class Feed:
 
     @property
     def elsewhere(self) -> Stream | None:
-        """The stream, where other processes can read its batches themselves."""
+        """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
         return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
 
     def patches(self) -> Sequence[NDArray] | None:
-        """Where first filters can be drawn from, None for an iterator."""
+        """The signals that first filters can be drawn from; None for an iterator."""
         source = self.stream.source
         if self.whole is not None:
             return self.whole.signals

@@ -39,7 +39,7 @@ class NestedParameters(BaseEstimator):
         Parameters
         ----------
         **params : any
-            Settings are frozen: a changed copy takes their place.
+            New values by name. Settings are frozen: a changed copy takes their place.
 
         Returns
         -------
@@ -67,7 +67,7 @@ class NestedParameters(BaseEstimator):
         setattr(self, owner, replace(settings, **{field: value}))
 
     def _settings(self, name: str, value: Any) -> Any:
-        """The settings that a parameter stands for, None where it has no fields; None stands for the default ones."""
+        """The settings object of a parameter, the default one for None; None for a parameter without fields."""
         if value is None and name == "update":
             return FilterUpdate()
         if value is None and name == "learning" and getattr(self, "solver", None) == "cd":

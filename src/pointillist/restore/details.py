@@ -1,4 +1,4 @@
-"""What a restoration tells of itself: `Details`, and how they are made from what the solvers say."""
+"""`Details` of a restoration, and how they are made from what the solvers say."""
 
 from __future__ import annotations
 

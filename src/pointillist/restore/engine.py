@@ -37,7 +37,7 @@ NO_BLUR = Blur(np.ones((1, 1)))
 
 @dataclass(frozen=True)
 class Settings:
-    """How signals are recovered.
+    """How signals are recovered: the checked settings of a task.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def as_bank(filters: ArrayLike | None) -> NDArray:
 
 
 def choose_filters(filters: ArrayLike | None, shape: tuple[int, int]) -> NDArray:
-    """`as_bank` for a picture that must be at least as large as a filter."""
+    """Make filters of what people pass, and refuse a picture that is smaller than a filter."""
     bank = as_bank(filters)
     check_size(shape, bank.shape[2:])
     return bank

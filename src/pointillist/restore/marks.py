@@ -268,7 +268,7 @@ def _distance(pixels: NDArray[Any], key: tuple[int, int, int]) -> NDArray[np.uin
 def _sure(
     distance: NDArray[np.uint8], key: tuple[int, int, int], tolerance: float | str
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Pixels that have the colour beyond doubt, and whether they look as after lossy compression."""
+    """Pixels that have the colour beyond doubt, and whether they look like those of lossy compression."""
     plain = len(set(key)) == 1
     # Pale colours are near to greys, which photographs are full of: the less saturated, the nearer marks must be.
     saturation = max((max(key) - min(key)) / 255, _PALEST)

@@ -40,7 +40,7 @@ _MARGIN = 8
 
 
 def misfit(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
-    """Why this blur cannot be that of a plane (height, width) in [0, 1], with NaN where missing; None where it may be."""
+    """Say why this blur cannot be that of a plane (height, width) in [0, 1], NaN where missing; None where it may be."""
     if blur.kernel.size == 1:
         return None
     return _by_spectrum(plane, blur.kernel) or _by_trial(plane, blur, trial)

@@ -137,7 +137,7 @@ class Wiener:
         return scipy.fft.irfft2(self._undone(left, weights, noise), self._shape)[self._box].astype(np.float64)
 
     def _undone(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
-        """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
+        """The spectrum of the filtered signal; every iteration fills in what was not seen from the one before."""
         inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
         margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
         known = np.where(weights > 0, signal, 0.0).astype(np.float32)

@@ -87,11 +87,11 @@ def in_turn(
 
 
 def run_all(work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, progress: Progress | None = None) -> None:
-    """`in_turn` for work that has no answer."""
+    """Do work that has no answer on all items, as `in_turn` does."""
     for _ in in_turn(work, items, n_jobs, progress):
         pass
 
 
 def share_of(progress: Progress | None, begin: float, end: float) -> Progress | None:
-    """The progress of a share of the work, which goes from `begin` to `end` of the whole."""
+    """Make the progress callback of work that goes from `begin` to `end` of the whole."""
     return None if progress is None else lambda share: progress(begin + (end - begin) * share)

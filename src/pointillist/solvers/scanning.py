@@ -81,7 +81,7 @@ class DescentState:
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
     ) -> None:
-        """Like `scan`, but at some positions only: what was found at the others stays."""
+        """Scan some positions only, as `scan` does; what was found at the others stays."""
 
         def work(some: NDArray) -> None:
             layout, signed = self.problem.operator.layout, self.problem.nonnegative
@@ -91,7 +91,7 @@ class DescentState:
         list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
 
     def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
-        """Like `scan`, but for some codes only, ascending, over what was found before."""
+        """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
 

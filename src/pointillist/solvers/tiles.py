@@ -31,7 +31,7 @@ from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper
 
 Progress = Callable[[float], None]
-"""Called with the part of the signals that is settled, from 0 to 1."""
+"""Called with the share of the work that is done, from 0 to 1."""
 
 Place = tuple[int, ...]
 
@@ -39,7 +39,7 @@ _BLOCK_POSITIONS = 2**16
 _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
-"""A tile is solved to this part of what is asked for, so that what its neighbours change need not bring it back."""
+"""A tile is solved to this share of the tolerance, so that what its neighbours change need not bring it back."""
 _SMALLEST_EXCESS = 16  # ε: what rounding lets a ratio come down to
 
 
@@ -54,7 +54,7 @@ class TiledDescent:
     side : int, optional
         Side of a block; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
     progress : callable, optional
-        Called with the part of the signal that is settled, after every colour of tiles.
+        Called with the share of the signal that is settled, after every colour of tiles.
     """
 
     takes_start: ClassVar[bool] = True
@@ -169,7 +169,7 @@ class _Visit:
 
 
 class _Done(NamedTuple):
-    """Progress of a pass: the part of its colours that are solved, and the most rounds that a tile of the last took."""
+    """Progress of a pass: the share of its colours that are solved, and the most rounds that a tile of the last took."""
 
     share: float
     rounds: int
@@ -221,14 +221,14 @@ class _Tiling:
         floor = _SMALLEST_EXCESS * float(np.finfo(self.signal.dtype).eps)
         # Borders are not worth much effort before both sides are good: all of the signal gets better pass by pass.
         excess, goal, rounds = _FIRST_EXCESS, max(_FIRST_GOAL * tol, floor), 0
-        levels = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
+        planned = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
         for passes in range(_MAX_PASSES):
             excess = max(excess * _FALL, goal)
             for done in self._pass(self.blocks.shift(passes), excess):
                 rounds += done.rounds
-                # Until the last level every pass is a step; then what counts is how much is settled.
+                # Until the goal is near every planned pass counts alike; then what counts is how much is settled.
                 share = done.share if excess > goal else float(np.mean(self.ratio <= 1 + goal))
-                self._report((min(passes, levels - 1) + share) / levels)
+                self._report((min(passes, planned - 1) + share) / planned)
             if excess > goal or np.any(self.ratio > 1 + excess):
                 continue
             found = self._certificate()

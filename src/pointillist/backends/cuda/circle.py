@@ -42,7 +42,7 @@ def fold(array: Any, lengths: Shape) -> None:
             behind[...] = 0
 
 
-def surround(array: Any, lengths: Shape, offset: Shape) -> None:
+def continue_around(array: Any, lengths: Shape, offset: Shape) -> None:
     """Continue around the circle what lies within, at offset … offset + length − 1 along each axis."""
     for axis in AXES:
         length, first = lengths[axis], offset[axis]

@@ -30,7 +30,7 @@ def without_prefix(exif: bytes | None) -> bytes | None:
 
 
 def orientation(exif: bytes | None) -> int:
-    """The code from 1 to 8; 1 where there is none."""
+    """The orientation as a code from 1 to 8; 1 where none is given."""
     if exif is not None:
         for order, at in _entries(exif):
             if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
@@ -40,7 +40,7 @@ def orientation(exif: bytes | None) -> int:
 
 
 def with_orientation(exif: bytes, code: int) -> bytes:
-    """The same bytes with another orientation, where they have one."""
+    """Return EXIF bytes with another orientation, where they have one."""
     changed = bytearray(exif)
     for order, at in _entries(exif):
         if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
@@ -49,7 +49,7 @@ def with_orientation(exif: bytes, code: int) -> bytes:
 
 
 def without_thumbnail(exif: bytes) -> bytes:
-    """The same bytes with no way to the second directory, whose small picture would show how things looked before."""
+    """Return EXIF bytes whose link to the thumbnail, which would show the picture as it was before, is cut."""
     changed = bytearray(exif)
     for order, at in _entries(exif, end=True):
         struct.pack_into(order + "I", changed, at, 0)
@@ -57,7 +57,7 @@ def without_thumbnail(exif: bytes) -> bytes:
 
 
 def _entries(exif: bytes, *, end: bool = False) -> Iterator[tuple[str, int]]:
-    """Byte order and place of every entry of the first directory, or of the link at its end alone."""
+    """Yield byte order and place of every entry of the first directory, or only of the link at its end."""
     order = "<" if exif[:2] == b"II" else ">"
     try:
         (first,) = struct.unpack_from(order + "I", exif, 4)

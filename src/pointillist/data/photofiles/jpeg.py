@@ -87,7 +87,7 @@ def _say_what_is_missing() -> None:
 
 
 def _compared(source: JpegOrigin, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-    """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
+    """How the source was encoded, and which pixels changed since; None if these are not pixels of the same picture."""
     with Image.open(io.BytesIO(source.data)) as image:
         options = reencoding.options_of(image)
         shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
@@ -183,7 +183,7 @@ def _renew(
 
 
 def _names(data: bytes) -> list[int]:
-    """What a file calls its components; some decoders take their meaning from that."""
+    """Identifiers of a file's colour components; some decoders tell from them which colours these are."""
     frame = next(content for marker, content in segments(data) if marker in _FRAMES)
     return [frame[6 + 3 * i] for i in range(frame[5])]
 

@@ -130,7 +130,7 @@ class Photograph:
         return float(np.iinfo(self.pixels.dtype).max) if self.pixels.dtype.kind == "u" else 1.0
 
     def with_pixels(self, pixels: NDArray[Any], alpha: NDArray[Any] | None = None) -> Photograph:
-        """The same photograph with other pixels, and with its own alpha unless another is given.
+        """Return this photograph with other `pixels`, and with its own alpha unless `alpha` is given.
 
         Its own alpha is left out where it does not fit pixels of another size. Grey pixels (height, width) of a colour
         photograph are repeated for its channels, so that the file keeps its layout.
@@ -142,7 +142,7 @@ class Photograph:
         return replace(self, pixels=pixels, alpha=alpha)
 
     def cropped(self, top: int, left: int, height: int, width: int) -> Photograph:
-        """The part that begins `top` rows and `left` columns from the upper left corner."""
-        part = slice(top, top + height), slice(left, left + width)
-        alpha = None if self.alpha is None else np.ascontiguousarray(self.alpha[part])
-        return replace(self, pixels=np.ascontiguousarray(self.pixels[part]), alpha=alpha)
+        """Cut out `height` rows and `width` columns that begin `top` rows and `left` columns from the upper left corner."""
+        box = slice(top, top + height), slice(left, left + width)
+        alpha = None if self.alpha is None else np.ascontiguousarray(self.alpha[box])
+        return replace(self, pixels=np.ascontiguousarray(self.pixels[box]), alpha=alpha)

@@ -165,7 +165,7 @@ def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, 
 
 
 def _held(code: int) -> int:
-    """A code that means nothing here, to hold the place of a tag that tifffile does not write; the order stays right."""
+    """A private tag code that holds the place of a tag which tifffile does not write, so that tags stay in order."""
     return code - 1
 
 

@@ -1,4 +1,4 @@
-"""From what people type to a source: files, folders, patterns, stacks, and arrays inside containers."""
+"""Opening a source by what people type: files, folders, patterns, stacks, and arrays inside containers."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _open_stack(file: str, ndim: int) -> StoredSource:
 
 
 class UnopenedSource(StoredSource):
-    """What stands for a file that could not be opened: one signal, unreadable."""
+    """Stands for a file that could not be opened: a source of one signal, which cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
         self._file, self._reason = file, reason

@@ -103,7 +103,7 @@ def damage_in(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
-    """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
+    """Find damage in pixels (height, width[, channels]) from 0 to `scale`; the arguments were checked by `find_damage`."""
     found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
 
