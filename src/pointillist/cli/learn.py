@@ -1,7 +1,5 @@
 """``pointillist learn``: files in, model file out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

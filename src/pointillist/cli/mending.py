@@ -4,8 +4,6 @@ What is read and written is settled by `jobs`, what is done to a picture by `tas
 through, and people are told.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import warnings

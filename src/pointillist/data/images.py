@@ -3,8 +3,6 @@
 Decoding itself belongs to `photofiles`, which also keeps what a file says about its picture.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterable

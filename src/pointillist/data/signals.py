@@ -1,7 +1,5 @@
 """Signals, as the learners and `encode` take them: ([channels,] *space), made of pictures or read from files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """B and C of the dictionary update as full matrices, for small problems and as the reference for other statistics."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The block-Toeplitz statistics with their sums on a CUDA device, where a step adds to them and sweeps over the filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod

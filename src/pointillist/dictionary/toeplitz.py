@@ -5,8 +5,6 @@ masked signals are *imputed* (x̃ = Dz + r on the padded grid), which majorises 
 touches it at the current filters.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from math import prod
 

@@ -1,7 +1,5 @@
 """What both learners show of themselves: a scikit-learn transformer with learned filters."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from math import prod

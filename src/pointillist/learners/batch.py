@@ -1,7 +1,5 @@
 """SBCSC: learning from all signals at every iteration (the paper's Algorithm 1)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What sizes cannot tell about a run, by throw-away steps: what the program itself takes, and how long a step lasts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -4,8 +4,6 @@ A checkpoint is a model file with statistics that also holds the position of its
 in between (arguments of `fit`, data, version), so that a run is never continued as another one.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

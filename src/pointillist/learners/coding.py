@@ -1,7 +1,5 @@
 """How well codes are solved for while filters are learned: roughly, and in the first steps with a ridge."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any

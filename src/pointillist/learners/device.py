@@ -1,7 +1,5 @@
 """Mini-batches on a CUDA device: moved there while another is learned from, or kept there for good."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """SOCSC: learning from a stream of small batches through two surrogate statistics (the paper's Algorithm 2)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Learned models as files: an estimator to a model file and back. Nothing is pickled."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Callbacks to look at a run while it goes: its records as lines of JSON, or as TensorBoard events."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

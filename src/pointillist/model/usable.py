@@ -1,7 +1,5 @@
 """Whether there is anything in a signal to code or to learn from: the one test of it, for all layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

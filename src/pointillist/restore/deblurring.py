@@ -1,7 +1,5 @@
 """A known blur undone, if it fits."""
 
-from __future__ import annotations
-
 import logging
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Colour from a sensor that saw one channel at each pixel: weights per channel, coded with colour filters."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

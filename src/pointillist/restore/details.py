@@ -1,7 +1,5 @@
 """What a restoration tells of itself: `Details`, and how they are made from what the solvers say."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 The tasks say what was seen, through which blur and at which penalty; how photographs look is not known here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures enlarged: super-resolution undoes a blur that was seen at every n-th pixel of the fine grid only."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

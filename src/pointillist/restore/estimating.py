@@ -1,7 +1,5 @@
 """The blur of a picture, estimated from it alone: length and angle of a straight motion, or the width of a Gaussian."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

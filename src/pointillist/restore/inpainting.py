@@ -1,7 +1,5 @@
 """Missing pixels filled in from the ones that were seen."""
 
-from __future__ import annotations
-
 import time
 from typing import Any, Literal
 

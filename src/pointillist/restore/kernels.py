@@ -1,7 +1,5 @@
 """Blur kernels by their parameters: arrays of sum one, centred, that `deblur` takes as `psf`."""
 
-from __future__ import annotations
-
 from math import ceil, cos, radians, sin
 
 import numpy as np

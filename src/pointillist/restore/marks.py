@@ -4,8 +4,6 @@ Pixels that surely have the colour come first; then those beside them that look 
 Damage that nobody marked is found in `finding`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Two questions. The spectrum: do narrower, wider or turned versions of this blur,
 power spectrum much better? And a trial: do a few crops, deblurred, leave the range that they were seen in?
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise: how strong it is, and the transform that makes Poisson noise look Gaussian. Nothing here removes it."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 

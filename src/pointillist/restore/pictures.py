@@ -3,8 +3,6 @@
 Nothing here restores; the tasks ask a `Picture` for its signals and hand restored ones back to it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

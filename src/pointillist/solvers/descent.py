@@ -6,8 +6,6 @@ current support until little moves. No Gram matrix, no Fourier transform: one do
 of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@
 signals listed in `active` and leaves the others alone. Decisions (who is done, how far to descend) are the caller's.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import contextmanager
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPack, which shares their memory.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from functools import cache

@@ -8,8 +8,6 @@ the last ones may meet the first: up to two of them along an axis are of further
 neighbouring positions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """EXIF as bytes, changed in place where it must be: maker's notes and all else stay as the camera wrote them."""
 
-from __future__ import annotations
-
 import io
 import logging
 import struct

@@ -5,8 +5,6 @@ those of blocks with changed pixels computed anew, and all of them written. With
 Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import struct

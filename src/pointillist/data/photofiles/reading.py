@@ -3,8 +3,6 @@
 Pillow decodes most formats; TIFF, PNG of 16 bits, camera raw and HEIC have modules of their own.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """TIFF: samples of any depth through tifffile, with resolution, texts, colour profile, alpha, EXIF and GPS directories."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writing of photographs: everything that a format can hold goes in, and what it cannot hold is said."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

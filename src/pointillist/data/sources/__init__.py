@@ -1,7 +1,5 @@
 """Sources of signals of any size: arrays, files, containers, random crops, and the stream of batches made from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Signals in memory, and in ``.npy`` files that are mapped rather than read."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

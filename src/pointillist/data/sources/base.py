@@ -4,8 +4,6 @@ Orders, batches and reading ahead are the stream's business. A source holds path
 to other processes without its open files, so that each can read its own part of it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from abc import abstractmethod

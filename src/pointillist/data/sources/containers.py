@@ -1,7 +1,5 @@
 """Stacks of signals inside one file: TIFF pages, zarr arrays and HDF5 datasets, read part by part."""
 
-from __future__ import annotations
-
 import threading
 from importlib import import_module
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random crops: crop i of pass e is a function of (seed, e, i) alone, so that anybody can cut it again."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import cached_property
 from typing import Any

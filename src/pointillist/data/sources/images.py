@@ -1,7 +1,5 @@
 """Image files of any sizes as a source: names at hand, pixels decoded when they are asked for."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

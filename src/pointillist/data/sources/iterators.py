@@ -1,7 +1,5 @@
 """Signals from any Python iterable, such as a PyTorch DataLoader: they come when they come, and not again."""
 
-from __future__ import annotations
-
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator

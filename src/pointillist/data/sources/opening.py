@@ -1,7 +1,5 @@
 """From what people type to a source: files, folders, patterns, stacks, and arrays inside containers."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from glob import glob, has_magic

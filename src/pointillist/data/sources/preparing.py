@@ -1,7 +1,5 @@
 """Signals of a source prepared for learning: contrast-normalised, and kept where there is room."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

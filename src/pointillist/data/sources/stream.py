@@ -1,7 +1,5 @@
 """A source in batches: the order of every pass, reading ahead, and a position that can be put away and taken up again."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -4,8 +4,6 @@ Candidates come from `specks` and `lines`, and `forest` judges them. Pictures ar
 tiles are ever converted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

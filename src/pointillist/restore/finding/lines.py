@@ -4,8 +4,6 @@ Second derivatives, averaged along short lines of many directions, give centre l
 joined. Dark lines are found in the negative. Which candidates are scratches is decided by `forest`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

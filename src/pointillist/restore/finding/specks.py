@@ -3,8 +3,6 @@
 Dark specks are found in the negative. Which candidates are dust is decided by `forest`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
