@@ -79,15 +79,7 @@ def correlate_dense(layout, signal, first_row, last_row, out):
             for j in range(0, length, width):
                 at = min(j, length - width)
                 correlate_block(
-                    layout.block_lanes,
-                    signal,
-                    base + at,
-                    layout.blocks,
-                    start,
-                    layout.taps,
-                    out,
-                    place + at,
-                    stride,
+                    layout.block_lanes, signal, base + at, layout.blocks, start, layout.taps, out, place + at, stride
                 )
 
 

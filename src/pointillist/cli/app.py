@@ -21,23 +21,11 @@ app = typer.Typer(
 )
 
 
-class Mode(StrEnum):
-    online = "online"
-    batch = "batch"
-
-
+Mode = StrEnum("Mode", "online batch")
+Init = StrEnum("Init", "random patches")
+Normalise = StrEnum("Normalise", "contrast none")
 Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: ignore[misc]
 _SAME = Boundary("same")
-
-
-class Init(StrEnum):
-    random = "random"
-    patches = "patches"
-
-
-class Normalise(StrEnum):
-    contrast = "contrast"
-    none = "none"
 
 
 def _tolerance(value: float | None) -> float | None:

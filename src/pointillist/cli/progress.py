@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Any, Protocol
+from typing import Any
 
 from pointillist.cli.console import err, number
 
@@ -32,8 +32,8 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
         yield _Lines(total)
 
 
-class PictureProgress(Protocol):
-    """How far a command is with several pictures or other items, and with the one that it works on."""
+class PictureProgress:
+    """How far a command is with several pictures or other items, and with the one that it works on; this one is silent."""
 
     def begin(self, name: str) -> None:
         """Work on the next picture begins."""
@@ -49,7 +49,7 @@ class PictureProgress(Protocol):
 def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureProgress]:
     """Show progress with the time left over `total` pictures, not before a second has passed."""
     if quiet:
-        yield _Silence()
+        yield PictureProgress()
     elif is_live():
         with _PictureBars(what, total) as bars:
             yield bars
@@ -57,18 +57,7 @@ def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureP
         yield _PictureLines()
 
 
-class _Silence:
-    def begin(self, name: str) -> None:
-        pass
-
-    def share(self, part: float) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class _PictureLines:
+class _PictureLines(PictureProgress):
     """A line every few seconds of work on one picture."""
 
     def begin(self, name: str) -> None:
@@ -83,11 +72,8 @@ class _PictureLines:
         left = (now - self._begin) * (1 - part) / part
         err().print(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
 
-    def end(self) -> None:
-        pass
 
-
-class _PictureBars:
+class _PictureBars(PictureProgress):
     """A bar for the picture that is worked on, and one over all pictures if there are several."""
 
     def __init__(self, what: str, total: int) -> None:

@@ -92,11 +92,7 @@ class DenseStatistics:
         self._quadratic = self._quadratic[:, places][:, :, places]
 
     def arrays(self) -> dict[str, NDArray]:
-        return {
-            "linear": self._linear,
-            "quadratic": self._quadratic,
-            "sums": np.array([self.total, self._energy]),
-        }
+        return {"linear": self._linear, "quadratic": self._quadratic, "sums": np.array([self.total, self._energy])}
 
     def restore(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]

@@ -105,8 +105,7 @@ class DeviceStatistics:
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def energies(self) -> NDArray:
-        energies: NDArray = self._sums.energies().get()
-        return energies
+        return self._sums.energies().get()
 
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()

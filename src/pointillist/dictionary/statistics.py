@@ -75,31 +75,24 @@ class Statistics(Protocol):
 
         The sums do not depend on `n_jobs`, the number of threads.
         """
-        ...
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
-        ...
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
         """One pass of projected block coordinate descent over all filters, in their precision."""
-        ...
 
     def energies(self) -> NDArray:
         """Σ z² for each filter."""
-        ...
 
     def permute(self, order: NDArray) -> None:
         """Follow filters that were reordered as ``filters[order]``."""
-        ...
 
     def arrays(self) -> dict[str, NDArray]:
         """The sums as arrays of the host, for storage and for other statistics of the same kind."""
-        ...
 
     def restore(self, arrays: dict[str, NDArray]) -> None:
         """Take over the sums that `arrays` gave."""
-        ...
 
 
 def host_objectives(batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:

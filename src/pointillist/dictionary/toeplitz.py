@@ -153,11 +153,7 @@ class ToeplitzStatistics:
         pairs[...] = moved
 
     def arrays(self) -> dict[str, NDArray]:
-        return {
-            "linear": self._linear,
-            "pairs": self.pairs,
-            "sums": np.array([self.total, self._energy]),
-        }
+        return {"linear": self._linear, "pairs": self.pairs, "sums": np.array([self.total, self._energy])}
 
     def restore(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]

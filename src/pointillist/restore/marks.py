@@ -325,8 +325,7 @@ def _connected(sure: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[n
     keep = np.zeros(count + 1, bool)
     keep[labels[sure]] = True
     keep[0] = False
-    result: NDArray[np.bool_] = keep[labels]
-    return result
+    return keep[labels]
 
 
 def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:

@@ -30,10 +30,8 @@ from pointillist.restore.smooth import Smooth
 from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
-_MISSED, _LEAST_NOISE = (
-    0.12,
-    0.05,
-)  # share of the detail's power that codes miss, and the least that noise has beside it
+_MISSED = 0.12  # share of the detail's power that codes miss
+_LEAST_NOISE = 0.05  # the least that noise has beside it
 _COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its spectrum, and how much more there is
 _LOWEST = 0.05
 _FILLS = 3

@@ -127,12 +127,7 @@ class Solver(Protocol):
     def prepare(self, problem: Problem) -> Any: ...
 
     def solve(
-        self,
-        state: Any,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: Any, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result: ...
 
 

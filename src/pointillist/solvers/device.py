@@ -86,12 +86,7 @@ class DeviceDescent:
         return DeviceState(problem, open_device(self.device))
 
     def solve(
-        self,
-        state: DeviceState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: DeviceState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
         device, engine = state.device, state.engine
@@ -245,6 +240,6 @@ class DeviceWorkingSets:
 
 def timings(state: DeviceState) -> dict[str, float]:
     """Make the engine of a prepared state time its stages; the dict fills up as signals are solved."""
-    state.engine.seconds = {}
-    seconds: dict[str, float] = state.engine.seconds
+    seconds: dict[str, float] = {}
+    state.engine.seconds = seconds
     return seconds

@@ -6,7 +6,6 @@ not exist (circular boundaries, channels), conjugate gradients with a circulant 
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
@@ -172,18 +171,13 @@ def _mean_spectrum(operator: SampledOperator, rho: float) -> NDArray | None:
 
 def make_system(kind: str, operator: SampledOperator, rho: float) -> SmallSystem:
     """The named small system."""
-    systems: dict[str, type[BandedCholesky] | type[ConjugateGradients]] = {
-        "cholesky": BandedCholesky,
-        "cg": ConjugateGradients,
-    }
-    return systems[kind](operator, rho)
+    return BandedCholesky(operator, rho) if kind == "cholesky" else ConjugateGradients(operator, rho)
 
 
-def check_banded(operators: Sequence[SampledOperator]) -> None:
+def check_banded(operator: SampledOperator) -> None:
     """Refuse an explicit request for a Cholesky factor where the small matrix has no band."""
-    for operator in operators:
-        geometry = operator.problem.geometry
-        if geometry.boundary == "circular" or geometry.channels > 1:
-            raise ValueError(
-                'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
-            )
+    geometry = operator.problem.geometry
+    if geometry.boundary == "circular" or geometry.channels > 1:
+        raise ValueError(
+            'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
+        )

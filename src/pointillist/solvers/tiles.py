@@ -195,9 +195,8 @@ class _Tiling:
         self.signal, self.weights = signal, state.problem.weights_of(i)
         nothing = (np.empty(0, np.int64), np.empty(0, signal.dtype))
         self.codes = {block: nothing for block in np.ndindex(self.blocks.counts)}
-        self.ratio = np.full(
-            self.blocks.counts, np.inf
-        )  # largest |Dᵀr| / λ of each block; infinite where it is not known
+        # The largest |Dᵀr| / λ of each block; infinite where it is not known.
+        self.ratio = np.full(self.blocks.counts, np.inf)
         self.residual = scratch(signal, signal.shape, signal.dtype)
         for band in bands(signal.shape):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]

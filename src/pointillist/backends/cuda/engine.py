@@ -132,10 +132,8 @@ def fragments(flat):
     padded[: len(flat)] = flat
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
-    parts = np.stack(
-        [high, low]
-    )  # part, then chunk, tile, half of the filters, filter, step, half of the taps, lane, pair
-    tiles = parts.reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
+    # Part, then chunk, tile, half of the filters, filter, step, half of the taps, lane, pair.
+    tiles = np.stack([high, low]).reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
     ordered = tiles.transpose(1, 5, 2, 0, 4, 7, 6, 3, 8)
     return np.ascontiguousarray(ordered).reshape(count // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
 

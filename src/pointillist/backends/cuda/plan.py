@@ -253,13 +253,7 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
 
 
 def make_plan(
-    grid: Shape,
-    filter_: Shape,
-    channels: int,
-    n_filters: int,
-    shared_limit: int = 227 * 1024,
-    *,
-    around: bool = False,
+    grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
 ) -> Plan:
     """Plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
     if n_filters >= _MAX_FILTERS:

@@ -82,7 +82,6 @@ class IteratorStream(BatchStream):
     """
 
     exact: ClassVar[bool] = False
-    n_batches: ClassVar[int | None] = None
 
     def __init__(
         self,

@@ -26,11 +26,7 @@ _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
 
 
 def open_source(
-    paths: PathLike | Iterable[PathLike],
-    *,
-    ndim: int = 2,
-    grey: bool = True,
-    on_error: OnError = "raise",
+    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, grey: bool = True, on_error: OnError = "raise"
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 

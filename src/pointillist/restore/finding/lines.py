@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
 from pointillist.restore.finding.groups import Groups, as_features
+from pointillist.restore.levels import doubled
 
 SCALES = (0.8, 1.6, 3.0)
 """Deviations of the Gaussians whose second derivatives are taken, in pixels: lines about twice as wide answer most."""
@@ -65,6 +66,7 @@ def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
         Ridges(np.zeros(grey.shape, np.float32), np.zeros(grey.shape, np.int8), np.zeros(grey.shape, np.int8))
         for _ in range(2)
     ]
+    whole = slice(0, grey.shape[0]), slice(0, grey.shape[1])
     for number, scale in enumerate(SCALES):
         half = scale > 1.2
         image, sigma = (_halved(grey), scale / 2) if half else (grey, scale)
@@ -74,7 +76,7 @@ def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
             s, c = np.sin(angle), np.cos(angle)  # along the line: (row, column) = (s, c); across: (c, -s)
             across = c * c * yy + s * s * xx - 2 * s * c * xy
             mean = ndimage.correlate(across, _segment(angle, _REACH // 2 + 1 if half else _REACH))
-            mean = _doubled(mean, grey.shape) if half else mean
+            mean = doubled(mean[None], whole)[0] if half else mean
             for ridges, sign in zip(best, (-1, 1), strict=True):
                 better = sign * mean > ridges.strength
                 np.copyto(ridges.strength, sign * mean, where=better)
@@ -86,16 +88,6 @@ def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
 def _halved(image: NDArray[np.float32]) -> NDArray[np.float32]:
     padded = np.pad(image, [(0, n % 2) for n in image.shape], mode="edge")
     return 0.25 * (padded[::2, ::2] + padded[1::2, ::2] + padded[::2, 1::2] + padded[1::2, 1::2])
-
-
-def _doubled(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Twice as many rows and columns, linearly between the middles of the coarse pixels."""
-    for axis in (0, 1):
-        rows = np.moveaxis(image, axis, 0)
-        before, after = np.concatenate([rows[:1], rows[:-1]]), np.concatenate([rows[1:], rows[-1:]])
-        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1, dtype=np.float32)
-        image = np.moveaxis(fine.reshape(-1, rows.shape[1]), 0, axis)
-    return image[: shape[0], : shape[1]]
 
 
 def _segment(angle: float, reach: int) -> NDArray[np.float32]:
@@ -157,8 +149,7 @@ def _joined(
             pairs.append(np.stack([np.nonzero(good)[0], other[good]]))
     first, second = np.concatenate(pairs, axis=1)
     graph = sparse.coo_array((np.ones(len(first), bool), (first, second)), shape=(len(rows), len(rows)))
-    owner: NDArray[np.intp] = sparse.csgraph.connected_components(graph, directed=False)[1]
-    return owner
+    return sparse.csgraph.connected_components(graph, directed=False)[1]
 
 
 def _described(
@@ -260,8 +251,7 @@ def _beside(
     """Values at the nearest pixel so far across the line."""
     y = np.clip(np.rint(rows + offset * np.cos(angle)).astype(int), 0, values.shape[0] - 1)
     x = np.clip(np.rint(columns - offset * np.sin(angle)).astype(int), 0, values.shape[1] - 1)
-    picked: NDArray[np.float32] = values[y, x]
-    return picked
+    return values[y, x]
 
 
 def _crowd(

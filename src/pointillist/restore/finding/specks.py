@@ -49,8 +49,7 @@ def speck_candidates(values: NDArray[np.float32]) -> list[Candidates]:
 
 def opened(grey: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     """The morphological opening by a square: what is left when all that no such square fits into is cut off."""
-    result: NDArray[np.float32] = ndimage.maximum_filter(ndimage.minimum_filter(grey, side), side)
-    return result
+    return ndimage.maximum_filter(ndimage.minimum_filter(grey, side), side)
 
 
 def _islands(
@@ -82,8 +81,7 @@ def _kept(
     good[0] = False
     renumbered = np.zeros(islands.count, np.int32)
     renumbered[good] = np.arange(1, np.count_nonzero(good) + 1)
-    kept: NDArray[np.int32] = renumbered[labels]
-    return kept
+    return renumbered[labels]
 
 
 def _described(
