@@ -1,11 +1,9 @@
 """Calls of the library: everything that can be done to a photograph on the page."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +76,7 @@ class Wish:
             raise ValueError("The angle of the blur must lie between -360 and 360 degrees.")
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Wish:
+    def read(cls, given: Mapping[str, Any]) -> Self:
         """The wish that the page sent; what is not named keeps its default."""
         names = ("texture", "sigma", "width", "length", "angle")
         numbers = {name: given[name] for name in names if given.get(name) is not None}

@@ -278,3 +278,21 @@ def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_fi
                 if ratio > best[positions[n]]:
                     best[positions[n]] = ratio
                     best_filter[positions[n]] = k
+
+
+@njit(cache=True, nogil=True)
+def window_sums(lines, width, out):
+    """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
+    outer, length, inner = lines.shape
+    running = np.empty(inner, np.float64)
+    for o in range(outer):
+        running[:] = 0
+        for i in range(length):
+            for n in range(inner):
+                running[n] += lines[o, i, n]
+            if i >= width:
+                for n in range(inner):
+                    running[n] -= lines[o, i - width, n]
+            if i >= width - 1:
+                for n in range(inner):
+                    out[o, i - width + 1, n] = running[n]

@@ -1,7 +1,5 @@
 """``pointillist encode``: a model and files in, sparse codes and their certificates out."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable
@@ -85,7 +83,7 @@ def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
 
 
 def _encode(
-    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: _Pictures | None, *, quiet: bool
+    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: "_Pictures | None", *, quiet: bool
 ) -> tuple[SparseCodes, list[CodedSignal]]:
     """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
     parts: list[SparseCodes] = []

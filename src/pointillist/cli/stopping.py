@@ -3,14 +3,12 @@
 A second signal raises KeyboardInterrupt, as Python itself would have done for the first.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
 
@@ -33,7 +31,7 @@ class GracefulStop:
         self._announce = announce
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> GracefulStop:
+    def __enter__(self) -> Self:
         # Python lets only the main thread handle signals; elsewhere there is nothing to catch.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):

@@ -6,9 +6,8 @@ here knows about codes or solvers.
 """
 
 from pointillist.data.images import load_image, load_images
-from pointillist.data.library import load_filters
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.shipped import photographs
+from pointillist.data.shipped import load_filters, photographs
 from pointillist.data.signals import as_signals, load_signals
 
 __all__ = [

@@ -4,8 +4,6 @@ B = Zᵀx and C = ZᵀZ, summed over signals, are all that the dictionary update
 hold these sums on the host, `device` holds them on a GPU. They are never averages: what is added is weighted by the caller.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -45,7 +43,7 @@ class CodedBatch:
     def __len__(self) -> int:
         return len(self.signals)
 
-    def take(self, members: Sequence[int]) -> CodedBatch:
+    def take(self, members: Sequence[int]) -> "CodedBatch":
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in members]
         residuals = [self.residuals[i] for i in members]

@@ -1,7 +1,5 @@
 """From what `fit` is given to batches: arrays that are checked at once, or a source that is read as the run goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -52,7 +50,7 @@ class FilterBox:
         return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
 
 
-def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> Feed:
+def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> "Feed":
     """The batches that `fit` learns from.
 
     Parameters

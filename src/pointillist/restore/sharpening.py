@@ -5,8 +5,6 @@ detail of luminance times a slope that varies slowly over the picture, fitted to
 slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.fft
 import scipy.ndimage
@@ -70,7 +68,7 @@ def sharpen(
     return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
 
-def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
+def _rest(wiener: "Wiener", left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
     """Detail that the codes missed: Wiener's filter of what they leave, taken where they found detail too."""
     power = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
     missed = _MISSED * float(np.mean(power))

@@ -1,7 +1,5 @@
 """What every solver for the codes promises: prepare once, solve often, and say what the answer is worth."""
 
-from __future__ import annotations
-
 import enum
 import os
 import threading
@@ -96,7 +94,7 @@ class Result:
         return Status.CONVERGED
 
     @classmethod
-    def merge(cls, results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
+    def merge(cls, results: Sequence["Result"], places: Sequence[Sequence[int]]) -> "Result":
         """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
         order = np.argsort([place for group in places for place in group])
         in_order = np.array_equal(order, np.arange(len(order)))

@@ -8,15 +8,13 @@ which a change nearby raises; once all bounds are small, one certificate holds f
 Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +96,7 @@ class Blocks:
     side: int
 
     @classmethod
-    def of(cls, geometry: Geometry, side: int | None) -> Blocks:
+    def of(cls, geometry: Geometry, side: int | None) -> Self:
         ndim = len(geometry.grid)
         wanted = round(_BLOCK_POSITIONS ** (1 / ndim)) if side is None else side
         # A tile between two others must keep what these reach apart.

@@ -108,9 +108,7 @@ class Engine:
 
 def filter_blocks(flat):
     """Filters (n, taps) as (blocks, taps, 8), zero-padded: what the scan loads at a time."""
-    count = -(-len(flat) // RUN) * RUN
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % RUN), (0, 0)])
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
@@ -127,15 +125,13 @@ def fragments(flat):
     The answer is uint16 of shape (chunks, steps, 2 tiles, 2 parts, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1, then
     the same of filter i + 8, then both with taps 8 further.
     """
-    count = -(-len(flat) // CHUNK) * CHUNK
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % CHUNK), (0, 0)])
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
     # Part, then chunk, tile, half of the filters, filter, step, half of the taps, lane, pair.
-    tiles = np.stack([high, low]).reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
+    tiles = np.stack([high, low]).reshape(2, len(padded) // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
     ordered = tiles.transpose(1, 5, 2, 0, 4, 7, 6, 3, 8)
-    return np.ascontiguousarray(ordered).reshape(count // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
+    return np.ascontiguousarray(ordered).reshape(len(padded) // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
 
 
 def bfloat16(array):
