@@ -13,19 +13,13 @@ from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.restore import find_key, find_marks, grey_beside
+from pointillist.restore.marks import KEYS
 
 TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
 BLURS = ("gaussian", "motion")
 FACTOR = 2
 
-_COLOURS = {
-    "#ff00ff": "magenta",
-    "#00ff00": "green",
-    "#ff0000": "red",
-    "#00ffff": "cyan",
-    "#0000ff": "blue",
-    "#ffff00": "yellow",
-}
+_COLOURS = dict(zip(KEYS, ("magenta", "green", "red", "cyan", "blue", "yellow"), strict=True))
 _LONGEST_BLUR = 100.0
 
 

@@ -11,11 +11,5 @@ from pointillist.data.shipped import load_filters, photographs
 from pointillist.data.signals import as_signals, load_signals
 
 __all__ = [
-    "as_signals",
-    "contrast_normalise",
-    "load_filters",
-    "load_image",
-    "load_images",
-    "load_signals",
-    "photographs",
-]
+    "as_signals", "contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs",
+]  # fmt: skip

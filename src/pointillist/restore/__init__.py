@@ -13,20 +13,7 @@ from pointillist.restore.marks import find_key, find_marks, grey_beside, mark_da
 from pointillist.restore.noise import estimate_sigma
 
 __all__ = [
-    "inpaint",
-    "denoise",
-    "deblur",
-    "super_resolve",
-    "demosaic",
-    "estimate_sigma",
-    "find_marks",
-    "find_damage",
-    "mark_damage",
-    "find_key",
-    "grey_beside",
-    "estimate_blur",
-    "BlurEstimate",
-    "gaussian_kernel",
-    "motion_kernel",
+    "inpaint", "denoise", "deblur", "super_resolve", "demosaic", "estimate_sigma", "find_marks", "find_damage",
+    "mark_damage", "find_key", "grey_beside", "estimate_blur", "BlurEstimate", "gaussian_kernel", "motion_kernel",
     "Details",
-]
+]  # fmt: skip

@@ -3,7 +3,7 @@
 import enum
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -53,6 +53,11 @@ _ADVICE = {
 }
 
 
+def worst_status(statuses: Collection[Status]) -> Status:
+    """The status of several signals together: that of the one that fared worst."""
+    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
+
+
 @dataclass(frozen=True)
 class Result:
     """Codes of n signals with their certificates.
@@ -88,10 +93,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        for worst in (Status.DIVERGED, Status.ITERATION_LIMIT):
-            if worst in self.statuses:
-                return worst
-        return Status.CONVERGED
+        return worst_status(self.statuses)
 
     @classmethod
     def merge(cls, results: Sequence["Result"], places: Sequence[Sequence[int]]) -> "Result":

@@ -10,17 +10,6 @@ from pointillist.storage.files import atomic_path, check_writable
 from pointillist.storage.models import load_model, save_model
 
 __all__ = [
-    "write_arrays",
-    "read_arrays",
-    "Stored",
-    "save_model",
-    "load_model",
-    "save_codes",
-    "load_codes",
-    "load_codes_metadata",
-    "CheckpointFolder",
-    "KEPT",
-    "atomic_path",
-    "check_writable",
-    "own_version",
-]
+    "write_arrays", "read_arrays", "Stored", "save_model", "load_model", "save_codes", "load_codes",
+    "load_codes_metadata", "CheckpointFolder", "KEPT", "atomic_path", "check_writable", "own_version",
+]  # fmt: skip

@@ -250,16 +250,9 @@ class Batch:
         engine, plan = self.engine, self.engine.plan
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         with engine.stage("selection"):
-            arguments: tuple = (
-                chosen,
-                self.best,
-                self.winner,
-                engine.filters,
-                self.weights,
-                self.weight_stride,
-                self.codes,
-            )
-            arguments = (*arguments, self.values, self.curvatures, self.counts, np.int32(cell), np.float32(floor))
+            arguments: tuple = (chosen, self.best, self.winner, engine.filters, self.weights, self.weight_stride)
+            arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts)
+            arguments = (*arguments, np.int32(cell), np.float32(floor))
             warps = plan.enlarge_warps
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)

@@ -10,12 +10,6 @@ from pointillist.data.photofiles.reading import photograph_size, read_photograph
 from pointillist.data.photofiles.writing import write_photograph
 
 __all__ = [
-    "Photograph",
-    "Metadata",
-    "read_photograph",
-    "write_photograph",
-    "photograph_size",
-    "check_format",
-    "answer_suffix",
-    "READABLE_SUFFIXES",
-]
+    "Photograph", "Metadata", "read_photograph", "write_photograph", "photograph_size", "check_format",
+    "answer_suffix", "READABLE_SUFFIXES",
+]  # fmt: skip
