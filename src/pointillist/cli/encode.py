@@ -3,7 +3,7 @@
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -183,11 +183,7 @@ def _metadata(request: EncodeRequest, model: BatchCSC | OnlineCSC, rows: list[Co
         "penalty": np.asarray(model.penalty).tolist(),
         "boundary": model.boundary,
         "preprocessing": model.preprocessing_,
-        "signals": [
-            {"name": row.name, "shape": list(row.shape), "objective": row.objective, "gap": row.gap}
-            | {"nonzeros": row.nonzeros, "psnr": row.psnr, "status": row.status.value}
-            for row in rows
-        ],
+        "signals": [{**asdict(row), "shape": list(row.shape), "status": row.status.value} for row in rows],
     }
 
 

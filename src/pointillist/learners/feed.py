@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import scipy.sparse
 from numpy.typing import NDArray
@@ -139,13 +139,7 @@ class Readable(Sequence[NDArray]):
     def __len__(self) -> int:
         return len(self._source)
 
-    @overload
-    def __getitem__(self, index: int) -> NDArray: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[NDArray]: ...
-    def __getitem__(self, index: int | slice) -> NDArray | Sequence[NDArray]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         return self._cache.get(int(index), lambda: self._usable(int(index)))
 
     def _usable(self, index: int) -> NDArray:

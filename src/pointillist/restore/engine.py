@@ -168,12 +168,9 @@ def encode_details(
         filters,
         penalty,
         weights=weights,
-        sampling=1.0,
         boundary=settings.boundary,
         solver=on_device(coder, settings.device),
-        nonnegative=False,
         n_jobs=settings.n_jobs,
-        seed=0,
         start=start,
         progress=settings.progress,
     )
