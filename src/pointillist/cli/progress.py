@@ -77,16 +77,9 @@ class _PictureBars(PictureProgress):
     """A bar for the picture that is worked on, and one over all pictures if there are several."""
 
     def __init__(self, what: str, total: int) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import TaskProgressColumn
 
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            TaskProgressColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("left", style="dim"),
-        )
-        self._progress = Progress(*columns, console=err(), transient=True)
+        self._progress = _live(TaskProgressColumn())
         self._all = self._progress.add_task(f"{what} {total} pictures", total=total, visible=total > 1)
         self._one = self._progress.add_task(what, total=None)
         self._done = 0
@@ -114,19 +107,20 @@ class _PictureBars(PictureProgress):
         self._progress.update(self._all, completed=self._done)
 
 
+def _live(*columns: Any) -> Any:
+    """Bars with a description before and the time left behind these columns."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    before = TextColumn("{task.description}", markup=False), BarColumn(bar_width=30)
+    behind = TimeRemainingColumn(compact=True), TextColumn("left", style="dim")
+    return Progress(*before, *columns, *behind, console=err(), transient=True)
+
+
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}", style="dim"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left", style="dim"),
-    )
-    with Progress(*columns, console=err(), transient=True) as progress:
+    with _live(MofNCompleteColumn(), TextColumn("{task.fields[numbers]}", style="dim")) as progress:
         task = progress.add_task(what, total=total, numbers="")
 
         def advance(done: int, numbers: str) -> bool:

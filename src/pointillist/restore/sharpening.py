@@ -102,10 +102,8 @@ class Wiener:
 
     def __init__(self, blur: Blur, shape: tuple[int, ...]) -> None:
         self._shape = tuple(scipy.fft.next_fast_len(n + 8, real=True) for n in blur.extended(shape))
-        self._box = (
-            slice(None),
-            *(slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True)),
-        )
+        spans = (slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True))
+        self._box = (slice(None), *spans)
         kernel = np.zeros(self._shape)
         kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
         kernel = np.roll(kernel, [-c for c in blur.centre], (0, 1))

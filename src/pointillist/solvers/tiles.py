@@ -323,12 +323,9 @@ class _TileView:
         self.residual = self._cut(tiling.residual)
         whole = all(a >= 0 and b <= n for a, b, n in spans)
         seen = tiling.weights
-        if seen is None:
-            self.weights = (
-                None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape))
-            )
-        else:
-            self.weights = self._cut(seen)
+        if seen is None and not whole:
+            seen = np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape)
+        self.weights = None if seen is None else self._cut(seen)
         self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
 
     def _cut(self, array: NDArray) -> NDArray:

@@ -61,9 +61,8 @@ class Engine:
             self.factors = cupy.asarray(factors)
             self.sample = None if sample is None else cupy.asarray(np.ascontiguousarray(sample, np.int64))
             self.mask = self._mark()
-            self.has_tensor_scan = (
-                device.has_tensor_cores and not mapped and plan.tensor_bytes <= device.shared_limit - RESERVED_SHARED
-            )
+            room = device.shared_limit - RESERVED_SHARED
+            self.has_tensor_scan = device.has_tensor_cores and not mapped and plan.tensor_bytes <= room
             if self.has_tensor_scan:
                 self.fragments = cupy.asarray(fragments(paired(filters, plan.paired_taps)))
                 self.tensor_factors = cupy.zeros(-(-plan.n_filters // CHUNK) * CHUNK, np.float32)

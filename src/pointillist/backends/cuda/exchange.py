@@ -105,13 +105,8 @@ def _in_line(arrays: Sequence[Any]) -> bool:
     """Whether CuPy arrays of one precision are C-contiguous and lie one behind the other in one piece of memory."""
     place, memory = arrays[0].data.ptr, arrays[0].data.mem
     for array in arrays:
-        data = array.data
-        if (
-            data.ptr != place
-            or data.mem is not memory
-            or array.dtype != arrays[0].dtype
-            or not array.flags.c_contiguous
-        ):
+        follows = array.data.ptr == place and array.data.mem is memory
+        if not follows or array.dtype != arrays[0].dtype or not array.flags.c_contiguous:
             return False
         place += array.nbytes
     return True

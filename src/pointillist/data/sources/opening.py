@@ -97,11 +97,9 @@ def _files(given: str) -> list[str]:
         if not files:
             raise FileNotFoundError(f"no file matches {given}")
         return files
-    return (
-        [given]
-        if _suffix(given) in _ZARR_SUFFIXES
-        else [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
-    )
+    if _suffix(given) in _ZARR_SUFFIXES:
+        return [given]
+    return [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
 
 
 def _suffix(file: str) -> str:
