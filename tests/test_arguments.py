@@ -216,3 +216,10 @@ EXCLUSIVE = {
 def test_of_two_arguments_none_is_ignored(pair):
     with pytest.raises(ValueError, match="|".join(pair.split()[1:])):
         EXCLUSIVE[pair]()
+
+
+@pytest.mark.parametrize("name", [name for name in pt.__all__ if inspect.isfunction(getattr(pt, name))])
+def test_help_shows_annotations_as_they_are_written(name):
+    """Evaluated annotations of arrays fill a screen each."""
+    parameters = inspect.signature(getattr(pt, name)).parameters.values()
+    assert all(isinstance(one.annotation, str) for one in parameters)

@@ -1,7 +1,5 @@
 """Jobs: work in a thread of its own, with progress, the time left, and a way to stop it; one at a time."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

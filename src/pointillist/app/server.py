@@ -4,8 +4,6 @@ It listens on 127.0.0.1 alone. A request needs the token (by cookie or header) a
 that neither other users' programs nor web sites open in the same browser reach the photograph.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import shutil

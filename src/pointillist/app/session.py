@@ -3,8 +3,6 @@
 The server calls a session from several threads; whatever they share is read and replaced under one lock.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 Coordinates are those of the photograph: the pixel in row i and column j covers the square from (j, i) to (j + 1, i + 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import ceil, floor, hypot

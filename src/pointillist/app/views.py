@@ -1,11 +1,9 @@
 """Views of a photograph or of a mask as small images for the page; never larger than a screen can show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +33,7 @@ class View:
             raise ValueError("scale must lie in (0, 1]")
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> View:
+    def read(cls, given: Mapping[str, str]) -> Self:
         """The view that a query asks for, such as ``x=0&y=0&w=640&h=480&scale=0.5``."""
         try:
             x, y, width, height = (int(given[name]) for name in "xywh")

@@ -1,7 +1,5 @@
 """Crops of pictures to try settings on: given by ``--crop``, or chosen for ``--preview``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,11 +1,9 @@
 """``pointillist encode``: a model and files in, sparse codes and their certificates out."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +83,7 @@ def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
 
 
 def _encode(
-    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: _Pictures | None, *, quiet: bool
+    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: "_Pictures | None", *, quiet: bool
 ) -> tuple[SparseCodes, list[CodedSignal]]:
     """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
     parts: list[SparseCodes] = []
@@ -185,11 +183,7 @@ def _metadata(request: EncodeRequest, model: BatchCSC | OnlineCSC, rows: list[Co
         "penalty": np.asarray(model.penalty).tolist(),
         "boundary": model.boundary,
         "preprocessing": model.preprocessing_,
-        "signals": [
-            {"name": row.name, "shape": list(row.shape), "objective": row.objective, "gap": row.gap}
-            | {"nonzeros": row.nonzeros, "psnr": row.psnr, "status": row.status.value}
-            for row in rows
-        ],
+        "signals": [{**asdict(row), "shape": list(row.shape), "status": row.status.value} for row in rows],
     }
 
 

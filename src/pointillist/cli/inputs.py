@@ -3,8 +3,6 @@
 Reading and normalising themselves belong to the data layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which files a restoration command reads and writes, settled and checked before any of them is worked on."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What the user asked ``pointillist learn`` for, and whether that can be done at all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

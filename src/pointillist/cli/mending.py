@@ -4,8 +4,6 @@ What is read and written is settled by `jobs`, what is done to a picture by `tas
 through, and people are told.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import warnings
@@ -182,17 +180,8 @@ def _summarise(rows: list[MendedPicture]) -> None:
         table.add_column("after", justify="right", no_wrap=True)
     table.add_column("written to", overflow="fold")
     for row in rows:
-        quality = (
-            [] if not judged else ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
-        )
-        words = [
-            str(row.job.source),
-            sizes(row.shape),
-            row.note,
-            row.penalty,
-            f"{row.seconds:.1f}",
-            *quality,
-            str(row.job.target),
-        ]
-        table.add_row(*[word.replace("[", r"\[") for word in words])
+        words = [str(row.job.source), sizes(row.shape), row.note, row.penalty, f"{row.seconds:.1f}"]
+        if judged:
+            words += ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
+        table.add_row(*[word.replace("[", r"\[") for word in (*words, str(row.job.target))])
     out().print(table)

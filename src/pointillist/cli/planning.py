@@ -4,8 +4,6 @@ Sizes alone do not tell that: signals are looked at, and some throw-away steps a
 and ``--max-memory``.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace

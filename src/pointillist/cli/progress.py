@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Any, Protocol
+from typing import Any
 
 from pointillist.cli.console import err, number
 
@@ -32,8 +32,8 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
         yield _Lines(total)
 
 
-class PictureProgress(Protocol):
-    """Shows how far a command is with several pictures or other items, and with the one that it works on."""
+class PictureProgress:
+    """Shows how far a command is with several pictures or other items, and with the one in work; this one is silent."""
 
     def begin(self, name: str) -> None:
         """Tell that work on the next picture begins."""
@@ -49,7 +49,7 @@ class PictureProgress(Protocol):
 def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureProgress]:
     """Show progress with the time left over `total` pictures, not before a second has passed."""
     if quiet:
-        yield _Silence()
+        yield PictureProgress()
     elif is_live():
         with _PictureBars(what, total) as bars:
             yield bars
@@ -57,18 +57,7 @@ def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureP
         yield _PictureLines()
 
 
-class _Silence:
-    def begin(self, name: str) -> None:
-        pass
-
-    def share(self, done: float) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class _PictureLines:
+class _PictureLines(PictureProgress):
     """Prints a line every few seconds of work on one picture."""
 
     def begin(self, name: str) -> None:
@@ -83,24 +72,14 @@ class _PictureLines:
         left = (now - self._begin) * (1 - done) / done
         err().print(f"{self._name}: {100 * done:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
 
-    def end(self) -> None:
-        pass
 
-
-class _PictureBars:
+class _PictureBars(PictureProgress):
     """A bar for the picture that is worked on, and one over all pictures if there are several."""
 
     def __init__(self, what: str, total: int) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import TaskProgressColumn
 
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            TaskProgressColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("left", style="dim"),
-        )
-        self._progress = Progress(*columns, console=err(), transient=True)
+        self._progress = _live(TaskProgressColumn())
         self._all = self._progress.add_task(f"{what} {total} pictures", total=total, visible=total > 1)
         self._one = self._progress.add_task(what, total=None)
         self._done = 0
@@ -128,19 +107,20 @@ class _PictureBars:
         self._progress.update(self._all, completed=self._done)
 
 
+def _live(*columns: Any) -> Any:
+    """Bars with a description before and the time left behind these columns."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    before = TextColumn("{task.description}", markup=False), BarColumn(bar_width=30)
+    behind = TimeRemainingColumn(compact=True), TextColumn("left", style="dim")
+    return Progress(*before, *columns, *behind, console=err(), transient=True)
+
+
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}", style="dim"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left", style="dim"),
-    )
-    with Progress(*columns, console=err(), transient=True) as progress:
+    with _live(MofNCompleteColumn(), TextColumn("{task.fields[numbers]}", style="dim")) as progress:
         task = progress.add_task(what, total=total, numbers="")
 
         def advance(done: int, numbers: str) -> bool:

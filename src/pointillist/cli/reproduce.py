@@ -1,7 +1,5 @@
 """``pointillist reproduce``: the paper's figures from our code, with verdicts, in one page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Files, crops, progress and tables are the business of the modules around it.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What happens to an item that cannot be read or used: it ends the work, or it is left out, counted and said once."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar

@@ -1,7 +1,5 @@
 """The block-Toeplitz statistics with their sums on a CUDA device, where a step adds to them and sweeps over the filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod
@@ -107,8 +105,7 @@ class DeviceStatistics:
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def energies(self) -> NDArray:
-        energies: NDArray = self._sums.energies().get()
-        return energies
+        return self._sums.energies().get()
 
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()

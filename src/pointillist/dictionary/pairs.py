@@ -5,8 +5,6 @@ signals, each part of C is fetched once for all of them. Every sum is still adde
 its bits do not depend on how many are taken together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product

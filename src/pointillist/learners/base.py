@@ -1,7 +1,5 @@
 """The base of both learners: a scikit-learn transformer with learned filters."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from math import prod
@@ -153,11 +151,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
             self.feature_names_in_ = np.asarray(X.columns, object)
 
     def _record(
-        self,
-        state: LearnerState,
-        info: dict[str, Any],
-        callbacks: Sequence[Callback] = (),
-        judged: float | None = None,
+        self, state: LearnerState, info: dict[str, Any], callbacks: Sequence[Callback] = (), judged: float | None = None
     ) -> bool:
         """Append to the history; true when a callback asks to stop."""
         if judged is not None:

@@ -1,10 +1,8 @@
 """The batches that `fit` learns from: of arrays, which are checked at once, or of a source, read as the run goes on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import scipy.sparse
 from numpy.typing import NDArray
@@ -52,7 +50,7 @@ class FilterBox:
         return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
 
 
-def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> Feed:
+def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> "Feed":
     """The batches that `fit` learns from.
 
     Parameters
@@ -141,13 +139,7 @@ class Readable(Sequence[NDArray]):
     def __len__(self) -> int:
         return len(self._source)
 
-    @overload
-    def __getitem__(self, index: int) -> NDArray: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[NDArray]: ...
-    def __getitem__(self, index: int | slice) -> NDArray | Sequence[NDArray]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         return self._cache.get(int(index), lambda: self._usable(int(index)))
 
     def _usable(self, index: int) -> NDArray:

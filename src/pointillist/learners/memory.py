@@ -1,7 +1,5 @@
 """How much memory this process has, as each operating system tells it."""
 
-from __future__ import annotations
-
 import mmap
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Models and checkpoints are packed here alike; a checkpoint adds the place of its run.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping

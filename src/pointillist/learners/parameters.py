@@ -1,7 +1,5 @@
 """Names such as ``update__zero_mean`` for the fields of frozen settings that are parameters of an estimator."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 

@@ -4,8 +4,6 @@ The modules that allocate arrays say how many bytes these take. What Python, the
 how long a step lasts, cannot be known from sizes: the calibration measures these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What learners carry from step to step, and what a step works on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol

@@ -4,8 +4,6 @@ A `Step` is a value: settings that were checked, and verbs that work on a `Learn
 workers of a cluster hold one. It knows nothing of scikit-learn.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

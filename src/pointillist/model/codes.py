@@ -42,11 +42,7 @@ class SparseCodes:
     """
 
     def __init__(
-        self,
-        indices: Sequence[NDArray],
-        values: Sequence[NDArray],
-        grids: Sequence[tuple[int, ...]],
-        n_filters: int,
+        self, indices: Sequence[NDArray], values: Sequence[NDArray], grids: Sequence[tuple[int, ...]], n_filters: int
     ) -> None:
         if not len(indices) == len(values) == len(grids):
             raise ValueError("indices, values and grids must have one entry for each signal")

@@ -157,8 +157,7 @@ def relative_gap(objective: Values, loss: Values, energy: Values, ratio: Values)
     peak = np.maximum(energy, 0.0) / np.maximum(2 * loss, _TINY)  # without loss there is no energy either
     scale = np.minimum(peak, 1 / np.maximum(ratio, _TINY))
     gap = objective - (scale * energy - scale * scale * loss)
-    relative: Values = np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
-    return relative
+    return np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
 
 
 def worst_ratio(problem: Problem, correlations: NDArray) -> float:

@@ -3,8 +3,6 @@
 The tasks say what was seen, through which blur and at which penalty; how photographs look is not known here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,12 +168,9 @@ def encode_details(
         filters,
         penalty,
         weights=weights,
-        sampling=1.0,
         boundary=settings.boundary,
         solver=on_device(coder, settings.device),
-        nonnegative=False,
         n_jobs=settings.n_jobs,
-        seed=0,
         start=start,
         progress=settings.progress,
     )

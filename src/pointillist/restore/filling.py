@@ -5,8 +5,6 @@ where they lie together, and from it the conditional mean of its missing pixels 
 holes comes from the picture at half the size, filled in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 

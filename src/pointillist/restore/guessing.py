@@ -3,8 +3,6 @@
 All tiles of a picture are coded at one penalty, which is chosen near the damage.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock

@@ -4,8 +4,6 @@ What holds for a whole large picture (the strength of its noise, the penalty) is
 all tiles are treated alike. Memory is that of the picture, the answer and a few tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 They are only found here, large pictures tile by tile; `denoise` fills them in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pictures cut into tiles: which of them hold damage, how boxes grow and nest, and how they are worked on in turn."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Result, Solution, certified, collect, parallel
-from pointillist.solvers.quadratic import (
-    SampledOperator,
-    SmallSystem,
-    check_banded,
-    choose_system,
-    make_system,
-)
+from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +92,7 @@ class SampledADMM(AdmmSettings):
         return AdmmState(problem, self._rho_for(problem))
 
     def solve(
-        self,
-        state: AdmmState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: AdmmState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions: list[Solution] = []
@@ -127,7 +116,7 @@ class SampledADMM(AdmmSettings):
         if kind == "auto":
             kind = choose_system(operator, n_signals, self.max_iter, self.memory)
         elif kind == "cholesky":
-            check_banded([operator])
+            check_banded(operator)
         return make_system(kind, operator, rho)
 
     def _iterate(

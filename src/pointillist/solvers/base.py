@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -55,6 +55,11 @@ _ADVICE = {
 }
 
 
+def worst_status(statuses: Collection[Status]) -> Status:
+    """The status of several signals together: that of the one that fared worst."""
+    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
+
+
 @dataclass(frozen=True)
 class Result:
     """Codes of n signals with their certificates.
@@ -90,10 +95,7 @@ class Result:
 
     @property
     def status(self) -> Status:
-        for worst in (Status.DIVERGED, Status.ITERATION_LIMIT):
-            if worst in self.statuses:
-                return worst
-        return Status.CONVERGED
+        return worst_status(self.statuses)
 
 
 def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
@@ -129,12 +131,7 @@ class Solver(Protocol):
         ...
 
     def solve(
-        self,
-        state: Any,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: Any, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of `signals`, each (channels, *space), with the `state` that `prepare` returned.
 

@@ -83,12 +83,7 @@ class CoordinateDescent(Schedule):
         return DescentState(problem)
 
     def solve(
-        self,
-        state: DescentState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`.
 
@@ -346,5 +341,4 @@ def _among(sample: NDArray, codes: NDArray) -> NDArray:
     if len(sample) == 0:
         return np.zeros(len(codes), bool)
     place = np.minimum(np.searchsorted(sample, codes), len(sample) - 1)
-    found: NDArray = sample[place] == codes
-    return found
+    return sample[place] == codes

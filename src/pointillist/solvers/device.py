@@ -4,8 +4,6 @@ The device finds violators and descends in float32 and evaluates in float64; who
 same certificate as on the CPU. Signals and filters are rounded to float32, and the certificate is about these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -78,7 +76,7 @@ class DeviceDescent:
     memory: int | None = None
     resident: bool = False
 
-    def prepare(self, problem: Problem) -> DeviceState:
+    def prepare(self, problem: Problem) -> "DeviceState":
         """Lay out what all signals of the problem share, and move it to the device."""
         as_volume(problem.geometry.signal)
         if self.settings.keep_start:
@@ -86,12 +84,7 @@ class DeviceDescent:
         return DeviceState(problem, open_device(self.device))
 
     def solve(
-        self,
-        state: DeviceState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: "DeviceState", signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
         device, engine = state.device, state.engine
@@ -245,6 +238,6 @@ class DeviceWorkingSets:
 
 def timings(state: DeviceState) -> dict[str, float]:
     """Make the engine of a prepared state time its stages; the dict fills up as signals are solved."""
-    state.engine.seconds = {}
-    seconds: dict[str, float] = state.engine.seconds
+    seconds: dict[str, float] = {}
+    state.engine.seconds = seconds
     return seconds

@@ -4,8 +4,6 @@ A code whose filter wraps around would have to change two ends of a padded resid
 is turned so that the code lies inside, it changes one. Filters up to half as long as the signal need two turns an axis.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod

@@ -68,12 +68,7 @@ class FrequencyADMM(AdmmSettings):
         return FrequencyState(problem, rho, spectra, np.linalg.inv(gram), axes)
 
     def solve(
-        self,
-        state: FrequencyState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: FrequencyState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)

@@ -1,7 +1,5 @@
 """Signals of users are brought here to where they are solved for, and checked there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -5,8 +5,6 @@ them. Who is done, how far to descend and what the answers are worth is decided 
 arrays live and how they are worked on is the business of `WorkingSets`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol

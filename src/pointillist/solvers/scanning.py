@@ -1,7 +1,5 @@
 """Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
-from pointillist.backends.windows import window_sums
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 
@@ -108,7 +105,9 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     for axis, width in enumerate(geometry.filter):
         before, after = sums.shape[:axis], sums.shape[axis + 1 :]
         out = np.empty((*before, geometry.grid[axis], *after), flat.dtype)
-        window_sums(sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after)))
+        descent.window_sums(
+            sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after))
+        )
         sums = out
     return sums
 

@@ -8,15 +8,13 @@ which a change nearby raises; once all bounds are small, one certificate holds f
 Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +96,7 @@ class Blocks:
     side: int
 
     @classmethod
-    def of(cls, geometry: Geometry, side: int | None) -> Blocks:
+    def of(cls, geometry: Geometry, side: int | None) -> Self:
         ndim = len(geometry.grid)
         wanted = round(_BLOCK_POSITIONS ** (1 / ndim)) if side is None else side
         # A tile between two others must keep what these reach apart.
@@ -195,9 +193,8 @@ class _Tiling:
         self.signal, self.weights = signal, state.problem.weights_of(i)
         nothing = (np.empty(0, np.int64), np.empty(0, signal.dtype))
         self.codes = {block: nothing for block in np.ndindex(self.blocks.counts)}
-        self.ratio = np.full(
-            self.blocks.counts, np.inf
-        )  # largest |Dᵀr| / λ of each block; infinite where it is not known
+        # The largest |Dᵀr| / λ of each block; infinite where it is not known.
+        self.ratio = np.full(self.blocks.counts, np.inf)
         self.residual = scratch(signal, signal.shape, signal.dtype)
         for band in bands(signal.shape):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
@@ -326,12 +323,9 @@ class _TileView:
         self.residual = self._cut(tiling.residual)
         whole = all(a >= 0 and b <= n for a, b, n in spans)
         seen = tiling.weights
-        if seen is None:
-            self.weights = (
-                None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape))
-            )
-        else:
-            self.weights = self._cut(seen)
+        if seen is None and not whole:
+            seen = np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape)
+        self.weights = None if seen is None else self._cut(seen)
         self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
 
     def _cut(self, array: NDArray) -> NDArray:

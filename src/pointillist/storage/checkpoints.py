@@ -4,8 +4,6 @@ They lie beside the file that the run will write: ``filters.safetensors`` has ``
 What the arrays and metadata mean is the business of the learners.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -4,8 +4,6 @@ A code at position p adds its filter to the padded samples p … p + size − 1;
 the length of the circle. Arrays are (…, layers, rows, columns), of NumPy or CuPy, and changed in place.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Shape = tuple[int, int, int]

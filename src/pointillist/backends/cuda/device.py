@@ -1,7 +1,5 @@
 """Finding a CUDA device, compiling kernels for it and moving arrays to it. CuPy is imported only once one is asked for."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Sequence
@@ -36,7 +34,7 @@ def is_cpu(device: str) -> bool:
 
 
 @cache
-def open_device(device: str) -> Device:
+def open_device(device: str) -> "Device":
     """The named CUDA device, or an error of one line that says what is missing."""
     if is_cpu(device):
         raise ValueError('open_device is for "cuda" and "cuda:N"')

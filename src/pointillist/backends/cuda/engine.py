@@ -4,8 +4,6 @@
 the signals listed in `active` and leaves the others alone. Decisions (who is done, how far to descend) are the caller's.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -63,9 +61,8 @@ class Engine:
             self.factors = cupy.asarray(factors)
             self.sample = None if sample is None else cupy.asarray(np.ascontiguousarray(sample, np.int64))
             self.mask = self._mark()
-            self.has_tensor_scan = (
-                device.has_tensor_cores and not mapped and plan.tensor_bytes <= device.shared_limit - RESERVED_SHARED
-            )
+            room = device.shared_limit - RESERVED_SHARED
+            self.has_tensor_scan = device.has_tensor_cores and not mapped and plan.tensor_bytes <= room
             if self.has_tensor_scan:
                 self.fragments = cupy.asarray(fragments(paired(filters, plan.paired_taps)))
                 self.tensor_factors = cupy.zeros(-(-plan.n_filters // CHUNK) * CHUNK, np.float32)
@@ -110,9 +107,7 @@ class Engine:
 
 def filter_blocks(flat):
     """Filters (n, taps) as (blocks, taps, 8), zero-padded: what the scan loads at a time."""
-    count = -(-len(flat) // RUN) * RUN
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % RUN), (0, 0)])
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
@@ -129,15 +124,13 @@ def fragments(flat):
     The answer is uint16 of shape (chunks, instructions, 2 tiles, 2 halves, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1,
     then the same of filter i + 8, then both with taps 8 further.
     """
-    count = -(-len(flat) // CHUNK) * CHUNK
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % CHUNK), (0, 0)])
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
     # Axes: high or low half, chunk, tile, half of the filters, filter, instruction, half of the taps, lane, pair.
-    tiles = np.stack([high, low]).reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
+    tiles = np.stack([high, low]).reshape(2, len(padded) // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
     ordered = tiles.transpose(1, 5, 2, 0, 4, 7, 6, 3, 8)
-    return np.ascontiguousarray(ordered).reshape(count // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
+    return np.ascontiguousarray(ordered).reshape(len(padded) // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
 
 
 def bfloat16(array):
@@ -256,16 +249,9 @@ class SignalGroup:
         engine, plan = self.engine, self.engine.plan
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         with engine.stage("selection"):
-            arguments: tuple = (
-                chosen,
-                self.best,
-                self.winner,
-                engine.filters,
-                self.weights,
-                self.weight_stride,
-                self.codes,
-            )
-            arguments = (*arguments, self.values, self.curvatures, self.counts, np.int32(cell), np.float32(floor))
+            arguments: tuple = (chosen, self.best, self.winner, engine.filters, self.weights, self.weight_stride)
+            arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts)
+            arguments = (*arguments, np.int32(cell), np.float32(floor))
             warps = plan.enlarge_warps
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)

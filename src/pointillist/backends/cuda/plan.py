@@ -8,8 +8,6 @@ the last ones may meet the first: up to two of them along an axis are of further
 neighbouring positions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -255,13 +253,7 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
 
 
 def make_plan(
-    grid: Shape,
-    filter_: Shape,
-    channels: int,
-    n_filters: int,
-    shared_limit: int = 227 * 1024,
-    *,
-    around: bool = False,
+    grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
 ) -> KernelPlan:
     """Make the plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
     if n_filters >= _MAX_FILTERS:

@@ -4,8 +4,6 @@
 of the host or of the device. The order of atomic additions is not fixed, so the last bits may differ from run to run.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -4,8 +4,6 @@ Pillow reads and writes 16-bit colour with 8 bits only; therefore encoding is im
 the file that it makes.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

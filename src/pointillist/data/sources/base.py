@@ -44,7 +44,6 @@ class Source(Protocol):
     @property
     def exact(self) -> bool:
         """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
-        ...
 
     @abstractmethod
     def __len__(self) -> int:

@@ -1,7 +1,5 @@
 """Arrays that take long to make, kept as long as there is room."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable

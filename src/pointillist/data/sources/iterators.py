@@ -84,7 +84,6 @@ class IteratorStream(BatchStream):
     """
 
     exact: ClassVar[bool] = False
-    n_batches: ClassVar[int | None] = None
 
     def __init__(
         self,

@@ -1,12 +1,9 @@
 """A source in batches: the order of every pass, reading ahead, and a place that can be put away and taken up again."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -184,11 +181,6 @@ class Stream(BatchStream):
     def exact(self) -> bool:
         """Whether a stream that is taken up again goes on with the same signals."""
         return self.source.exact
-
-    @property
-    def n_batches(self) -> int | None:
-        """Batches of all passes together; None where nobody knows before."""
-        return self.n_epochs * ceil(len(self.source) / self.batch_size)
 
     def order(self, epoch: int) -> NDArray:
         """The signals of a pass in their order; recomputed, never stored."""

@@ -129,8 +129,7 @@ class CodesThere:
         state.statistics.load(add_sums(state.statistics.arrays(), sums[0].result()))
 
     def usage(self) -> NDArray:
-        total: NDArray = np.sum([summary.usage for summary in self.summaries], axis=0)
-        return total
+        return np.sum([summary.usage for summary in self.summaries], axis=0)
 
     def residuals(self) -> Sequence[NDArray]:
         fetched = self.client.gather(self.client.map(residuals_of, self.pieces, pure=False))

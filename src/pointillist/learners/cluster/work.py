@@ -1,7 +1,5 @@
 """What workers are told and what they do: functions of a piece of a batch, the setup of the run and the step's brief."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
