@@ -12,6 +12,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import TiffImagePlugin
 
+from pointillist.data.damage import check_claim
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.opening import check_pixels
@@ -44,7 +45,8 @@ def read(stream: BinaryIO) -> Photograph | None:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
         if page.axes not in ("YX", "YXS", "SYX"):
             raise ValueError(f"its axes are {page.axes}, not those of an image; save it as .npy")
-        check_pixels(page.imagelength, page.imagewidth)
+        check_pixels(page.imagelength, page.imagewidth, page.samplesperpixel)
+        check_claim(page.nbytes, [stream.seek(0, io.SEEK_END)])
         samples = page.asarray()
         if page.axes == "SYX":
             samples = np.moveaxis(samples, 0, -1)

@@ -1,0 +1,46 @@
+"""Damaged files, and files that claim more than they hold: every complaint names the file, before anything is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from pointillist.errors import UnreadableFileError
+
+LARGEST_CHUNK = 2**30
+"""Bytes that are decoded together at most, for whatever small part of them."""
+
+_SMALL = 2**26
+"""Bytes of samples that any file may claim."""
+_RATIO = 10_000
+"""Bytes of samples that one stored byte may stand for; only nearly empty arrays come near to it."""
+
+
+@contextmanager
+def damage_named(name: object) -> Iterator[None]:
+    """Whatever goes wrong, but for what is not the file's fault, says which file it was."""
+    try:
+        yield
+    except (ImportError, MemoryError, UnreadableFileError):
+        raise
+    except Exception as error:  # readers meet a damaged file with exceptions of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableFileError(f"cannot read {name}: {reason}") from error
+
+
+def check_claim(claimed: int, stored: Iterable[int]) -> None:
+    """Raise ValueError if so many bytes of samples cannot come from files of these sizes, asking for no more than needed."""
+    held, left = 0, iter(stored)
+    while claimed > max(_SMALL, _RATIO * held):
+        size = next(left, None)
+        if size is None:
+            raise ValueError(f"it claims {claimed:,} bytes of samples but has {held:,}: it is damaged or empty")
+        held += size
+
+
+def check_chunk(size: int) -> None:
+    """Raise ValueError if so many bytes are too many to be decoded together."""
+    if size > LARGEST_CHUNK:
+        raise ValueError(
+            f"its chunks have {size:,} bytes each, at most {LARGEST_CHUNK:,} are decoded at once: store it in smaller ones"
+        )
