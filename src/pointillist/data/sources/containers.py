@@ -157,8 +157,12 @@ class Hdf5Source(StackedSource):
     def _open(self) -> Any:
         h5py = _package("h5py", "hdf5", self.path)
         tree = Hdf5Tree(h5py, self.path, self.external)
-        found = tree.dataset(self.inside) if self.inside else None
-        return tree.dataset(_chosen(self.inside, tree.names())) if found is None else found
+        try:
+            found = tree.dataset(self.inside) if self.inside else None
+            return tree.dataset(_chosen(self.inside, tree.names())) if found is None else found
+        except Exception:
+            tree.close()
+            raise
 
     def _files(self) -> list[Path]:
         return [self.path, *self.external]

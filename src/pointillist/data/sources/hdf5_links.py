@@ -26,6 +26,7 @@ class Hdf5Tree:
 
     def __init__(self, h5py: Any, path: Path, external: Collection[Path] = ()) -> None:
         self._h5py, self._left = h5py, _MOST
+        self._files: list[Any] = []
         self._allowed = {path.resolve(), *(other.resolve() for other in external)}
         self._root = self._opened(path)
 
@@ -58,7 +59,13 @@ class Hdf5Tree:
 
     def _opened(self, path: Path) -> Any:
         check_regular(path, "HDF5 file")
-        return self._h5py.File(path, "r")["/"]
+        self._files.append(self._h5py.File(path, "r"))
+        return self._files[-1]["/"]
+
+    def close(self) -> None:
+        """Close all files, and with them the datasets."""
+        for file in self._files:
+            file.close()
 
     def _count(self) -> None:
         self._left -= 1
