@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from math import prod
+from typing import Any
 
 from pointillist.errors import UnreadableFileError
 
@@ -44,3 +46,11 @@ def check_chunk(size: int) -> None:
         raise ValueError(
             f"its chunks have {size:,} bytes each, at most {LARGEST_CHUNK:,} are decoded at once: store it in smaller ones"
         )
+
+
+def check_page(page: Any, stored: int) -> None:
+    """Raise ValueError if a TIFF file of so many bytes does not have what tifffile's ``page`` of it claims."""
+    segments, claimed = len(page.dataoffsets), prod(page.chunked)
+    if segments < claimed:
+        raise ValueError(f"it has {segments:,} of {claimed:,} strips or tiles: it is damaged")
+    check_claim(page.nbytes, [stored])

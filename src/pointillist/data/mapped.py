@@ -5,6 +5,7 @@ Integers are scaled and colour turned to grey band by band, into temporary files
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.damage import check_claim
+from pointillist.data.damage import check_page
 from pointillist.data.samples import to_float, to_grey
 from pointillist.model.large import LARGE, bands, scratch
 from pointillist.storage import check_regular
@@ -34,9 +35,9 @@ def map_tiff(path: Path) -> NDArray[np.floating] | None:
             tag = page.tags.get("Orientation")
             upright = tag is None or int(tag.value) == 1
             plain = page.photometric in _PHOTOMETRICS and page.axes in ("YX", "YXS") and page.sampleformat in (1, 3)
-            if not (upright and plain) or page.imagewidth * page.imagelength < LARGE:
+            if not (upright and plain) or operator.index(page.imagewidth) * operator.index(page.imagelength) < LARGE:
                 return None
-            check_claim(page.nbytes, [path.stat().st_size])
+            check_page(page, path.stat().st_size)
             raw = tifffile.memmap(path, page=0, mode="r") if page.is_memmappable else page.asarray(out="memmap")
         if page.axes == "YXS" and raw.shape[-1] < 3:  # grey with alpha
             raw = raw[..., 0]

@@ -22,6 +22,8 @@ from pointillist.data.photofiles.opening import opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 
+_PROGRAMS = ("EPS", "WMF")
+"""Formats that Pillow hands to another program, or to the system, to be drawn."""
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
@@ -121,6 +123,10 @@ def _read_image(stream: BinaryIO) -> Photograph:
         stream.seek(0)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
+        if image.format in _PROGRAMS:
+            raise ValueError(
+                f"it is {image.format} (PostScript or the like), a program that is not run: save it as PNG"
+            )
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
         if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -87,18 +88,19 @@ class StackedSource(StoredSource):
         self.path, self.ndim = Path(path), ndim
         self._opened: Any = None
         self._lock = threading.Lock()
-        shape = self._array().shape
+        with damage_named(self._label()):
+            shape = tuple(operator.index(axis) for axis in self._array().shape)
         if len(shape) not in (ndim, ndim + 1) or 0 in shape:
             raise UnreadableFileError(
                 f"cannot read {self._label()}: it must have {ndim} or {ndim + 1} axes for ndim={ndim} and hold something, "
-                f"got shape {tuple(shape)}"
+                f"got shape {shape}"
             )
         self._single = len(shape) == ndim
-        self._count = 1 if self._single else int(shape[0])
-        self._shape = tuple(int(axis) for axis in (shape if self._single else shape[1:]))
+        self._count = 1 if self._single else shape[0]
+        self._shape = shape if self._single else shape[1:]
         with damage_named(self._label()):
             to_float(np.empty(0, self._array().dtype), "it")
-            check_claim(prod(map(int, shape)) * self._itemsize, self._stored())
+            check_claim(prod(shape) * self._itemsize, self._stored())
             check_chunk(self.chunk_bytes)
 
     @abstractmethod

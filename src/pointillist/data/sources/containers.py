@@ -12,7 +12,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.damage import check_claim
+from pointillist.data.damage import check_page
 from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
@@ -75,9 +75,11 @@ class _Pages:
             return np.stack([self[i] for i in range(self.shape[0])])[place]
         with self._lock:
             page = self._file.pages[int(index)]
-            if page.shape != self.shape[1:]:
-                raise ValueError(f"page {index} is {page.shape}, the first is {self.shape[1:]}")
-            check_claim(page.nbytes, [self._size])
+            if (page.shape, page.dtype) != (self.shape[1:], self.dtype):
+                raise ValueError(
+                    f"page {index} is {page.shape} of {page.dtype}, the first {self.shape[1:]} of {self.dtype}"
+                )
+            check_page(page, self._size)
             samples = page.asarray()
         return samples[tuple(where)] if where else samples
 
