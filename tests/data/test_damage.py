@@ -1,6 +1,7 @@
 """Tests of damaged files: whatever bytes are changed, readers return or raise an error that names the file."""
 
 import io
+import struct
 import warnings
 
 import numpy as np
@@ -211,6 +212,26 @@ def test_tiff_files_cannot_claim_what_they_do_not_have(tmp_path, claims, count):
     path = with_tags(tmp_path / "a.tif", **claims)
     for read in (pt.load_image, pt.load_signals, lambda path: pt.TiffSource(path).read(0)):
         with pytest.raises(pt.UnreadableFileError, match=r"a\.tif"):
+            read(path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("bigtiff", [False, True])
+@pytest.mark.parametrize("back", [0, 1, 2])
+def test_pages_of_tiff_files_in_a_circle_end(tmp_path, bigtiff, back):
+    content = bytearray(tiff(bigtiff=bigtiff, metadata=None, compression="zlib"))
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        starts, last = [page.offset for page in file.pages], file.pages[-1]
+        tags = len(last.tags)
+    if bigtiff:
+        end, form = last.offset + 8 + 20 * tags, "<Q"
+    else:
+        end, form = last.offset + 2 + 12 * tags, "<I"
+    struct.pack_into(form, content, end, starts[back])
+    path = tmp_path / "a.tif"
+    path.write_bytes(content)
+    for read in (pt.load_image, pt.load_signals, pt.TiffSource):
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.tif.* its pages lead in a circle"):
             read(path)
 
 

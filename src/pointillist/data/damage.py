@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, BinaryIO
 
 from pointillist.errors import UnreadableFileError
+
+logger = logging.getLogger(__name__)
 
 LARGEST_CHUNK = 2**30
 """Bytes that are decoded together at most, for whatever small part of them."""
@@ -54,3 +59,27 @@ def check_page(page: Any, stored: int) -> None:
     if segments < claimed:
         raise ValueError(f"it has {segments:,} of {claimed:,} strips or tiles: it is damaged")
     check_claim(page.nbytes, [stored])
+
+
+def check_pages(stream: BinaryIO) -> None:
+    """Raise ValueError if the pages of a TIFF file lead in a circle, in which tifffile would go round for ever."""
+    stream.seek(0)
+    head = stream.read(16)
+    order, big = ">" if head[:2] == b"MM" else "<", b"+" in head[2:4]
+    link, count, entry = ("Q", "Q", 20) if big else ("I", "H", 12)
+    seen: set[int] = set()
+    try:
+        (place,) = struct.unpack_from(order + link, head, 8 if big else 4)
+        while place not in seen:
+            seen.add(place)
+            stream.seek(place)
+            (entries,) = struct.unpack(order + count, stream.read(struct.calcsize(order + count)))
+            stream.seek(entry * entries, os.SEEK_CUR)
+            (place,) = struct.unpack(order + link, stream.read(struct.calcsize(order + link)))
+            if place == 0:
+                break
+        else:
+            raise ValueError("its pages lead in a circle: it is damaged")
+    except (struct.error, OSError, OverflowError):
+        logger.debug("the pages of a TIFF file are cut short after %d", len(seen))
+    stream.seek(0)

@@ -13,7 +13,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import TiffImagePlugin
 
-from pointillist.data.damage import check_page
+from pointillist.data.damage import check_page, check_pages
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.opening import check_pixels
@@ -33,6 +33,7 @@ _LARGEST_CLASSIC = 2**32 - 2**25
 
 def read(stream: BinaryIO) -> Photograph | None:
     """The first page of a TIFF file; None where its kind of colour is left to Pillow."""
+    check_pages(stream)
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
         if (

@@ -12,7 +12,7 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.damage import check_page
+from pointillist.data.damage import check_page, check_pages
 from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
@@ -46,7 +46,8 @@ class TiffSource(StackedSource):
 
     def _open(self) -> Any:
         check_regular(self.path, "TIFF file")
-        with tifffile.TiffFile(self.path) as tiff:
+        with self.path.open("rb") as stream, tifffile.TiffFile(stream) as tiff:
+            check_pages(stream)
             if tiff.pages.first.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
                 raise ValueError("zero means white in it, which only single images may; save it with black as zero")
         try:

@@ -12,6 +12,7 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_pages
 from pointillist.data.mapped import ONE_FILE
 from pointillist.data.paths import PathLike, files_of, natural_key
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
@@ -126,7 +127,8 @@ def _is_stack(file: str) -> bool:
     """Whether a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
     try:
         check_regular(file)
-        with tifffile.TiffFile(file, **ONE_FILE) as tiff:
+        with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
+            check_pages(stream)
             if len(tiff.pages) > 1:
                 return True
             # ImageJ writes one page and lets the rest follow.
