@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pointillist.cli import planning
-from pointillist.cli.console import err, show_log, warn
+from pointillist.cli.console import show_log, tell, warn
 from pointillist.cli.inputs import open_inputs, read_all
 from pointillist.cli.learning_request import LearnRequest
 from pointillist.cli.learning_summary import data_summary, examples, summarise
@@ -47,7 +47,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
             return
         record = plan.record()
         if not quiet:
-            err().print(f"plan: {plan.line()}", markup=False, soft_wrap=True)
+            tell(f"plan: {plan.line()}")
             planning.warn_early(plan, request.output)
     if record.get("limit") is not None:
         planning.apply(record, model)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any, Protocol
 
-from pointillist.cli.console import err, number
+from pointillist.cli.console import err, number, printable, tell
 
 Report = Callable[[dict[str, Any]], bool]
 
@@ -81,7 +81,7 @@ class _PictureLines:
             return
         self._last = now
         left = (now - self._begin) * (1 - part) / part
-        err().print(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
+        tell(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left")
 
     def end(self) -> None:
         pass
@@ -117,7 +117,7 @@ class _PictureBars:
         self._progress.stop()
 
     def begin(self, name: str) -> None:
-        self._progress.reset(self._one, total=None, description=name)
+        self._progress.reset(self._one, total=None, description=printable(name))
 
     def share(self, part: float) -> None:
         self._progress.update(self._one, total=1.0, completed=part)
@@ -165,7 +165,7 @@ class _Lines:
         if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             left = (now - self._begin) / (step - self._before) * (self._total - step)
-            err().print(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
+            tell(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
         return False
 
 

@@ -42,6 +42,12 @@ class DenseStatistics:
         held = 8 * channels * (width + width**2)
         return held, held
 
+    @staticmethod
+    def shapes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+        """Shapes of what `arrays` gives."""
+        width = n_filters * prod(size)
+        return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
+
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         for i, (signal, weight) in enumerate(zip(batch.signals, counts.tolist(), strict=True)):
             codes = code_matrix(

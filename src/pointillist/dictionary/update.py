@@ -93,6 +93,12 @@ def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, 
     return made.bytes_for(n_filters, channels, size)
 
 
+def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays that a kind of statistics is stored as, by name."""
+    made = DenseStatistics if kind == "dense" else ToeplitzStatistics
+    return made.shapes_for(n_filters, channels, size)
+
+
 def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1) -> NDArray:
     """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
 

@@ -21,6 +21,7 @@ from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.feed import Feed
 from pointillist.learners.packing import changed_arrays, flat, pack, pack_parameters, unpack_state
+from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.storage import CheckpointFolder, Stored, own_version
@@ -69,7 +70,7 @@ class Checkpoints:
 
     @property
     def folder(self) -> CheckpointFolder:
-        return CheckpointFolder(self.path)
+        return CheckpointFolder(self.path, check_checkpoint)
 
     def peek(self) -> dict[str, Any] | None:
         """The metadata of the newest good checkpoint (``step``, ``parameters``, ``record``, …), if there is one."""

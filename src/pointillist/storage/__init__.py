@@ -7,7 +7,7 @@ from pointillist.storage.checkpoints import KEPT, CheckpointFolder
 from pointillist.storage.codec import Stored, own_version, read_arrays, write_arrays
 from pointillist.storage.codes import load_codes, load_codes_metadata, save_codes
 from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
-from pointillist.storage.models import load_model, save_model
+from pointillist.storage.models import check_filters, load_model, save_model
 
 __all__ = [
     "write_arrays",
@@ -15,6 +15,7 @@ __all__ = [
     "Stored",
     "save_model",
     "load_model",
+    "check_filters",
     "save_codes",
     "load_codes",
     "load_codes_metadata",

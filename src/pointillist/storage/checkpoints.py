@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,12 @@ class CheckpointFolder:
     ----------
     path : str or path
         The file that the run will write; the checkpoints lie beside it and bear its name.
+    check : callable, optional
+        Raises ModelFileError for what is no checkpoint, though the file is whole.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], check: Callable[[Stored], None] | None = None) -> None:
+        self.path, self._check = Path(path), check
 
     def file(self, number: int) -> Path:
         """Where checkpoint `number` lies."""
@@ -76,7 +78,10 @@ class CheckpointFolder:
         found = self.files()
         for path in found:
             try:
-                return read_arrays(path, KIND)
+                stored = read_arrays(path, KIND)
+                if self._check is not None:
+                    self._check(stored)
+                return stored
             except FileVersionError:
                 raise
             except ModelFileError as error:
