@@ -21,8 +21,9 @@ from pointillist.storage import codec, read_arrays
 SIGNALS = np.random.default_rng(0).standard_normal((3, 60)).astype(np.float32)
 DEEP = "[" * 500 + "]" * 500
 STRANGE = [
-    None, True, 0, -1, 10**400, 2**63, 1e308, -0.5, "", "cuda", "tcp://x:1", "\x1b[2J", "\udcff\u202e", [],
-    [[]], {}, [1, "a"], {"tuple": 3}, {"tuple": [0]}, {"array": "filters"}, {"array": []}, {"class": "Ridge", "settings": {}},
+    None, True, 0, -1, 1e308, 10**400, 2**63, -0.5, "", "cuda", "tcp://x:1", "\x1b[2J", "\udcff\u202e", [],
+    [[]], {}, [1, "a"], {"tuple": 3}, {"tuple": [0]}, {"array": "filters"}, {"array": []},
+    {"class": "Ridge", "settings": {}},
     {"class": "open", "settings": {"file": "/etc/passwd"}}, {"class": [], "settings": None},
 ]  # fmt: skip
 WORST = {"f": [np.nan, np.inf, -1, 0, 1e38], "i": [0, 1, -1, 2**62, -(2**62)], "u": [0, 34, 91, 255], "b": [False]}

@@ -4,6 +4,7 @@ Commands raise; nothing else in this package catches errors to print them.
 """
 
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -12,8 +13,8 @@ from collections.abc import Sequence
 import typer
 
 from pointillist.cli.app import app
-from pointillist.cli.console import fail, hide_log
-from pointillist.cli.stopping import Interrupted
+from pointillist.cli.console import fail, hide_log, tell
+from pointillist.cli.stopping import ENDINGS, Interrupted, handling
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -54,14 +55,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     try:
-        code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
+        with handling(ENDINGS, signal.default_int_handler):
+            code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as error:
         code, words = INTERRUPTED, str(error)
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            tell(*traceback.format_exc().splitlines())
         code = _report(error)
     finally:
         hide_log()

@@ -204,10 +204,9 @@ def _settings(array: Check) -> Check:
 
 def _all_numbers(value: Any, least: float = -math.inf) -> bool:
     """Whether a packed value is a number or a list or tuple of such values, however deep."""
-    if isinstance(value, dict) and value.keys() == {"tuple"}:
-        value = value["tuple"]
-    if isinstance(value, list):
-        return bool(value) and all(_all_numbers(item, least) for item in value)
+    inside = value["tuple"] if isinstance(value, dict) and value.keys() == {"tuple"} else value
+    if isinstance(inside, list):
+        return bool(inside) and all(_all_numbers(item, least) for item in inside)
     return is_number(value, least)
 
 

@@ -31,6 +31,11 @@ def chart_svg(chart: Chart, name: str) -> str:
     for curve in chart.curves:
         if curve.colour not in COLOURS or curve.style not in (*_DASHES, "bars"):
             raise ValueError(f"curve {curve.label!r} has colour {curve.colour!r} and style {curve.style!r}")
+    with rc_context({"text.parse_math": False}):  # a dollar sign in a label is no formula
+        return _drawn(chart, name)
+
+
+def _drawn(chart: Chart, name: str) -> str:
     figure = new_figure(5.4, 3.2)
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves room around it already
     axes = figure.subplots()

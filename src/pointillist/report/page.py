@@ -35,7 +35,7 @@ from pointillist.storage import atomic_path
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write a page, completely or not at all."""
     with atomic_path(path) as temporary:
-        temporary.write_text(render_page(page), encoding="utf-8")
+        temporary.write_text(render_page(page), encoding="utf-8", errors="replace")
 
 
 def render_page(page: Page) -> str:
@@ -95,7 +95,7 @@ def _(block: Chart, names: Names) -> str:
 
 
 def _legend(curve: Curve) -> str:
-    return f'<li><i class="{curve.style}" style="--c: var(--{curve.colour})"></i>{escape(curve.label)}</li>'
+    return f'<li><i class="{escape(curve.style)}" style="--c: var(--{escape(curve.colour)})"></i>{escape(curve.label)}</li>'
 
 
 @draw.register
@@ -135,8 +135,8 @@ def _(block: Picture, names: Names) -> str:
 
 def _image(block: Picture) -> str:
     crisp = ' class="crisp"' if block.crisp else ""
-    size = f'width="{block.width}" height="{block.height}"'
-    return f'<img{crisp} src="{block.source}" {size} alt="{escape(block.alt, quote=True)}">'
+    size = f'width="{int(block.width)}" height="{int(block.height)}"'
+    return f'<img{crisp} src="{escape(block.source, quote=True)}" {size} alt="{escape(block.alt, quote=True)}">'
 
 
 @draw.register
@@ -144,7 +144,7 @@ def _(block: Compare, names: Names) -> str:
     label = escape(f"{block.title}: how much of the original is uncovered", quote=True)
     return (
         f'<figure class="compare"><h3>{escape(block.title)}</h3>'
-        f'<div class="stage" style="aspect-ratio: {block.before.width} / {block.before.height}">'
+        f'<div class="stage" style="aspect-ratio: {int(block.before.width)} / {int(block.before.height)}">'
         f'<div class="after">{_image(block.after)}</div><div class="before">{_image(block.before)}</div>'
         '<span class="tag left" aria-hidden="true">original</span>'
         '<span class="tag right" aria-hidden="true">reconstruction</span>'

@@ -41,8 +41,10 @@ class Outcome:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Outcome:
         """The outcome that `to_plain` wrote."""
-        verdicts = [from_plain(one) for one in plain["verdicts"]]
-        return cls(plain["title"], verdicts, [from_plain(one) for one in plain["blocks"]], plain["seconds"])
+        verdicts, blocks = ([from_plain(one) for one in plain[name]] for name in ("verdicts", "blocks"))
+        if not all(isinstance(one, Verdict) for one in verdicts) or not all(isinstance(one, Block) for one in blocks):
+            raise ValueError("a figure holds something else than verdicts and blocks")
+        return cls(plain["title"], verdicts, blocks, plain["seconds"])
 
 
 @dataclass
@@ -109,7 +111,7 @@ def _read(file: FilePath, token: str) -> Path | None:
         stored = read_arrays(file, "learned")
     except ModelFileError:
         return None
-    if stored.metadata["token"] != token:
+    if stored.metadata.get("token") != token:  # only this very run knows it
         return None
     seconds, seen, filters = (stored.arrays[name] for name in ("seconds", "seen", "filters"))
     return Path(stored.metadata["name"], seconds.tolist(), seen.tolist(), list(filters))

@@ -10,8 +10,26 @@ from typing import Any
 
 from pointillist.reproduce.lab import Outcome
 from pointillist.storage import atomic_path
+from pointillist.storage.schema import anything, list_of, mapping, mapping_of, number, parse_json, record, text, whole
 
 FORMAT = 1
+
+_SCHEMA = record(
+    {
+        "format": anything,
+        "about": record({"data": text, "scale": text, "rival": text}, others=True),
+        "facts": record(
+            {"when": text, "platform": text, "processor": text, "threads": whole(1), "load": list_of(number(0))}
+            | {"python": text, "versions": mapping},
+            others=True,
+        ),
+        "token": text,
+        "pending": list_of(text),
+        "figures": mapping_of(
+            record({"title": text, "verdicts": list_of(mapping), "blocks": list_of(mapping), "seconds": number(0)})
+        ),
+    }
+)
 
 
 @dataclass
@@ -55,10 +73,11 @@ class Record:
 def read_record(path: Path) -> Record:
     """The record that `Record.write` wrote."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = parse_json(path.read_bytes())
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise ValueError("it is of another version: run pointillist reproduce again")
+        _SCHEMA(plain, "record")
+        outcomes = {name: Outcome.from_plain(figure) for name, figure in plain["figures"].items()}
     except ValueError as error:
         raise ValueError(f"{path} is not a results file: {error}") from error
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise ValueError(f"{path} is no results file of this version: run pointillist reproduce again")
-    outcomes = {name: Outcome.from_plain(figure) for name, figure in plain["figures"].items()}
     return Record(plain["about"], plain["facts"], outcomes, plain["pending"], plain["token"])

@@ -6,7 +6,7 @@ Reading of input images and signals belongs to the data layer.
 from pointillist.storage.checkpoints import KEPT, CheckpointFolder
 from pointillist.storage.codec import Stored, own_version, read_arrays, write_arrays
 from pointillist.storage.codes import load_codes, load_codes_metadata, save_codes
-from pointillist.storage.files import atomic_path, check_writable, remove_leftovers
+from pointillist.storage.files import atomic_path, check_writable, remove_leftovers, stamp
 from pointillist.storage.models import check_filters, load_model, save_model
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "atomic_path",
     "check_writable",
     "remove_leftovers",
+    "stamp",
     "own_version",
 ]

@@ -61,6 +61,8 @@ class CheckpointFolder:
             If it cannot be written; the checkpoints that were there stay.
         """
         path = self.file(number)
+        if path.is_symlink():  # the name is ours: a link there is not to lead to somebody else's file
+            path.unlink()
         write_arrays(path, KIND, metadata, arrays, family=self.path)
         self._prune(KEPT)
         return path

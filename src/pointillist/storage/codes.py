@@ -16,6 +16,8 @@ from pointillist.storage.codec import read_arrays, write_arrays
 from pointillist.storage.schema import check_array
 
 _KIND = "codes"
+_MOST_FILTERS = 2**24
+"""Some sums over codes take memory for every filter, whether it is used or not."""
 
 
 def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
@@ -98,6 +100,8 @@ def _check(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, list[tuple[int, ...
         raise ValueError(f"array offsets must go up from 0 to {len(indices)}")
     grids = check_array(arrays, "grids", "i", (n_signals, None) if n_signals else (0,), least=1)
     n_filters = int(check_array(arrays, "n_filters", "i", (), least=1))
+    if n_filters > _MOST_FILTERS:
+        raise ValueError(f"n_filters must be at most {_MOST_FILTERS:,}, got {n_filters:,}")
     return n_filters, [tuple(grid) for grid in grids.tolist()]
 
 
