@@ -91,19 +91,22 @@ class _LogHandler(logging.Handler):
 
 
 def show_log(*, quiet: bool = False, verbose: bool = False) -> None:
-    """Show the package's log on stderr: warnings, or everything when verbose, or nothing when quiet."""
+    """Show logs on stderr: warnings, or everything of the package when verbose, or nothing but errors when quiet.
+
+    Libraries that read files log words of these files too, so that theirs come the same way.
+    """
     hide_log()
-    logger = logging.getLogger("pointillist")
-    logger.addHandler(_LogHandler())
-    logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+    handler = _LogHandler(logging.ERROR if quiet else logging.NOTSET)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("pointillist").setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
 
 
 def hide_log() -> None:
     """Undo `show_log`, for whoever goes on in the same process."""
-    logger = logging.getLogger("pointillist")
-    for handler in [old for old in logger.handlers if isinstance(old, _LogHandler)]:
-        logger.removeHandler(handler)
-    logger.setLevel(logging.NOTSET)
+    root = logging.getLogger()
+    for handler in [old for old in root.handlers if isinstance(old, _LogHandler)]:
+        root.removeHandler(handler)
+    logging.getLogger("pointillist").setLevel(logging.NOTSET)
 
 
 def count(amount: int, noun: str) -> str:

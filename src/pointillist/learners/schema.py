@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -134,7 +135,7 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
         raise ValueError(f"filters must lie between -{_LARGEST:g} and {_LARGEST:g}")
     n_filters, channels, *size = filters.shape
     check_array(arrays, "usage", "f", (n_filters,), least=0)
-    if check_array(arrays, "penalty", "f", least=np.finfo(float).tiny).ndim > filters.ndim - 1:
+    if check_array(arrays, "penalty", "f", least=sys.float_info.min).ndim > filters.ndim - 1:
         raise ValueError("array penalty has too many axes")
     if "support" in arrays:
         check_array(arrays, "support", "b", (n_filters, *size))
@@ -154,7 +155,7 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
     """The schema of the parameters, as they are packed, of a learner whose file has these arrays."""
     stored = [name for name, array in arrays.items() if name.startswith(PARAMETER) and _is_usable(array)]
     array = record({"array": one_of(stored)})
-    positive = leaf("positive", lambda value: _all_numbers(value, np.finfo(float).tiny))
+    positive = leaf("positive", lambda value: _all_numbers(value, sys.float_info.min))
     several = either("a list or tuple of whole numbers", list_of(_COUNT), record({"tuple": list_of(_COUNT)}))
     size = either("a size", _COUNT, several)
     settings = _settings(array)

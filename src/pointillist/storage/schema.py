@@ -40,7 +40,7 @@ mapping = leaf("a mapping", lambda value: isinstance(value, dict))
 
 def is_number(value: Any, least: float = -math.inf) -> bool:
     """Whether a value is a number that a float can hold, finite and not less than `least`."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value and abs(value) < 1e308
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e308 and least <= value
 
 
 def number(least: float = -math.inf) -> Check:
