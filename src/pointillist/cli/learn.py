@@ -24,7 +24,6 @@ from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
 from pointillist.report import save_mosaic, write_learning_report
-from pointillist.storage import stamp
 
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
 AUTOMATIC_STEPS = 60
@@ -35,7 +34,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     """Learn, save and summarise."""
     show_log(quiet=quiet, verbose=verbose)
     request.check()
-    before = stamp(request.output)
+    before = request.output_stamp()
     source = open_inputs(request.wanted)
     model = make_learner(request)
     n_epochs = count_epochs(request, len(source))
@@ -62,7 +61,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         how |= {"callbacks": callbacks, "cluster": cluster}
         stopped, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
     data = data_summary(request, source, skipped)
-    if stamp(request.output) != before:
+    if request.output_stamp() != before:
         warn(f"{request.output} was written by another program since this run began; this run's model takes its place")
     save(
         model,

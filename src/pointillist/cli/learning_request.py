@@ -12,7 +12,7 @@ from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import Checkpoints
 from pointillist.learners.plan import parse_bytes
 from pointillist.solvers import make_solver
-from pointillist.storage import check_writable
+from pointillist.storage import check_writable, stamp
 from pointillist.storage.schema import record, whole
 
 _PLAN = record({name: whole(0) for name in ("batch_size", "n_jobs", "cache", "prefetch")}, others=True)
@@ -80,6 +80,10 @@ class LearnRequest:
     def limit(self) -> int | None:
         """Bytes of memory to stay within, None without a limit."""
         return None if self.max_memory is None else parse_bytes(self.max_memory)
+
+    def output_stamp(self) -> tuple[int, ...] | None:
+        """What changes when somebody writes the output."""
+        return stamp(self.output)
 
     def check(self) -> None:
         """Refuse everything that can be known to fail before the work begins."""

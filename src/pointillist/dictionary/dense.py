@@ -42,12 +42,6 @@ class DenseStatistics:
         held = 8 * channels * (width + width**2)
         return held, held
 
-    @staticmethod
-    def shapes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-        """Shapes of what `arrays` gives."""
-        width = n_filters * prod(size)
-        return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
-
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
         for i, (signal, weight) in enumerate(zip(batch.signals, counts.tolist(), strict=True)):
             codes = code_matrix(
@@ -110,6 +104,12 @@ class DenseStatistics:
         self._linear[...] = arrays["linear"]
         self._quadratic[...] = arrays["quadratic"]
         self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+def dense_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of what `DenseStatistics.arrays` gives."""
+    width = n_filters * prod(size)
+    return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
 
 
 def sweep_by_blocks(

@@ -52,12 +52,6 @@ class ToeplitzStatistics:
         held = 8 * (n_filters * channels * prod(size) + n_filters * (n_filters + 1) // 2 * span)
         return held, held + 40 * n_filters * span
 
-    @staticmethod
-    def shapes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-        """Shapes of what `arrays` gives."""
-        pairs = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
-        return {"linear": (n_filters, channels, *size), "pairs": pairs, "sums": (2,)}
-
     @property
     def pairs(self) -> NDArray:
         """C as (n_pairs, *span), k ≤ l; entry δ + size − 1 belongs to shift δ."""
@@ -171,6 +165,12 @@ class ToeplitzStatistics:
         self._linear[...] = arrays["linear"]
         self.pairs[...] = arrays["pairs"]
         self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+def toeplitz_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of what `ToeplitzStatistics.arrays` gives."""
+    pairs = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
+    return {"linear": (n_filters, channels, *size), "pairs": pairs, "sums": (2,)}
 
 
 def _flat(filters: NDArray, dtype: np.dtype) -> NDArray:

@@ -131,7 +131,7 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
     filters = arrays["filters"] if parameters["channels"] else arrays["filters"][:, None]
     if filters.ndim < 3:
         raise ValueError(f"filters of shape {arrays['filters'].shape} have no channels")
-    if np.abs(filters).max() > _LARGEST:
+    if float(np.abs(filters).max()) > _LARGEST:
         raise ValueError(f"filters must lie between -{_LARGEST:g} and {_LARGEST:g}")
     n_filters, channels, *size = filters.shape
     check_array(arrays, "usage", "f", (n_filters,), least=0)

@@ -34,7 +34,7 @@ def leaf(words: str, holds: Callable[[Any], bool]) -> Check:
 anything = leaf("anything", lambda value: True)
 nothing = leaf("null", lambda value: value is None)
 text = leaf("text", lambda value: isinstance(value, str))
-flag = leaf("true or false", lambda value: isinstance(value, bool | int) and 0 <= value <= 1)
+flag = leaf("true or false", lambda value: isinstance(value, bool))
 mapping = leaf("a mapping", lambda value: isinstance(value, dict))
 
 
