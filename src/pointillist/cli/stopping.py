@@ -4,8 +4,6 @@ While a learner works a first signal is a request: the current step is finished,
 any signal outside of learning, raises KeyboardInterrupt.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
@@ -13,8 +11,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 ENDINGS = ("SIGTERM", "SIGHUP")
 """Signals that ask the program to end, besides Ctrl-C; not every system has both."""
@@ -51,7 +49,7 @@ class Interrupted(Exception):
 
 
 class GracefulStop:
-    """While entered, `requested` turns true at the first signal.
+    """While entered, `requested` turns true at the first Ctrl-C or SIGTERM.
 
     Parameters
     ----------
@@ -64,14 +62,12 @@ class GracefulStop:
         self._announce = announce
         self._handling = handling(("SIGINT", *ENDINGS), self._handle)
 
-    def __enter__(self) -> GracefulStop:
+    def __enter__(self) -> Self:
         self._handling.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._handling.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._handling.__exit__(None, None, None)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:

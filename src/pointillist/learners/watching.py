@@ -1,7 +1,5 @@
 """Callbacks to look at a run while it goes: its records as lines of JSON, or as TensorBoard events."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging
@@ -10,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pointillist.storage import atomic_path
@@ -56,9 +53,7 @@ class _Watcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
