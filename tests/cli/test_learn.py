@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
+from pointillist.cli import learn as command
 from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
 from pointillist.model.geometry import BOUNDARIES
@@ -104,3 +105,14 @@ def test_every_boundary_can_be_asked_for(learn, tmp_path):
         answer = learn("--boundary", boundary, "--epochs", "1", "-q")
         assert answer.code == 0, answer.err
         assert load(tmp_path / "out.safetensors").boundary == boundary
+
+
+def test_a_model_that_another_run_wrote_meanwhile_is_noticed(learn, tmp_path, monkeypatch):
+    """Also if that run was quicker, and learned with other settings."""
+    output = tmp_path / "out.safetensors"
+    assert "another program" not in learn().err
+    assert "another program" not in learn().err
+    make = command.make_learner
+    monkeypatch.setattr(command, "make_learner", lambda request: (output.write_bytes(b"theirs"), make(request))[1])
+    assert "out.safetensors was written by another program since this run began" in learn().err
+    assert load(output).n_iter_ > 0

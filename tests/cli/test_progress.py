@@ -6,14 +6,17 @@ import time
 import pytest
 from rich.console import Console
 
-from pointillist.cli import progress
+from pointillist.cli import console, progress
 
 
 @pytest.fixture
 def screen(monkeypatch):
     """What is shown on a terminal."""
     stream = io.StringIO()
-    monkeypatch.setattr(progress, "err", lambda: Console(file=stream, force_terminal=True, highlight=False, width=100))
+    for module in (progress, console):
+        monkeypatch.setattr(
+            module, "err", lambda: Console(file=stream, force_terminal=True, highlight=False, markup=False, width=100)
+        )
     return stream
 
 

@@ -13,7 +13,8 @@ from pointillist.learners.persistence import load
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 
-def test_ctrl_c_saves_what_was_learned(images, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     output = tmp_path / "out.safetensors"
     options = ["--filters", "4", "--size", "5", "--jobs", "1", "--epochs", "100000"]
     command = [sys.executable, "-m", "pointillist.cli", "learn", str(images), "-o", str(output), *options]
@@ -21,7 +22,7 @@ def test_ctrl_c_saves_what_was_learned(images, tmp_path):
     for line in process.stderr:
         if line.startswith("step 1/"):
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert "stopping after this step" in err
@@ -32,7 +33,7 @@ def test_ctrl_c_saves_what_was_learned(images, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out.safetensors"]
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_second_signal_interrupts(first):
     before = signal.getsignal(signal.SIGINT)
     with GracefulStop(announce=False) as stop:
@@ -42,3 +43,42 @@ def test_the_second_signal_interrupts(first):
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, number, monkeypatch, cli):
+    monkeypatch.setattr("pointillist.cli.learn.make_learner", lambda request: os.kill(os.getpid(), number))
+    before = signal.getsignal(number)
+    answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
+    assert (answer.code, answer.err) == (130, "error: interrupted; no model was saved\n")
+    assert signal.getsignal(number) is before
+
+
+def test_what_is_ignored_stays_ignored():
+    """A run under nohup goes on when its terminal ends."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with GracefulStop(announce=False) as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop({})
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+_HANGUP = """
+import os, pty, signal, sys
+from pointillist.cli.stopping import GracefulStop
+ours, theirs = pty.openpty()
+for stream in (1, 2):
+    os.dup2(theirs, stream)
+os.close(theirs)
+os.close(ours)
+with GracefulStop() as stop:
+    os.kill(os.getpid(), signal.SIGHUP)
+    print("progress", file=sys.stderr, flush=True)
+    os._exit(3 if stop.requested else 4)
+"""
+
+
+def test_a_terminal_that_is_gone_does_not_end_the_run():
+    assert subprocess.run([sys.executable, "-c", _HANGUP]).returncode == 3

@@ -272,3 +272,10 @@ def test_weights_of_some_pieces_are_weights_of_all():
     plain, weighted = (Batch([np.zeros((1, 2))], weights) for weights in (None, [np.array([[0.0, 2.0]])]))
     joined = join([plain, weighted])
     np.testing.assert_array_equal(joined.weights, [[[1, 1]], [[0, 2]]])
+
+
+def test_a_local_cluster_listens_on_the_loopback_address_only(client):
+    info = client.scheduler_info()
+    addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
+    assert len(addresses) == 5
+    assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)

@@ -120,19 +120,24 @@ def test_resumes_exactly(path, signals, parameters):
     assert again.n_seen_ == 4
 
 
-def test_a_model_of_a_device_that_is_not_here_goes_on_without_it(path, signals, monkeypatch):
-    def absent(device):
-        raise RuntimeError(f'device="{device}" found no CUDA device')
-
-    monkeypatch.setattr("pointillist.dictionary.device.open_device", absent)
+def test_a_model_of_a_device_is_loaded_for_the_cpu(path, signals, monkeypatch):
+    """A file does not choose where its reader works."""
+    monkeypatch.setattr("pointillist.dictionary.device.open_device", lambda device: pytest.fail("opened a device"))
     model = OnlineCSC(**SMALL, random_state=0).partial_fit(signals[:2])
     save(model.set_params(device="cuda"), path, resume=True)
     again = load(path)
-    assert again.device == "cuda"
-    assert again.state_.statistics.device == "cuda"
+    assert (again.device, again.state_.statistics.device) == ("cpu", "cpu")
+    model.set_params(device="cpu")
     for one in (model, again):
-        one.set_params(device="cpu").partial_fit(signals[2:])
+        one.partial_fit(signals[2:])
     np.testing.assert_array_equal(again.filters_, model.filters_)
+
+
+def test_parameters_that_are_not_those_of_the_filters_are_refused(path, signals):
+    model = OnlineCSC(**SMALL).fit(signals)
+    with pytest.raises(ValueError, match="n_filters=9 and filter_size=5 are not those of the filters"):
+        save(model.set_params(n_filters=9), path)
+    assert not path.exists()
 
 
 def test_without_statistics_it_goes_on_from_the_filters(path, signals):

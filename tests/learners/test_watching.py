@@ -1,6 +1,7 @@
 """Tests of the logs of a run."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -41,6 +42,30 @@ def test_a_new_run_begins_a_new_file_and_holds_only_json(tmp_path):
     with JsonLog(path) as log:
         log({"iteration": 1, "gap": float("nan"), "objective": np.inf})
     assert json.loads(path.read_text()) == {"iteration": 1, "gap": None, "objective": None}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
+def test_a_full_disk_does_not_stop_the_run(tmp_path, caplog):
+    path = tmp_path / "run.jsonl"
+    path.symlink_to("/dev/full")
+    with JsonLog(path) as log:
+        model = OnlineCSC(3, 5, 0.5, random_state=0).fit(SIGNALS, callbacks=[log])
+    assert model.n_iter_ == len(SIGNALS)
+    assert caplog.text.count("does not go on after step 0, learning does: No space left") == 1
+
+
+def test_a_folder_that_vanishes_does_not_stop_the_run(tmp_path, caplog):
+    with JsonLog(tmp_path / "missing" / "run.jsonl") as log:
+        for step in (1, 2):
+            assert log({"iteration": step}) is False
+    assert caplog.text.count("learning does: No such file") == 1
+
+
+@pytest.mark.parametrize("line", [b"[]", b"{}", b"\xff", b'{"iteration": "a"}', b"[" * 10**5])
+def test_a_file_that_is_no_log_is_named(tmp_path, line):
+    (tmp_path / "run.jsonl").write_bytes(b'{"iteration": 1}\n' + line + b"\n")
+    with pytest.raises(ValueError, match=r"line 2 of .*run\.jsonl is no record of a run"):
+        read_log(tmp_path / "run.jsonl")
 
 
 def test_tensorboard_gets_the_numbers_or_says_what_is_missing(tmp_path, monkeypatch):

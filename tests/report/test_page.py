@@ -110,3 +110,13 @@ def test_cells(cell, text):
 def test_writes_one_file(tmp_path):
     write_page(Page("t", "s", [Section("a", [Text("b")])]), tmp_path / "p.html")
     assert [path.name for path in tmp_path.iterdir()] == ["p.html"]
+
+
+@pytest.mark.parametrize("source", ['x" onerror="alert(1)', "javascript:alert(1)", "https://elsewhere/x.png"])
+def test_a_picture_is_nothing_but_a_picture(source):
+    with pytest.raises(ValueError, match="must be a PNG as a data URI"):
+        Picture(source, 1, 1, "")
+
+
+def test_a_dollar_sign_is_no_formula():
+    assert r"$\nonsense" in chart_svg(Chart("", r"$\nonsense$", "y", [Curve("a", [1, 2], [1, 2])]), "a")

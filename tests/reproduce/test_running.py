@@ -63,7 +63,7 @@ def test_refusals(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no fruit_normalised\.npz"):
         reproduce(["fig1"], output=tmp_path, data=tmp_path)
     (tmp_path / "results.json").write_text("[]")
-    with pytest.raises(ValueError, match="no results file of this version"):
+    with pytest.raises(ValueError, match="of another version"):
         redraw(tmp_path / "results.json", tmp_path)
     (tmp_path / "results.json").write_text("{")
     with pytest.raises(ValueError, match="is not a results file"):
@@ -107,3 +107,30 @@ def test_sporco_learns_where_it_is_installed(tiny, monkeypatch):
         assert path.filters[-1].shape == (4, 5, 5)
         assert path.seconds[-1] > 0
     assert online.seen == [1, 2]
+
+
+def test_results_of_a_stranger_are_text_or_refused(tmp_path):
+    """Nothing in a results file becomes markup, and nothing strange in it is more than one line."""
+    nasty = 'x" onerror="alert(1)<script>\x1b[2J'
+    picture = {"kind": "Picture", "source": "data:image/png;base64,AA==", "width": 1, "height": 1, "alt": nasty}
+    figure = {"title": nasty, "verdicts": [], "blocks": [picture | {"caption": nasty, "crisp": False}], "seconds": 1}
+    facts = {"when": nasty, "platform": nasty, "processor": nasty, "threads": 1, "load": [], "python": nasty}
+    about = {"data": nasty, "scale": nasty, "rival": nasty}
+    plain = {"format": 2, "about": about, "facts": facts | {"versions": {}}, "token": nasty, "pending": [nasty]}
+    plain["figures"] = {nasty: figure}
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(plain))
+    redraw(file, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "<script>\x1b" not in page
+    assert 'onerror="' not in page
+    picture = figure["blocks"][0]
+    for name, value in (("source", nasty), ("width", nasty), ("kind", []), ("caption", None)):
+        figure["blocks"] = [picture | {name: value}]
+        file.write_text(json.dumps(plain))
+        with pytest.raises(ValueError, match=r"results\.json is not a results file"):
+            redraw(file, tmp_path)
+    for name in plain:
+        file.write_text(json.dumps({key: value for key, value in plain.items() if key != name}))
+        with pytest.raises(ValueError, match=r"results\.json is not a results file"):
+            redraw(file, tmp_path)

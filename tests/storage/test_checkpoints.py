@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.storage import CheckpointFolder, codec, read_arrays
+from pointillist.storage import CheckpointFolder, atomic_path, codec, read_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(3, 2).T}
 
@@ -88,3 +88,23 @@ def test_what_a_killed_run_left_is_swept(folder, tmp_path, monkeypatch):
     assert len(names(tmp_path)) == 1
     other.remove_leftovers()
     assert names(tmp_path) == []
+
+
+def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder, tmp_path):
+    """Whoever shares the folder can plant them."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").write_text("kept")
+    folder.write(1, {}, ARRAYS)
+    with atomic_path(folder.path) as temporary:
+        prefix = temporary.parent.name[:-16]
+        temporary.write_bytes(b"whole")
+    (tmp_path / f"{prefix}{'a' * 16}").symlink_to(precious)
+    (tmp_path / f"{prefix}{'b' * 16}").write_text("a file")
+    (tmp_path / f"{prefix}mine").mkdir()
+    folder.file(2).symlink_to(precious / "file")
+    folder.remove_leftovers()
+    folder.write(2, {"step": 2}, ARRAYS)
+    assert folder.newest().metadata == {"step": 2}
+    assert (precious / "file").read_text() == "kept"
+    assert (tmp_path / f"{prefix}mine").is_dir()

@@ -1,19 +1,44 @@
 """Consoles: results are printed to stdout; progress, warnings and errors to stderr.
 
-Consoles are made when they are needed, so that they follow redirected streams.
+Names and metadata of files are a stranger's words. No sign of them moves the cursor, changes colours, turns the direction of
+the line or begins a new one: all text passes through `printable`, and none of it is markup. Nothing else in the command line
+writes to a stream. Consoles are made when they are needed, so that they follow redirected streams.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 # Tables in a pipe or a file are not cut to the width of a terminal that is not there.
 _WIDTH_IN_PIPES = 160
+
+
+def printable(text: str) -> str:
+    """Text with an escape such as ``\\u001b`` for every sign that is not to be seen; inside of JSON it stays what it was."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or category(sign) == "Zs" else _escape(sign) for sign in text)
+
+
+def _escape(sign: str) -> str:
+    units = sign.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def say(*lines: Any, style: str | None = None) -> None:
+    """Print results on stdout: lines of text, or tables."""
+    out().print(*lines, sep="\n", style=style, soft_wrap=True)
+
+
+def tell(*lines: Any, style: str | None = None) -> None:
+    """Print how the work goes on stderr: lines of text."""
+    err().print(*lines, sep="\n", style=style, soft_wrap=True)
 
 
 def out() -> Console:
@@ -28,9 +53,17 @@ def err() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     from rich.console import Console
+    from rich.text import Text
+
+    class PlainConsole(Console):
+        """A console to which every string is plain text, in lines, tables and titles alike."""
+
+        def render_str(self, text: str, **how: Any) -> Text:
+            plain = {name: value for name, value in how.items() if name in ("style", "justify", "overflow")}
+            return super().render_str(printable(text), markup=False, emoji=False, highlight=False, **plain)
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else _WIDTH_IN_PIPES)
+    return PlainConsole(stderr=stderr, highlight=False, width=None if stream.isatty() else _WIDTH_IN_PIPES)
 
 
 def fail(message: str) -> None:
@@ -45,8 +78,7 @@ def warn(message: str) -> None:
 def _print(label: str, style: str, message: str) -> None:
     from rich.text import Text
 
-    # Text keeps brackets in file names from being read as markup.
-    err().print(Text.assemble((f"{label}: ", style), message), soft_wrap=True)
+    err().print(Text.assemble((f"{label}: ", style), printable(message)), soft_wrap=True)
 
 
 class _LogHandler(logging.Handler):
@@ -55,23 +87,26 @@ class _LogHandler(logging.Handler):
         if record.levelno >= logging.WARNING:
             warn(message)
         else:
-            err().print(message, style="dim", markup=False, soft_wrap=True)
+            tell(message, style="dim")
 
 
 def show_log(*, quiet: bool = False, verbose: bool = False) -> None:
-    """Show the package's log on stderr: warnings, or everything when verbose, or nothing when quiet."""
+    """Show logs on stderr: warnings, or everything of the package when verbose, or nothing but errors when quiet.
+
+    Libraries that read files log words of these files too, so that theirs come the same way.
+    """
     hide_log()
-    logger = logging.getLogger("pointillist")
-    logger.addHandler(_LogHandler())
-    logger.setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
+    handler = _LogHandler(logging.ERROR if quiet else logging.NOTSET)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("pointillist").setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
 
 
 def hide_log() -> None:
     """Undo `show_log`, for whoever goes on in the same process."""
-    logger = logging.getLogger("pointillist")
-    for handler in [old for old in logger.handlers if isinstance(old, _LogHandler)]:
-        logger.removeHandler(handler)
-    logger.setLevel(logging.NOTSET)
+    root = logging.getLogger()
+    for handler in [old for old in root.handlers if isinstance(old, _LogHandler)]:
+        root.removeHandler(handler)
+    logging.getLogger("pointillist").setLevel(logging.NOTSET)
 
 
 def count(amount: int, noun: str) -> str:

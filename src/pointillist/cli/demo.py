@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.cli.console import err, out, show_log
+from pointillist.cli.console import say, show_log, tell
 from pointillist.cli.learn import fit
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
@@ -43,9 +43,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     train, test = _signals()
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
-        err().print(
-            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs"
-        )
+        tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
     stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
@@ -101,4 +99,4 @@ def _summarise(folder: Path, model: OnlineCSC, test: NDArray, result: Result, se
         f"open {folder / _FILES[-1]} in a browser, then try your own: pointillist encode {model_file} PHOTO.jpg",
         "or learn from a folder: pointillist learn FOLDER -o filters.safetensors --report report.html",
     ]
-    out().print("\n".join(lines), markup=False, soft_wrap=True)
+    say(*lines)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.cli.console import count, out, show_log, warn
+from pointillist.cli.console import count, say, show_log, warn
 from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
 from pointillist.cli.progress import picture_progress
 from pointillist.data.skipping import OnError
@@ -195,7 +195,7 @@ def _summarise(request: EncodeRequest, rows: list[CodedSignal], pictures: _Pictu
     table.add_column("status", no_wrap=True)
     for row in rows:
         table.add_row(
-            row.name.replace("[", r"\["),
+            row.name,
             sizes(row.shape),
             f"{row.objective:,.2f}",
             f"{row.gap:.1e}",
@@ -203,13 +203,9 @@ def _summarise(request: EncodeRequest, rows: list[CodedSignal], pictures: _Pictu
             "–" if row.psnr is None else f"{row.psnr:.2f} dB",
             row.status.value,
         )
-    console = out()
-    console.print(table)
-    console.print(f"wrote the codes of {count(len(rows), 'signal')} to {request.output}", markup=False, soft_wrap=True)
+    say(table, f"wrote the codes of {count(len(rows), 'signal')} to {request.output}")
     if pictures is not None:
-        console.print(
-            f"wrote {count(pictures.count, 'picture')} to {request.reconstruction}", markup=False, soft_wrap=True
-        )
+        say(f"wrote {count(pictures.count, 'picture')} to {request.reconstruction}")
     short = [row.status for row in rows if row.status is not Status.CONVERGED]
     if short:
         warn(f"{len(short)} of {len(rows)} signals did not converge: {short[0].advice}")

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
-from pointillist.cli.console import number, out
-from pointillist.learners.packing import unpack_history
+from pointillist.cli.console import number, say
 from pointillist.learners.persistence import load
+from pointillist.learners.schema import check_model, read_history
 from pointillist.learners.watching import finite
 from pointillist.model.geometry import sizes
 from pointillist.report import save_mosaic
@@ -21,70 +21,81 @@ def show_filters(path: Path, output: Path | None) -> None:
     target = path.with_suffix(".png") if output is None else output
     check_writable(target)
     save_mosaic(target, model.filters_, channels=model.channels)
-    out().print(f"wrote {target}", markup=False, soft_wrap=True)
+    say(f"wrote {target}")
 
 
 def describe(path: Path, *, as_json: bool) -> None:
     """Print how a model was learned."""
-    facts = _facts(path, load_model(path))
-    console = out()
+    stored = load_model(path)
+    if "class" in stored.metadata:
+        check_model(stored)
+    facts = _facts(path, stored)
     if as_json:
-        console.print(json.dumps(facts, indent=2, ensure_ascii=False), markup=False, soft_wrap=True)
+        say(*json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in _lines(facts):
-        table.add_row(name, value.replace("[", r"\["))
-    console.print(table)
+        table.add_row(name, value)
+    say(table)
 
 
 def _facts(path: Path, stored: Stored) -> dict[str, Any]:
+    """What there is to say; of a model that no learner wrote, everything but its filters may be missing or strange."""
     recorded, filters = stored.metadata, stored.arrays["filters"]
-    history = [finite(info) for info in unpack_history(stored.arrays)] or [{}]
+    learned = "class" in recorded
+    history = [finite(info) for info in read_history(stored.arrays)] if learned else []
     return {
         "file": str(path),
         "created": stored.created,
         "pointillist_version": stored.pointillist_version,
         "class": recorded.get("class"),
         "filters": {"shape": list(filters.shape), "type": str(filters.dtype)},
-        "parameters": recorded.get("parameters", {}),
-        "preprocessing": recorded.get("preprocessing", {}),
-        "extra": recorded.get("extra", {}),
+        "parameters": _mapping(recorded.get("parameters")),
+        "preprocessing": _mapping(recorded.get("preprocessing")),
+        "extra": _mapping(recorded.get("extra")),
         "seed": recorded.get("seed"),
         "n_iter": recorded.get("step"),
         "n_seen": recorded.get("n_seen"),
-        "last": history[-1],
+        "last": history[-1] if history else {},
         "held_out_objective": next(
             (info["validation_objective"] for info in reversed(history) if "validation_objective" in info), None
         ),
     }
 
 
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    shape, last, data = facts["filters"]["shape"], facts["last"], facts["extra"].get("data", {})
+    shape, last, extra = facts["filters"]["shape"], facts["last"], facts["extra"]
     lines = [
         ("model", facts["file"]),
         ("written", f"{facts['created']} by pointillist {facts['pointillist_version']}"),
         ("filters", f"{shape[0]} of {sizes(shape[1:])}, {facts['filters']['type']}"),
-        (
-            "learned by",
-            f"{facts['class']}, {facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}",
-        ),
-        ("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items()) or "not recorded"),
     ]
+    if facts["class"] is not None:
+        steps = f"{facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
+        lines.append(("learned by", f"{facts['class']}, {steps}"))
+    lines.append(("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items()) or "not recorded"))
+    data = _mapping(extra.get("data"))
     if data:
-        lines.append(("learned from", f"{data.get('signals')} signals of {', '.join(data.get('paths', []))}"))
+        paths = data.get("paths")
+        where = ", ".join(map(str, paths)) if isinstance(paths, list) else str(paths)
+        lines.append(("learned from", f"{data.get('signals')} signals of {where}"))
     if last:
         lines.append(("seconds", f"{last['seconds']:.1f}"))
         lines.append(("last step", f"objective {_number(last['objective'])}, {last['nnz']:,} non-zeros"))
     if facts["held_out_objective"] is not None:
         lines.append(("held-out objective", _number(facts["held_out_objective"])))
-    if facts["extra"].get("stopped_early"):
+    if extra.get("stopped_early"):
         lines.append(("stopped early", "yes"))
     named = ("n_filters", "filter_size", "random_state")
     rest = {k: v for k, v in facts["parameters"].items() if k not in named}
-    lines.append(("parameters", ", ".join(f"{k} {json.dumps(v)}" for k, v in rest.items())))
+    if rest:
+        lines.append(("parameters", ", ".join(f"{k} {json.dumps(v)}" for k, v in rest.items())))
     return lines
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pointillist.cli import planning
-from pointillist.cli.console import err, show_log, warn
+from pointillist.cli.console import show_log, tell, warn
 from pointillist.cli.inputs import open_inputs, read_all
 from pointillist.cli.learning_request import LearnRequest
 from pointillist.cli.learning_summary import data_summary, examples, summarise
@@ -32,6 +32,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     """Learn, save and summarise."""
     show_log(quiet=quiet, verbose=verbose)
     request.check()
+    before = request.output_stamp()
     source = open_inputs(request.wanted)
     model = make_learner(request)
     n_epochs = count_epochs(request, len(source))
@@ -45,7 +46,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
             return
         record = plan.record()
         if not quiet:
-            err().print(f"plan: {plan.line()}", markup=False, soft_wrap=True)
+            tell(f"plan: {plan.line()}")
             planning.warn_early(plan, request.output)
     if record.get("limit") is not None:
         planning.apply(record, model)
@@ -58,6 +59,8 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         how |= {"callbacks": callbacks, "cluster": cluster}
         stopped, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
     data = data_summary(request, source, skipped)
+    if request.output_stamp() != before:
+        warn(f"{request.output} was written by another program since this run began; this run's model takes its place")
     save(
         model,
         request.output,

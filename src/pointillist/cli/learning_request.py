@@ -6,11 +6,15 @@ from typing import Any
 
 from pointillist.cli.inputs import Wanted
 from pointillist.dictionary.support import filter_shapes
+from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import Checkpoints
 from pointillist.learners.plan import parse_bytes
 from pointillist.solvers import make_solver
-from pointillist.storage import check_writable
+from pointillist.storage import check_writable, stamp
+from pointillist.storage.schema import record, whole
 
+_PLAN = record({name: whole(0) for name in ("batch_size", "n_jobs", "cache", "prefetch")}, others=True)
+"""What a memory limit chose, in the record of a checkpoint."""
 _ONLY_FOR = {
     "n_epochs": ("online", "--epochs", "--iterations"),
     "batch_size": ("online", "--batch", ""),
@@ -36,7 +40,13 @@ class Survival:
         """What the run that is resumed recorded about its plan; empty where nothing is resumed."""
         checkpoints = self.checkpoints(output)
         stored = checkpoints.peek() if checkpoints is not None and self.resume else None
-        return {} if stored is None else stored.get("record", {})
+        recorded = {} if stored is None else stored["record"]
+        try:
+            if recorded.get("limit") is not None:
+                _PLAN(recorded, "record")
+        except ValueError as error:
+            raise CheckpointError(f"the checkpoint of {output} is not one of pointillist learn: {error}") from error
+        return recorded
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,10 @@ class LearnRequest:
     def limit(self) -> int | None:
         """Bytes of memory to stay within, None without a limit."""
         return None if self.max_memory is None else parse_bytes(self.max_memory)
+
+    def output_stamp(self) -> tuple[int, ...] | None:
+        """What changes when somebody writes the output."""
+        return stamp(self.output)
 
     def check(self) -> None:
         """Refuse everything that can be known to fail before the work begins."""

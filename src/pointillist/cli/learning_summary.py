@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.cli.console import count, number, out
+from pointillist.cli.console import count, number, say
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, OnlineCSC
@@ -65,7 +65,7 @@ def summarise(
     written = [request.output, request.mosaic, request.report, request.log, request.tensorboard]
     lines.append(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
     lines.append(f"next: pointillist show {request.output}")
-    out().print("\n".join(lines), markup=False, soft_wrap=True)
+    say(*lines)
 
 
 def _left_out(skipped: dict[str, int]) -> list[str]:

@@ -17,7 +17,7 @@ from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.cli.comparison import draw_comparison, psnr_before_and_after, side_by_side
-from pointillist.cli.console import count, err, number, out, show_log
+from pointillist.cli.console import count, number, say, show_log, tell
 from pointillist.cli.cropping import Crop, preview_crop
 from pointillist.cli.jobs import PREVIEW_MARK, Job, RestoreRequest, make_jobs
 from pointillist.cli.pictures import plain
@@ -64,7 +64,7 @@ def run(request: RestoreRequest, *, quiet: bool, verbose: bool) -> None:
                     log.warning("skipped: %s", error)
                 progress.end()
                 if not quiet and len(jobs) > 1 and not is_live():
-                    err().print(f"{done}/{len(jobs)}: {job.source}", markup=False, soft_wrap=True)
+                    tell(f"{done}/{len(jobs)}: {job.source}")
     except KeyboardInterrupt:
         raise Interrupted(_left_undone(jobs, rows)) from None
     if not rows:
@@ -183,5 +183,5 @@ def _summarise(rows: list[MendedPicture]) -> None:
         words = [str(row.job.source), sizes(row.shape), row.note, row.penalty, f"{row.seconds:.1f}"]
         if judged:
             words += ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
-        table.add_row(*[word.replace("[", r"\[") for word in (*words, str(row.job.target))])
-    out().print(table)
+        table.add_row(*words, str(row.job.target))
+    say(table)

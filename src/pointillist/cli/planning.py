@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from pointillist.cli.console import out, warn
+from pointillist.cli.console import say, warn
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, Stream, read_batch
 from pointillist.data.sources.cache import DEFAULT_CACHE
@@ -155,7 +155,6 @@ def show(plan: Plan, output: Path) -> None:
         table.add_row(name, in_bytes(size))
     table.add_section()
     table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
-    out().print(table)
     lines = [
         f"{run.n_filters} filters of {sizes(run.size)}, {run.n_steps:,} steps of {run.batch_size} "
         f"of {run.n_signals:,} signals, {sizes(run.signal)} at most, {run.n_jobs} threads",
@@ -164,7 +163,7 @@ def show(plan: Plan, output: Path) -> None:
         f"time: about {duration(plan.seconds or 0)} on this machine",
     ]
     lines += [f"to stay within {in_bytes(plan.limit or 0)}: {words}" for words in plan.given_up]
-    out().print("\n".join(lines), markup=False, soft_wrap=True)
+    say(table, *lines)
 
 
 def warn_early(plan: Plan, output: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
-from pointillist.cli.console import err, number
+from pointillist.cli.console import err, number, printable, tell
 
 Report = Callable[[dict[str, Any]], bool]
 
@@ -70,7 +70,7 @@ class _PictureLines(PictureProgress):
             return
         self._last = now
         left = (now - self._begin) * (1 - done) / done
-        err().print(f"{self._name}: {100 * done:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
+        tell(f"{self._name}: {100 * done:.0f} %, about {left:.0f} s left")
 
 
 class _PictureBars(PictureProgress):
@@ -96,7 +96,7 @@ class _PictureBars(PictureProgress):
         self._progress.stop()
 
     def begin(self, name: str) -> None:
-        self._progress.reset(self._one, total=None, description=name)
+        self._progress.reset(self._one, total=None, description=printable(name))
 
     def share(self, done: float) -> None:
         self._progress.update(self._one, total=1.0, completed=done)
@@ -145,7 +145,7 @@ class _Lines:
         if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
             left = (now - self._begin) / (step - self._before) * (self._total - step)
-            err().print(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
+            tell(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
         return False
 
 

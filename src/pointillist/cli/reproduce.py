@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pointillist.cli.console import err, out, show_log, warn
+from pointillist.cli.console import say, show_log, tell, warn
 from pointillist.reproduce import FIGURES, redraw, reproduce
 from pointillist.reproduce.record import Record
 from pointillist.reproduce.running import REPORT, RESULTS
@@ -34,13 +34,14 @@ def run(
 def _teller(quiet: bool) -> Callable[[str], None]:
     def say(text: str) -> None:
         if not quiet:
-            err().print(text, style="dim", markup=False)
+            tell(text, style="dim")
 
     return say
 
 
 def _summarise(record: Record, output: Path, *, drawn_only: bool) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold", show_lines=False)
     for heading in ("where", "claim", "paper", "ours", "verdict"):
@@ -49,8 +50,6 @@ def _summarise(record: Record, output: Path, *, drawn_only: bool) -> None:
         for verdict in outcome.verdicts:
             word = "holds" if verdict.holds else "does not hold"
             style = "green" if verdict.holds else "yellow"
-            table.add_row(name, verdict.claim, verdict.paper, verdict.ours, f"[{style}]{word}[/{style}]")
-    console = out()
-    console.print(table)
+            table.add_row(name, verdict.claim, verdict.paper, verdict.ours, Text(word, style))
     files = [output / REPORT] if drawn_only else [output / REPORT, output / RESULTS]
-    console.print(f"wrote {' and '.join(str(path) for path in files)}", markup=False, soft_wrap=True)
+    say(table, f"wrote {' and '.join(str(path) for path in files)}")

@@ -5,6 +5,7 @@ Commands raise; nothing else in this package catches errors to print them.
 
 import logging
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 import typer
 
 from pointillist.cli.app import app
-from pointillist.cli.console import fail, hide_log
-from pointillist.cli.stopping import Interrupted
+from pointillist.cli.console import fail, hide_log, tell
+from pointillist.cli.stopping import ENDINGS, Interrupted, handling
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
@@ -56,14 +57,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
-        code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
+        with handling(ENDINGS, signal.default_int_handler):
+            code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as error:
         code, words = INTERRUPTED, str(error)
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            tell(*traceback.format_exc().splitlines())
         code = _report(error)
     finally:
         hide_log()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pointillist.app import serve
 from pointillist.app.jobs import THREADS
-from pointillist.cli.console import err, out, show_log
+from pointillist.cli.console import say, show_log, tell
 
 
 def run(picture: Path | None, *, port: int, browser: bool) -> None:
@@ -17,8 +17,8 @@ def run(picture: Path | None, *, port: int, browser: bool) -> None:
     show_log()
 
     def ready(address: str, once: str) -> None:
-        out().print(f"open {address}", markup=False, soft_wrap=True)
-        err().print("Photographs stay on this machine. Ctrl-C ends it.", style="dim", markup=False)
+        say(f"open {address}")
+        tell("Photographs stay on this machine. Ctrl-C ends it.", style="dim")
         if browser:
             threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
 
@@ -27,7 +27,7 @@ def run(picture: Path | None, *, port: int, browser: bool) -> None:
             warnings.simplefilter("ignore", UserWarning)  # the page says what matters to its reader
             serve(picture, port=port, ready=ready)
     except KeyboardInterrupt:
-        err().print("stopped; nothing was left behind", markup=False)
+        tell("stopped; nothing was left behind")
         _end_now_if_busy()
 
 

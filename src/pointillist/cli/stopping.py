@@ -1,16 +1,47 @@
-"""Ctrl-C and SIGTERM as a request: the current step is finished and what was learned is kept.
+"""Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) mean the same: stop, and keep what was learned.
 
-A second signal raises KeyboardInterrupt, as Python itself would have done for the first.
+While a learner works a first signal is a request: the current step is finished, and the model is saved. A second one, and
+any signal outside of learning, raises KeyboardInterrupt.
 """
 
 import os
 import signal
+import stat
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
+ENDINGS = ("SIGTERM", "SIGHUP")
+"""Signals that ask the program to end, besides Ctrl-C; not every system has both."""
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
+
+
+@contextmanager
+def handling(names: Sequence[str], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """While entered, signals of these names call `handler`; an ignored SIGTERM or SIGHUP, as by nohup, stays ignored."""
+    previous: dict[int, Any] = {}
+    # Python lets only the main thread handle signals; elsewhere there is nothing to catch.
+    if threading.current_thread() is threading.main_thread():
+        for number in [getattr(signal, name) for name in names if hasattr(signal, name)]:
+            if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
+                previous[number] = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before)
+
+
+def _fall_silent() -> None:
+    """Send what would go to a terminal that is gone nowhere, so that the next line of progress does not end the run."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):
+            os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 class Interrupted(Exception):
@@ -29,27 +60,25 @@ class GracefulStop:
     def __init__(self, *, announce: bool = True) -> None:
         self.requested = False
         self._announce = announce
-        self._previous: dict[int, Any] = {}
+        self._handling = handling(("SIGINT", *ENDINGS), self._handle)
 
     def __enter__(self) -> Self:
-        # Python lets only the main thread handle signals; elsewhere there is nothing to catch.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._previous[number] = signal.signal(number, self._handle)
+        self._handling.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-        self._previous.clear()
+        self._handling.__exit__(None, None, None)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True
         if self._announce:
-            # Not print, which must not be entered twice: the signal may have come in the middle of one.
-            os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, _MESSAGE)
+            try:
+                # Not print, which must not be entered twice: the signal may have come in the middle of one.
+                os.write(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2, _MESSAGE)
+            except OSError:
+                _fall_silent()
 
     def __call__(self, info: dict[str, Any]) -> bool:
         """A learner's callback: true ends learning."""

@@ -100,6 +100,12 @@ class DenseStatistics:
         self.total, self._energy = (float(value) for value in arrays["sums"])
 
 
+def dense_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of what `DenseStatistics.arrays` gives."""
+    width = n_filters * prod(size)
+    return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
+
+
 def sweep_by_blocks(
     sums: DenseStatistics | ToeplitzStatistics, filters: NDArray, constraints: FilterConstraints
 ) -> NDArray:

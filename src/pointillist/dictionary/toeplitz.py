@@ -161,5 +161,11 @@ class ToeplitzStatistics:
         self.total, self._energy = (float(value) for value in arrays["sums"])
 
 
+def toeplitz_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of what `ToeplitzStatistics.arrays` gives."""
+    pairs = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
+    return {"linear": (n_filters, channels, *size), "pairs": pairs, "sums": (2,)}
+
+
 def _flat(filters: NDArray, dtype: np.dtype) -> NDArray:
     return np.array(filters, dtype).reshape(*filters.shape[:2], -1)

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.backends.devices import is_cpu, to_host
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.dense import DenseStatistics
+from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.statistics import Statistics
-from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +92,11 @@ def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, 
     """Bytes of a kind of statistics, and bytes that updating and reordering filters takes besides."""
     made = DenseStatistics if kind == "dense" else ToeplitzStatistics
     return made.bytes_for(n_filters, channels, size)
+
+
+def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays that a kind of statistics is stored as, by name."""
+    return (dense_shapes if kind == "dense" else toeplitz_shapes)(n_filters, channels, size)
 
 
 def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1) -> NDArray:

@@ -21,6 +21,7 @@ from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.feed import Feed
 from pointillist.learners.packing import changed_arrays, flat, pack, pack_parameters, unpack_state
+from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.storage import CheckpointFolder, Stored, own_version
@@ -69,7 +70,7 @@ class Checkpoints:
 
     @property
     def folder(self) -> CheckpointFolder:
-        return CheckpointFolder(self.path)
+        return CheckpointFolder(self.path, check_checkpoint)
 
     def peek(self) -> dict[str, Any] | None:
         """The metadata of the newest good checkpoint (``step``, ``parameters``, ``record``, …), if there is one."""
@@ -114,6 +115,7 @@ class Keeper:
         self._run = _run(feed)
         self._last = time.monotonic()
         self._failure = ""
+        self._own = set(checkpoints.folder.files())
 
     def after_step(self, state: LearnerState, *, stop: bool) -> None:
         """Write if it is time, or if the run stops here."""
@@ -140,7 +142,9 @@ class Keeper:
         metadata |= {**self._run, "stream": self._feed.stream.place(), "record": dict(self._checkpoints.record)}
         begin = time.monotonic()
         try:
+            self._notice_others()
             path = self._checkpoints.folder.write(state.step, metadata, arrays)
+            self._own.add(path)
         except OSError as error:
             reason = error.strerror or str(error)
             if reason != self._failure:  # not after every step
@@ -152,6 +156,13 @@ class Keeper:
             self._failure = ""
             log.debug("checkpoint %s in %.2f s", path, time.monotonic() - begin)
         self._last = time.monotonic()
+
+    def _notice_others(self) -> None:
+        """Warn of checkpoints that this run neither found nor wrote, once for each."""
+        others = set(self._checkpoints.folder.files()) - self._own
+        if others:
+            log.warning("%s is the checkpoint of another run to the same file: stop one of them", min(others))
+        self._own |= others
 
 
 def resumed_state(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Stored) -> LearnerState:

@@ -180,7 +180,9 @@ class OnlineCSC(ConvolutionalLearner):
             Each gets a mini-batch's record (a dict) and stops learning by returning True.
         cluster : dask.distributed.Client, str or None
             Where to encode: on the workers of a Dask cluster, named by its client or its scheduler's address. The filters do
-            not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``.
+            not depend on it (with ``solver="cd"``, to the bit). That takes ``pip install 'pointillist[cluster]'``. Whoever
+            reaches a scheduler can run code on it and on its workers: use an address of a network that you trust, or a
+            client with TLS, ``Client(address, security=Security(...))``.
         checkpoint : Checkpoints, optional
             Where to put away the state of the run, and how often.
         resume : bool

@@ -12,18 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.coding import Ridge
+from pointillist.learners.schema import PARAMETER, SETTINGS, STATISTICS, read_history
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
-from pointillist.solvers import SOLVERS
 from pointillist.storage import KEPT, Stored
 
 log = logging.getLogger(__name__)
 
-_PARAMETER, _STATISTICS = "parameter.", "statistics."
-_SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge)}
 _RECORD = 220
 """Bytes of a step's record in a file."""
 
@@ -42,7 +38,7 @@ def pack(learner: ConvolutionalLearner, *, statistics: bool) -> tuple[dict[str, 
     if state is not None and state.constraints.support is not None:
         arrays["support"] = state.constraints.support
     if state is not None and statistics:
-        arrays |= {_STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
+        arrays |= {STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
     metadata = {
         "class": type(learner).__name__,
         "parameters": parameters,
@@ -54,11 +50,11 @@ def pack(learner: ConvolutionalLearner, *, statistics: bool) -> tuple[dict[str, 
 
 
 def unpack_state(step: Step, stored: Stored) -> LearnerState:
-    """The state that `pack` gave; its statistics are empty where the file holds none."""
+    """The state that `pack` gave, from a file that was checked; its statistics are empty where the file holds none."""
     arrays, facts = stored.arrays, stored.metadata
     filters = arrays["filters"] if step.channels else arrays["filters"][:, None]
-    sums = {name.removeprefix(_STATISTICS): array for name, array in arrays.items() if name.startswith(_STATISTICS)}
-    penalty, history = arrays["penalty"], unpack_history(arrays)
+    sums = {name.removeprefix(STATISTICS): array for name, array in arrays.items() if name.startswith(STATISTICS)}
+    penalty, history = arrays["penalty"], read_history(arrays)
     return LearnerState(
         filters,
         step.empty(filters.shape, sums),
@@ -73,18 +69,13 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     )
 
 
-def unpack_history(arrays: Mapping[str, NDArray]) -> list[dict[str, Any]]:
-    """The records of all steps; none where a file holds none."""
-    return json.loads(arrays["history"].tobytes()) if "history" in arrays else []
-
-
 def pack_parameters(learner: ConvolutionalLearner, seed: int) -> tuple[dict[str, Any], dict[str, NDArray]]:
     """The parameters as JSON values, and those of their values that are arrays; `seed` stands for a generator."""
     arrays: dict[str, NDArray] = {}
     given = learner.get_params(deep=False)
     if not isinstance(given["random_state"], int | np.integer):
         given["random_state"] = seed
-    return {name: _packed(value, _PARAMETER + name, arrays) for name, value in given.items()}, arrays
+    return {name: _packed(value, PARAMETER + name, arrays) for name, value in given.items()}, arrays
 
 
 def unpack_parameters(packed: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> dict[str, Any]:
@@ -117,7 +108,7 @@ def flat(packed: Mapping[str, Any]) -> dict[str, Any]:
 def changed_arrays(now: Mapping[str, NDArray], then: Mapping[str, NDArray]) -> list[str]:
     """Names, such as ``update__init``, of the parameters whose arrays have changed."""
     changed = [name for name, array in now.items() if not np.array_equal(array, then.get(name, np.empty(0)))]
-    return [name.removeprefix(_PARAMETER).replace(".", "__") for name in changed]
+    return [name.removeprefix(PARAMETER).replace(".", "__") for name in changed]
 
 
 def bytes_on_disk(filters: int, n_steps: int, statistics: int | None = None) -> int:
@@ -166,6 +157,6 @@ def _unpacked(value: Any, arrays: Mapping[str, NDArray]) -> Any:
         return tuple(_unpacked(item, arrays) for item in value["tuple"])
     if "array" in value:
         return arrays[value["array"]]
-    if value["class"] not in _SETTINGS or value["settings"] is None:
+    if value["class"] not in SETTINGS or value["settings"] is None:
         raise _UnknownClassError(value["class"])
-    return _SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in value["settings"].items()})
+    return SETTINGS[value["class"]](**{name: _unpacked(item, arrays) for name, item in value["settings"].items()})

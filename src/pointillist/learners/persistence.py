@@ -11,6 +11,7 @@ from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import pack, unpack_parameters, unpack_state
+from pointillist.learners.schema import check_model, check_shapes
 from pointillist.storage import load_model, save_model
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
@@ -63,6 +64,7 @@ def save(
         raise ValueError("estimator has learned nothing yet: call fit first")
     if resume and not isinstance(estimator, OnlineCSC):
         raise ValueError("resume=True is for OnlineCSC: BatchCSC starts every iteration with empty statistics")
+    check_shapes(estimator, estimator.filters_)
     metadata, arrays = pack(estimator, statistics=resume)
     metadata |= {"preprocessing": dict(preprocessing or {}), "extra": dict(extra or {})}
     save_model(path, arrays.pop("filters"), metadata, arrays)
@@ -72,7 +74,8 @@ def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
     """Read a model that `save` wrote, ready for `transform`, `inverse_transform`, `score` and `partial_fit`.
 
     `partial_fit` of a model saved without ``resume=True`` starts from its filters, but with empty statistics. A checkpoint
-    is a model, too: that of an unfinished run.
+    is a model, too: that of an unfinished run. Nothing in a file makes the model reach out of the process: it works on the
+    CPU, wherever it was learned, until you say ``set_params(device="cuda")``.
 
     Parameters
     ----------
@@ -100,17 +103,23 @@ def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
         If the file is not a model, or not one of an estimator.
     """
     stored = load_model(path)
+    check_model(stored)
     facts = stored.metadata
-    if facts.get("class") not in _CLASSES:
-        raise ModelFileError(f"{path} is no model of a learner: its class is {facts.get('class')!r}")
     try:
-        estimator = _CLASSES[facts["class"]](**unpack_parameters(facts["parameters"], stored.arrays))
+        parameters = unpack_parameters(facts["parameters"], stored.arrays)
+        estimator = _CLASSES[facts["class"]](**(parameters | {"device": "cpu"}))
+        check_shapes(estimator, stored.arrays["filters"])
         state = unpack_state(estimator.training_step(), stored)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = " ".join(str(error).split())
-        raise ModelFileError(f"{path} is a damaged model file: {type(error).__name__}: {reason}") from error
+    except ValueError as error:
+        raise ModelFileError(f"{path} is a damaged model file: {_line(error)}") from error
+    except MemoryError as error:
+        raise ModelFileError(f"{path} has more filters than this machine can go on learning: {_line(error)}") from error
     publish(estimator, state)
     if isinstance(estimator, OnlineCSC):
         estimator.state_ = state
     estimator.preprocessing_, estimator.extra_ = facts.get("preprocessing", {}), facts.get("extra", {})
     return estimator
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,19 +1,54 @@
 """Callbacks to look at a run while it goes: its records as lines of JSON, or as TensorBoard events."""
 
+import errno
 import json
+import logging
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
+from pointillist.storage import atomic_path
+from pointillist.storage.schema import parse_json, record, whole
+
+log = logging.getLogger(__name__)
+
+_RECORD = record({"iteration": whole(0)}, others=True)
 _MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "seconds")
 
 
 class _Watcher:
-    """A callback that is closed at the end of a ``with`` block."""
+    """A callback that is closed at the end of a ``with`` block; a disk that is full or read-only does not stop the run."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._failed = False
+
+    def __call__(self, info: dict[str, Any]) -> bool:
+        """Take in a step's record; a log never asks to stop."""
+        self._try(lambda: self._write(info), f"does not go on after step {int(info['iteration']) - 1}")
+        return False
 
     def close(self) -> None:
+        """Write what is left and close the file."""
+        self._try(self._close, "may not be complete")
+
+    def _write(self, info: dict[str, Any]) -> None:
         raise NotImplementedError
+
+    def _close(self) -> None:
+        raise NotImplementedError
+
+    def _try(self, work: Callable[[], None], words: str) -> None:
+        if self._failed:
+            return
+        try:
+            work()
+        except OSError as error:
+            self._failed = True
+            log.warning("the log %s %s, learning does: %s", self.path, words, error.strerror or error)
 
     def __enter__(self) -> Self:
         return self
@@ -26,7 +61,8 @@ class JsonLog(_Watcher):
     """Append every step's record to a file, as one line of JSON that can be read at once.
 
     A resumed run repeats the steps after its checkpoint. The lines of these steps, and one that was cut short, are dropped
-    first, so that the file ends as that of a run that nothing interrupted.
+    first, so that the file ends as that of a run that nothing interrupted. Where the file cannot be written any more, one
+    warning says so, and the run goes on without it.
 
     Parameters
     ----------
@@ -34,25 +70,26 @@ class JsonLog(_Watcher):
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._file: TextIO | None = None
+        super().__init__(path)
+        self._file: FileIO | None = None
 
-    def __call__(self, info: dict[str, Any]) -> bool:
-        """Take in a step's record; a log never asks to stop."""
+    def _write(self, info: dict[str, Any]) -> None:
         if self._file is None:
-            self._drop_from(int(info["iteration"]))
-            self._file = self.path.open("a", encoding="utf-8")
-        self._file.write(json.dumps(finite(info), allow_nan=False) + "\n")
-        self._file.flush()
-        return False
+            self._file = self._opened(int(info["iteration"]))
+        line = _line(finite(info))
+        # Without a buffer, which would fail again when it is closed; a full disk may take a part of the line.
+        if self._file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
-    def _drop_from(self, step: int) -> None:
+    def _opened(self, step: int) -> FileIO:
         kept = [] if step <= 1 or not self.path.exists() else read_log(self.path)
-        lines = [json.dumps(info, allow_nan=False) + "\n" for info in kept if info["iteration"] < step]
-        self.path.write_text("".join(lines), encoding="utf-8")
+        lines = b"".join(_line(info) for info in kept if info["iteration"] < step)
+        if lines:
+            with atomic_path(self.path) as temporary:
+                temporary.write_bytes(lines)
+        return FileIO(self.path, "a" if lines else "w")
 
-    def close(self) -> None:
-        """Close the file."""
+    def _close(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -61,10 +98,19 @@ class JsonLog(_Watcher):
 def read_log(path: str | Path) -> list[dict[str, Any]]:
     """The records in a file that `JsonLog` writes, but for a last line that is not complete yet."""
     records = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):
-            records.append(json.loads(line))
+    for number, line in enumerate(Path(path).read_bytes().splitlines(keepends=True), 1):
+        if line.endswith(b"\n"):
+            try:
+                info = parse_json(line)
+                _RECORD(info, "record")
+            except ValueError as error:
+                raise ValueError(f"line {number} of {path} is no record of a run: {error}") from error
+            records.append(info)
     return records
+
+
+def _line(info: Mapping[str, Any]) -> bytes:
+    return (json.dumps(info, allow_nan=False) + "\n").encode()
 
 
 def finite(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,18 +133,16 @@ class TensorBoardEvents(_Watcher):
     """
 
     def __init__(self, folder: str | Path) -> None:
+        super().__init__(folder)
         self._writer = _writer_class()(str(folder))
 
-    def __call__(self, info: dict[str, Any]) -> bool:
-        """Take in a step's record; a log never asks to stop."""
+    def _write(self, info: dict[str, Any]) -> None:
         for name in _MEASURES:
             if info.get(name) is not None:
                 self._writer.add_scalar(name, float(info[name]), int(info["iteration"]))
         self._writer.flush()
-        return False
 
-    def close(self) -> None:
-        """Close the writer."""
+    def _close(self) -> None:
         self._writer.close()
 
 

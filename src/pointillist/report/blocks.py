@@ -5,12 +5,16 @@ Blocks hold numbers and encoded pictures, never markup, so that a page can be ke
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pointillist.storage.schema import is_number
 
 Cell = str | float | int | None
 
@@ -41,6 +45,10 @@ class Curve:
     y: Sequence[float] | NDArray
     colour: str = "c0"
     style: str = "line"
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError(f"curve {self.label!r} must have as many x as y, got {len(self.x)} and {len(self.y)}")
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,10 @@ class Picture:
     alt: str
     caption: str = ""
     crisp: bool = False
+
+    def __post_init__(self) -> None:
+        if re.fullmatch(r"data:image/png;base64,[A-Za-z0-9+/=]*", self.source) is None:
+            raise ValueError(f"source of a picture must be a PNG as a data URI, got {self.source[:40]!r}")
 
 
 @dataclass(frozen=True)
@@ -184,7 +196,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """The value that `to_plain` was given, with lists for its arrays and tuples."""
+    """The value that `to_plain` was given, with lists for its arrays and tuples; every field of a block has its type."""
     if isinstance(plain, list):
         return [from_plain(one) for one in plain]
     if not isinstance(plain, Mapping):
@@ -193,6 +205,24 @@ def from_plain(plain: Any) -> Any:
     kind = plain.get("kind")
     if kind is None:
         return contents
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    hints = get_type_hints(_KINDS[kind])
+    for name, hint in hints.items():
+        if name not in contents or not _fits(contents[name], hint):
+            raise ValueError(f"{name} of a {kind} is missing or of the wrong type")
+    if contents.keys() != hints.keys():
+        raise ValueError(f"a {kind} has fields that it must not have")
     return _KINDS[kind](**contents)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field is annotated with."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is Sequence:
+        return isinstance(value, list) and all(_fits(one, inner[0]) for one in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+    return is_number(value) if hint is float else isinstance(value, origin or hint)

@@ -37,7 +37,8 @@ def chart_svg(chart: Chart, name: str) -> str:
     """An inline ``<svg>`` of a chart; `name` keeps its ids apart from those of other charts on the page."""
     figure = new_figure(5.4, 3.2)
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves space around it already
-    draw_chart(figure.subplots(), chart, _PAGE_COLOURS, label_size=10.5)
+    with rc_context({"text.parse_math": False}):  # a dollar sign in a label is no formula
+        draw_chart(figure.subplots(), chart, _PAGE_COLOURS, label_size=10.5)
     return _themed_svg(figure, name, describe(chart))
 
 

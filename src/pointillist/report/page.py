@@ -21,7 +21,7 @@ from pointillist.storage import atomic_path
 def write_page(page: blocks.Page, path: str | os.PathLike[str]) -> None:
     """Write a page, completely or not at all."""
     with atomic_path(path) as temporary:
-        temporary.write_text(render_page(page), encoding="utf-8")
+        temporary.write_text(render_page(page), encoding="utf-8", errors="replace")
 
 
 def render_page(page: blocks.Page) -> str:
@@ -81,7 +81,8 @@ def _(block: blocks.Chart, names: Names) -> str:
 
 
 def _legend(curve: blocks.Curve) -> str:
-    return f'<li><i class="{curve.style}" style="--c: var(--{curve.colour})"></i>{escape(curve.label)}</li>'
+    look = f'class="{escape(curve.style)}" style="--c: var(--{escape(curve.colour)})"'
+    return f"<li><i {look}></i>{escape(curve.label)}</li>"
 
 
 @draw.register
@@ -121,8 +122,8 @@ def _(block: blocks.Picture, names: Names) -> str:
 
 def _image(block: blocks.Picture) -> str:
     crisp = ' class="crisp"' if block.crisp else ""
-    size = f'width="{block.width}" height="{block.height}"'
-    return f'<img{crisp} src="{block.source}" {size} alt="{escape(block.alt, quote=True)}">'
+    size = f'width="{int(block.width)}" height="{int(block.height)}"'
+    return f'<img{crisp} src="{escape(block.source, quote=True)}" {size} alt="{escape(block.alt, quote=True)}">'
 
 
 @draw.register
@@ -130,7 +131,7 @@ def _(block: blocks.Compare, names: Names) -> str:
     label = escape(f"{block.title}: how much of the original is uncovered", quote=True)
     return (
         f'<figure class="compare"><h3>{escape(block.title)}</h3>'
-        f'<div class="stage" style="aspect-ratio: {block.before.width} / {block.before.height}">'
+        f'<div class="stage" style="aspect-ratio: {int(block.before.width)} / {int(block.before.height)}">'
         f'<div class="after">{_image(block.after)}</div><div class="before">{_image(block.before)}</div>'
         '<span class="tag left" aria-hidden="true">original</span>'
         '<span class="tag right" aria-hidden="true">reconstruction</span>'

@@ -25,6 +25,12 @@ class Outcome:
     blocks: Sequence[Block]
     seconds: float = 0.0
 
+    def __post_init__(self) -> None:
+        if not all(isinstance(one, Verdict) for one in self.verdicts) or not all(
+            isinstance(one, Block) for one in self.blocks
+        ):
+            raise ValueError(f"figure {self.title!r} must hold verdicts and blocks, and nothing else")
+
 
 def speed_verdict(claim: str, paper: str, ratio: float | None, least: float, because: str) -> Verdict:
     """The verdict that something is at least so many times as fast; a ratio of None was not reached at all."""

@@ -12,8 +12,25 @@ from pointillist.report.blocks import Fact, Facts, NamedValues, Page, Section, V
 from pointillist.report.machine import fact_items
 from pointillist.reproduce.lab import Outcome
 from pointillist.storage import atomic_path
+from pointillist.storage.schema import list_of, mapping, mapping_of, number, parse_json, text, whole
+from pointillist.storage.schema import record as record_of
 
 FORMAT = 2
+_SCHEMA = record_of(
+    {
+        "about": record_of({"data": text, "scale": text, "rival": text}, others=True),
+        "facts": record_of(
+            {"when": text, "platform": text, "processor": text, "threads": whole(1), "load": list_of(number(0))}
+            | {"python": text, "versions": mapping},
+            others=True,
+        ),
+        "token": text,
+        "pending": list_of(text),
+        "figures": mapping_of(
+            record_of({"title": text, "verdicts": list_of(mapping), "blocks": list_of(mapping), "seconds": number(0)})
+        ),
+    }
+)
 BUSY = 0.5
 """Load for each thread, before the start, from which times are not to be trusted."""
 
@@ -44,12 +61,13 @@ class Record:
 def read_record(path: Path) -> Record:
     """The record that `Record.write` wrote."""
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = parse_json(path.read_bytes())
+        if not isinstance(plain, dict) or plain.pop("format", None) != FORMAT:
+            raise ValueError("it is of another version, run pointillist reproduce into another folder")
+        _SCHEMA(plain, "record")
+        figures = {name: Outcome(**from_plain(figure)) for name, figure in plain.pop("figures").items()}
     except ValueError as error:
         raise ValueError(f"{path} is not a results file: {error}") from error
-    if not isinstance(plain, dict) or plain.pop("format", None) != FORMAT:
-        raise ValueError(f"{path} is no results file of this version: run pointillist reproduce into another folder")
-    figures = {name: Outcome(**from_plain(figure)) for name, figure in plain.pop("figures").items()}
     return Record(**plain, figures=figures)
 
 

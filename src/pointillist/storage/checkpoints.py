@@ -7,7 +7,7 @@ What the arrays and metadata mean is the business of the learners.
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,12 @@ class CheckpointFolder:
     ----------
     path : str or path
         The file that the run will write; the checkpoints lie beside it and bear its name.
+    check : callable, optional
+        Raises ModelFileError for what is no checkpoint, though the file is whole.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], check: Callable[[Stored], None] | None = None) -> None:
+        self.path, self._check = Path(path), check
 
     def file(self, number: int) -> Path:
         """Where checkpoint `number` lies."""
@@ -57,6 +59,8 @@ class CheckpointFolder:
             If it cannot be written; the checkpoints that were there stay.
         """
         path = self.file(number)
+        if path.is_symlink():  # the name is ours: a link there is not to lead to somebody else's file
+            path.unlink()
         write_arrays(path, KIND, metadata, arrays, family=self.path)
         self._prune(KEPT)
         return path
@@ -74,7 +78,10 @@ class CheckpointFolder:
         found = self.files()
         for path in found:
             try:
-                return read_arrays(path, KIND)
+                stored = read_arrays(path, KIND)
+                if self._check is not None:
+                    self._check(stored)
+                return stored
             except FileVersionError:
                 raise
             except ModelFileError as error:

@@ -23,6 +23,7 @@ from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
 from pointillist.storage.files import atomic_path, check_regular
+from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
 
 FORMAT_VERSION = 2
 
@@ -33,6 +34,9 @@ _TYPES = (
     "float16", "float32", "float64", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
 )  # fmt: skip
+_SCHEMA = record(
+    {"format": text, "format_version": anything, "pointillist_version": text, "created": text, "metadata": mapping}
+)
 
 
 @dataclass(frozen=True)
@@ -134,10 +138,13 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
             arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
         if entries.get(_CHECKSUM) != _checksum(entries[_HEADER], arrays):
             raise ModelFileError(f"{path} is damaged: its checksum is wrong")
+        _SCHEMA(header, "header")
+        for name, array in arrays.items():
+            _check_type(array, name)
         return Stored(path, header["metadata"], arrays, header["created"], header["pointillist_version"])
     except ModelFileError:
         raise
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is damaged: truncated, or not a {kind} file of pointillist: {reason}") from error
 
@@ -151,7 +158,7 @@ def own_version() -> str:
 
 
 def _checked_header(entries: Mapping[str, str], path: Path, kind: str) -> dict[str, Any]:
-    header = json.loads(entries.get(_HEADER, "null"))
+    header = parse_json(entries.get(_HEADER, "null"))
     if not isinstance(header, dict) or "format" not in header:
         raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
     if header["format"] != f"pointillist-{kind}":
@@ -188,13 +195,17 @@ def _checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:
 def _storable(array: NDArray[Any], name: str) -> NDArray[Any]:
     if name == "__metadata__":
         raise ValueError('no array may have the reserved name "__metadata__": choose another name')
-    if array.dtype.name not in _TYPES:
-        raise ValueError(f"{name} has type {array.dtype}: convert it to one of {', '.join(_TYPES)}")
+    _check_type(array, name)
     # safetensors stores little-endian samples in C order.
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
 
 
-def _plain(value: Any, name: str) -> Any:
+def _check_type(array: NDArray[Any], name: str) -> None:
+    if array.dtype.name not in _TYPES:
+        raise ValueError(f"{name} has type {array.dtype}: convert it to one of {', '.join(_TYPES)}")
+
+
+def _plain(value: Any, name: str, levels: int = DEPTH) -> Any:
     """Convert to what JSON can hold without loss, or raise naming the entry that cannot be held."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -204,11 +215,13 @@ def _plain(value: Any, name: str) -> Any:
         if not math.isfinite(value):
             raise ValueError(f"{name} is {value}, which JSON cannot hold: store None or a string instead")
         return value
+    if isinstance(value, list | tuple | Mapping) and levels < 0:
+        raise ValueError(f"metadata are nested more than {DEPTH} levels deep: store them flatter")
     if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{i}]") for i, item in enumerate(value)]
+        return [_plain(item, f"{name}[{i}]", levels - 1) for i, item in enumerate(value)]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise ValueError(f"{name} has the key {key!r}, which is not a string")
-        return {key: _plain(item, f'{name}["{key}"]') for key, item in value.items()}
+        return {key: _plain(item, f'{name}["{key}"]', levels - 1) for key, item in value.items()}
     raise ValueError(f"{name} is a {type(value).__name__}, which JSON cannot hold: convert it first")

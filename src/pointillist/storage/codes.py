@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pointillist.errors import ModelFileError
 from pointillist.model.codes import SparseCodes
 from pointillist.storage.codec import read_arrays, write_arrays
+from pointillist.storage.schema import check_array
 
 _KIND = "codes"
+_MOST_FILTERS = 2**24
+"""Some sums over codes take memory for every filter, whether it is used or not."""
 
 
 def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
@@ -71,14 +76,33 @@ def load_codes(path: str | os.PathLike[str]) -> SparseCodes:
     """
     arrays = read_arrays(path, _KIND).arrays
     try:
-        n_filters, grids, starts = int(arrays["n_filters"]), arrays["grids"], arrays["offsets"][1:-1]
+        n_filters, grids = _check(arrays)
+        starts = arrays["offsets"][1:-1]
         indices, values = np.split(arrays["indices"], starts), np.split(arrays["values"], starts)
         for index, grid in zip(indices, grids, strict=True):
-            if len(index) and not 0 <= index.min() <= index.max() < n_filters * np.prod(grid):
+            if len(index) and not 0 <= int(index.min()) <= int(index.max()) < n_filters * prod(grid):
                 raise ValueError("indices lie outside the grid")
-        return SparseCodes(indices, values, [tuple(grid) for grid in grids.tolist()], n_filters)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except ValueError as error:
         raise ModelFileError(f"{path} is a damaged codes file: {error}") from error
+    return SparseCodes(indices, values, grids, n_filters)
+
+
+def _check(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, list[tuple[int, ...]]]:
+    """The number of filters and the grids, once all arrays of a file are sure to fit each other."""
+    if unknown := arrays.keys() - {"indices", "values", "offsets", "grids", "n_filters"}:
+        raise ValueError(f"it holds an array {min(unknown)!r}, which codes do not have")
+    indices = check_array(arrays, "indices", "i", (None,))
+    check_array(arrays, "values", "f", indices.shape)
+    offsets = check_array(arrays, "offsets", "i", (None,), least=0)
+    n_signals = len(offsets) - 1
+    ends = (int(offsets[0]), int(offsets[-1])) if len(offsets) else None
+    if ends != (0, len(indices)) or np.any(np.diff(offsets) < 0):
+        raise ValueError(f"array offsets must go up from 0 to {len(indices)}")
+    grids = check_array(arrays, "grids", "i", (n_signals, None) if n_signals else (0,), least=1)
+    n_filters = int(check_array(arrays, "n_filters", "i", (), least=1))
+    if n_filters > _MOST_FILTERS:
+        raise ValueError(f"n_filters must be at most {_MOST_FILTERS:,}, got {n_filters:,}")
+    return n_filters, [tuple(grid) for grid in grids.tolist()]
 
 
 def load_codes_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:

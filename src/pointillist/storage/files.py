@@ -136,11 +136,26 @@ def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
     Nobody else may be writing it meanwhile.
     """
     target = Path(path).resolve()
-    left = sorted(target.parent.glob(f"{_prefix(target)}*"))
+    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * 16}"))
+    # A link or a file of that name is nobody's work of ours.
+    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink()]
     for folder in left:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, onerror=_tell)
         logger.info("removed %s, which a killed program had left", folder)
     return left
+
+
+def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
+    """What changes when a file is written again, None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _tell(remove: object, path: str, error: object) -> None:
+    logger.warning("%s, which a killed program had left, cannot be removed", path)
 
 
 def _prefix(target: Path) -> str:

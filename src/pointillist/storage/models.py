@@ -32,7 +32,7 @@ def save_model(
     """
     if arrays and "filters" in arrays:
         raise ValueError('arrays must not use the reserved name "filters": choose another name')
-    _check_filters(np.asarray(filters))
+    check_filters(np.asarray(filters))
     write_arrays(path, KIND, metadata, {"filters": filters, **(arrays or {})})
 
 
@@ -40,16 +40,16 @@ def load_model(path: str | os.PathLike[str]) -> Stored:
     """Read a model file or a checkpoint, as `read_arrays` does; ``arrays["filters"]`` is sure to be there and usable."""
     stored = read_arrays(path, KIND)
     try:
-        _check_filters(stored.arrays["filters"])
-    except KeyError as error:
-        raise ModelFileError(f"{path} is damaged: it holds no filters") from error
+        check_filters(stored.arrays.get("filters"))
     except ValueError as error:
         raise ModelFileError(f"{path} is damaged: {error}") from error
     return stored
 
 
-def _check_filters(filters: NDArray[Any]) -> None:
-    """Raise ValueError unless an array can be the filters of a model."""
+def check_filters(filters: NDArray[Any] | None) -> None:
+    """Raise ValueError unless an array can be the filters of a model; None is what a file without any has."""
+    if filters is None:
+        raise ValueError("it holds no filters")
     if filters.dtype.name not in ("float16", "float32", "float64"):
         raise ValueError(f"filters must be float16, float32 or float64, got {filters.dtype}")
     if filters.ndim < 2 or filters.size == 0:

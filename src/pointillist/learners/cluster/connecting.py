@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distributed import Client
 
+LOOPBACK = "127.0.0.1"
 PATIENCE = 60.0
 """Seconds to wait for a scheduler, and for the first worker."""
 
@@ -47,13 +48,16 @@ def connect(cluster: Client | str) -> Iterator[Client]:
 
 @contextmanager
 def local_cluster(n_workers: int) -> Iterator[Client]:
-    """A client of workers on this machine, each a process with one thread, that live as long as the context."""
+    """A client of workers on this machine, each a process with one thread, that live as long as the context.
+
+    They listen on the loopback address only: a scheduler runs code for whoever reaches it.
+    """
     distributed = _distributed()
     with ExitStack() as stack:
         with _ignoring_interrupts():
             cluster = stack.enter_context(
                 distributed.LocalCluster(
-                    n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+                    n_workers=n_workers, threads_per_worker=1, processes=True, host=LOOPBACK, dashboard_address=None
                 )
             )
         yield stack.enter_context(distributed.Client(cluster))
