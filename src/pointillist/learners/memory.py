@@ -11,7 +11,7 @@ from typing import Any
 def memory_now() -> int:
     """Bytes of this process in memory now; where the system does not tell, the most that it has had."""
     if sys.platform == "linux":
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
     if sys.platform == "win32":
         return int(_windows_counters().WorkingSetSize)
     return memory_peak()
@@ -21,7 +21,7 @@ def memory_peak() -> int:
     """The most bytes that this process has had in memory, 0 where the system does not tell."""
     if sys.platform == "linux":
         # Not from getrusage: there the maximum is handed down by the process that started this one.
-        lines = Path("/proc/self/status").read_text().splitlines()
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return 1024 * next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
     if sys.platform == "win32":
         return int(_windows_counters().PeakWorkingSetSize)

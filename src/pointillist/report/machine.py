@@ -56,7 +56,7 @@ def installed(name: str) -> str | None:
 def processor() -> str:
     """The processor's name as its maker gives it, where the system tells."""
     if sys.platform == "linux":
-        with open("/proc/cpuinfo") as file:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 if line.startswith("model name"):
                     return line.split(":", 1)[1].strip()
