@@ -76,12 +76,12 @@ class TestWindows:
 
     @pytest.fixture(autouse=True)
     def system(self, monkeypatch):
-        self.waits, self.opened = [], []
+        self.waits, self.flushed = [], []
         monkeypatch.setattr(files_module, "ON_WINDOWS", True)
         monkeypatch.setattr(files_module.time, "sleep", self.waits.append)
-        opening = os.open
+        flushing = os.fsync
         monkeypatch.setattr(
-            files_module.os, "open", lambda path, *more: self.opened.append(path) or opening(path, *more)
+            files_module.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle)
         )
 
     def _refuse(self, monkeypatch, times):
@@ -108,10 +108,11 @@ class TestWindows:
             temporary.write_bytes(b"new")
         assert names(tmp_path) == []
 
-    def test_folders_are_not_opened(self, tmp_path):
+    def test_folders_are_not_flushed(self, tmp_path):
         with atomic_path(tmp_path / "a.bin") as temporary:
             temporary.write_bytes(b"new")
-        assert tmp_path not in self.opened
+        assert len(self.flushed) == 1
+        assert stat.S_ISREG(self.flushed[0].st_mode)
 
 
 def test_errors_about_other_files_pass_unchanged(tmp_path):
