@@ -1,8 +1,8 @@
 """Check a built wheel and sdist as a stranger meets them.
 
-Usage: ``python scripts/check_dist.py dist [--tag v0.2.0]``. The sdist must hold tests, documentation and changelog. The wheel
-is installed into a clean environment in a temporary folder, where the command line and the demo are run. With a tag, it
-must name the version that was built.
+Usage: ``python scripts/check_dist.py dist [--tag v0.2.0]``. The sdist must hold tests, documentation and
+changelog. The wheel is installed into a clean environment in a temporary folder, where the command line and the demo are
+run. With a tag, it must name the version that was built.
 """
 
 from __future__ import annotations
