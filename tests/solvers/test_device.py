@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.devices import Batch
+from pointillist.backends.devices import SignalGroup
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.geometry import BOUNDARIES, Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate
@@ -128,7 +128,7 @@ def test_both_scans_find_the_same(size, channels, sampled):
     penalty = broadcast_penalty(np.linspace(0.5, 1.0, 77), 77, geometry)
     state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, sample=sample))
     with state.device.use():
-        batch = Batch(state.engine, list(_signals(3, channels, *geometry.signal)))
+        batch = SignalGroup(state.engine, list(_signals(3, channels, *geometry.signal)))
         looks = []
         for tensor in (False, True):
             batch.best.fill(np.nan)

@@ -1,4 +1,4 @@
-"""From an exception to one line on stderr and an exit code.
+"""Runs a command line; an exception becomes one line on stderr and an exit code.
 
 Commands raise; nothing else in this package catches errors to print them.
 """
@@ -21,7 +21,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 _UNDONE = {"learn": "no model was saved", "encode": "no codes were written"}
-"""What Ctrl-C leaves undone, by command, where the command itself does not say it."""
+"""Words for what Ctrl-C leaves undone, by command, where the command itself does not say it."""
 
 _INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -97,5 +97,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _in_options(message: str) -> str:
-    """Name the option where the library names its parameter."""
+    """Replace parameters of the library by the options of the command in an error message."""
     return re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], message)

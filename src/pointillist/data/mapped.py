@@ -3,8 +3,6 @@
 Integers are scaled and colour turned to grey band by band, into temporary files in the folder that TMPDIR names.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

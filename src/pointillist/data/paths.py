@@ -1,7 +1,5 @@
 """Which files people mean by the paths that they give: files themselves, and what is in folders."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -173,7 +173,6 @@ class BatchCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        """The step of learning that the parameters describe, checked."""
         if self.max_iter < 1:
             raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
         if self.update is not None and self.update.forgetting is not None:

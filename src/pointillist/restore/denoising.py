@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.large import open_subject
-from pointillist.restore.noise import destabilise, noise_level, stabilise
+from pointillist.restore.noise import destabilise, noise_sigma, stabilise
 from pointillist.restore.outliers import find_impulses, find_outliers
 from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
@@ -130,7 +130,7 @@ def denoise(
     if counts is not None:
         level = 1 / counts.full
     else:
-        level = noise_level(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+        level = noise_sigma(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
     settings = replace(settings, mu=_NOISY_MU)
     damaged = Damaged(*sample.signals(bank.shape[1]))
     value = choose_penalty(penalty, PER_SIGMA * max(level, _QUIET), damaged, bank, settings)
@@ -149,7 +149,7 @@ class Counts:
     full: float
 
     @classmethod
-    def of(cls, canvas: Canvas, gain: float) -> Counts:
+    def of(cls, canvas: Canvas, gain: float) -> Self:
         low, high = canvas.extremes()
         if low < 0:
             raise ValueError("image must not be negative for Poisson noise: these are counts")

@@ -1,7 +1,5 @@
 """Which files can be read and written as photographs, and what each format is able to hold."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

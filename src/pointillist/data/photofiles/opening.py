@@ -1,7 +1,5 @@
 """Opening of image files: every complaint names the file, and one limit says how many pixels are decoded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -142,7 +142,7 @@ def _read_image(stream: BinaryIO) -> Photograph:
 
 
 def _head(stream: BinaryIO) -> bytes:
-    """The first bytes of a file, which is left as it was."""
+    """The first bytes of an open file, which is then read from its start again."""
     head = stream.read(26)
     stream.seek(0)
     if not head:

@@ -1,7 +1,5 @@
 """TIFF: samples of any depth through tifffile, with resolution, texts, colour profile, alpha, EXIF and GPS directories."""
 
-from __future__ import annotations
-
 import io
 import struct
 from pathlib import Path
@@ -33,12 +31,9 @@ def read(stream: BinaryIO) -> Photograph | None:
     """The first page of a TIFF file; None where its kind of colour is left to Pillow."""
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
-        if (
-            page.photometric not in _PLAIN
-            or page.dtype is None
-            or page.dtype.kind not in "uf"
-            or page.bitspersample < 8
-        ):
+        if page.photometric not in _PLAIN or page.dtype is None:
+            return None
+        if page.dtype.kind not in "uf" or page.bitspersample < 8:
             return None
         if page.dtype.kind == "u" and page.dtype.itemsize > 2:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
@@ -165,7 +160,7 @@ def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, 
 
 
 def _held(code: int) -> int:
-    """A code that means nothing here, to hold the place of a tag that tifffile does not write; the order stays right."""
+    """A private tag code that holds the place of a tag which tifffile does not write, so that tags stay in order."""
     return code - 1
 
 

@@ -127,7 +127,7 @@ class StackedSource(StoredSource):
         return self._part(index, box(corner, size))
 
     def mapped(self, index: int) -> NDArray:
-        """The signal, as a view of the file where that can be mapped and holds floats."""
+        """Return signal `index`, as a view of the file where that can be mapped and holds floats."""
         array = self._array()
         if not isinstance(array, MappedFile):
             return self.read(index)

@@ -1,4 +1,4 @@
-"""From what people type to a source: files, folders, patterns, stacks, and arrays inside containers."""
+"""Opening a source by what people type: files, folders, patterns, stacks, and arrays inside containers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,7 @@ _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
 
 
 def open_source(
-    paths: PathLike | Iterable[PathLike],
-    *,
-    ndim: int = 2,
-    grey: bool = True,
-    on_error: OnError = "raise",
+    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, grey: bool = True, on_error: OnError = "raise"
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 
@@ -103,11 +99,9 @@ def _files(given: str) -> list[str]:
         if not files:
             raise FileNotFoundError(f"no file matches {given}")
         return files
-    return (
-        [given]
-        if _suffix(given) in _ZARR_SUFFIXES
-        else [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
-    )
+    if _suffix(given) in _ZARR_SUFFIXES:
+        return [given]
+    return [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
 
 
 def _suffix(file: str) -> str:
@@ -156,7 +150,7 @@ def _open_stack(file: str, ndim: int) -> StoredSource:
 
 
 class UnopenedSource(StoredSource):
-    """What stands for a file that could not be opened: one signal, unreadable."""
+    """Stands for a file that could not be opened: a source of one signal, which cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
         self._file, self._reason = file, reason

@@ -1,7 +1,5 @@
 """How large the signals of a source are, from the heads of its files."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
