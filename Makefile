@@ -1,9 +1,14 @@
 # Every target sets itself up: only Python 3.11+, pip and make are needed.
 PYTHON ?= python3
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(SCRIPTS)
+TOOLS := .venv-tools
+TOOLS_BIN := $(TOOLS)/$(SCRIPTS)
+RESOLUTION_lowest := lowest-direct
+RESOLUTION_newest := highest
 
-.PHONY: help install demo reproduce test test-all test-gpu lint docs bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs dist bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,20 +18,26 @@ help:
 	@echo "               DATA=folder of the paper's images, in full"
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
+	@echo "make test-lowest, make test-newest"
+	@echo "               the quick tests with the lowest and the newest versions that pyproject.toml allows, in environments of"
+	@echo "               their own; PYTHON=python3.13 for another Python, TESTS=tests/cli for a part"
+	@echo "make dist      build wheel and sdist into dist/, check them, install the wheel elsewhere and run the demo there"
+	@echo "make lint-workflows"
+	@echo "               check the files of .github against their schemas"
 	@echo "make docs      build the documentation into site/, without network"
 	@echo "make bench     measure us beside SPORCO, write tables and charts to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
 
-$(BIN)/python:
+$(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+$(VENV)/.installed: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@
 
-$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.installed
 
@@ -36,6 +47,11 @@ $(VENV)/.installed-bench: pyproject.toml | $(VENV)/.installed
 
 $(VENV)/.installed-docs: pyproject.toml | $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(TOOLS)/.installed: scripts/tools.txt
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS_BIN)/python -m pip install --quiet --disable-pip-version-check -r scripts/tools.txt
 	@touch $@
 
 install: $(VENV)/.installed
@@ -58,6 +74,23 @@ test: lint
 test-all: lint $(VENV)/.installed-docs
 	$(BIN)/pytest -m 'not gpu'
 
+# The kernels that numba keeps on the disk are of one version of numba: each environment has its own.
+test-lowest test-newest: test-%: $(TOOLS)/.installed
+	$(TOOLS_BIN)/uv venv --quiet --allow-existing --python $(PYTHON) .venv-$*
+	$(TOOLS_BIN)/uv pip install --quiet --python .venv-$* --upgrade --resolution $(RESOLUTION_$*) -e '.[dev]'
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-$*/numba .venv-$*/$(SCRIPTS)/python -m pytest $(TESTS)
+
+lint-workflows: $(TOOLS)/.installed
+	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+dist: $(TOOLS)/.installed
+	rm -rf dist build
+	$(TOOLS_BIN)/python -m build --outdir dist .
+	$(TOOLS_BIN)/twine check --strict dist/*
+	$(PYTHON) scripts/check_dist.py dist $(if $(TAG),--tag $(TAG))
+
 docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # the variable: without the theme's announcement of its successor
 	@echo "read it: $(BIN)/python -m http.server --directory site"
@@ -72,4 +105,4 @@ bench-gpu: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output report site src/*.egg-info
+	rm -rf $(VENV) $(TOOLS) .venv-lowest .venv-newest build dist demo-output bench-output report site src/*.egg-info

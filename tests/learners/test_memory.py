@@ -34,6 +34,12 @@ def test_figures_of_this_process():
     assert 10**7 < memory.memory_now() <= memory.memory_peak()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="asks as Unix does")
+def test_linux_without_proc_tells_the_peak(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_SELF", tmp_path / "proc")
+    assert memory.memory_now() == memory.memory_peak() > 10**7
+
+
 def test_a_system_that_does_not_tell_gives_zero(monkeypatch):
     monkeypatch.setattr(sys, "platform", "wasi")
     monkeypatch.setitem(sys.modules, "resource", None)

@@ -72,6 +72,50 @@ def test_failing_replace_leaves_nothing(tmp_path, monkeypatch):
     assert names(tmp_path) == []
 
 
+class TestWindows:
+    """What Windows does differently, seen from here: the old file may be open, and folders cannot be flushed."""
+
+    @pytest.fixture(autouse=True)
+    def system(self, monkeypatch):
+        self.waits, self.flushed = [], []
+        monkeypatch.setattr(files_module, "ON_WINDOWS", True)
+        monkeypatch.setattr(files_module.time, "sleep", self.waits.append)
+        flushing = os.fsync
+        monkeypatch.setattr(
+            files_module.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle)
+        )
+
+    def _refuse(self, monkeypatch, times):
+        moving = os.replace
+
+        def replace(source, target):
+            if len(self.waits) < times:
+                raise PermissionError(errno.EACCES, "Access is denied", str(source))
+            moving(source, target)
+
+        monkeypatch.setattr(files_module.os, "replace", replace)
+
+    def test_a_file_that_is_open_for_a_moment_is_waited_for(self, tmp_path, monkeypatch):
+        self._refuse(monkeypatch, times=3)
+        with atomic_path(tmp_path / "a.bin") as temporary:
+            temporary.write_bytes(b"new")
+        assert (tmp_path / "a.bin").read_bytes() == b"new"
+        assert len(self.waits) == 3
+
+    def test_one_that_stays_open_is_named(self, tmp_path, monkeypatch):
+        self._refuse(monkeypatch, times=99)
+        words = r"if another program has it open, close it there.*a\.bin"
+        with pytest.raises(PermissionError, match=words), atomic_path(tmp_path / "a.bin") as temporary:
+            temporary.write_bytes(b"new")
+        assert names(tmp_path) == []
+
+    def test_folders_are_not_flushed(self, tmp_path):
+        with atomic_path(tmp_path / "a.bin") as temporary:
+            temporary.write_bytes(b"new")
+        assert len(self.flushed) == 1
+        assert stat.S_ISREG(self.flushed[0].st_mode)
+
+
 def test_errors_about_other_files_pass_unchanged(tmp_path):
     with pytest.raises(FileNotFoundError, match="elsewhere"), atomic_path(tmp_path / "a.bin"):
         (tmp_path / "elsewhere").read_bytes()

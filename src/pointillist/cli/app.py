@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from pointillist.cli import restoration
+from pointillist.cli.helping import PlainCommand, PlainGroup
 from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose, positive
 from pointillist.model.boundaries import BOUNDARIES
 
 app = typer.Typer(
     name="pointillist",
+    cls=PlainGroup,
     help="Learn small filters from images, write any image as a few sparse points of them, and mend pictures.",
     epilog="Start with: pointillist demo --output demo-output",
     add_completion=False,
@@ -79,10 +81,12 @@ Training = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
-Solver = Annotated[str | None, typer.Option(help="How codes are solved for: cd, admm.", show_default="the fastest")]
+Solver = Annotated[
+    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+]
 Mosaic = Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")]
-Folder = Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")]
-Seed = Annotated[int, typer.Option(min=0, help="Decides all that is random.")]
+Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 
 
 @app.callback()
@@ -95,28 +99,35 @@ def _options(
     pass
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def learn(
     paths: Training,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
-    filters: Annotated[int, typer.Option(min=1, help="Number of filters.")] = 100,
+    filters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of filters.")] = 100,
     size: Annotated[
         Any, typer.Option(parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
     ] = "11",
-    penalty: Annotated[float, typer.Option(callback=positive, help="Price of a code: more is sparser.")] = 1.0,
-    sampling: Annotated[float, typer.Option(callback=_fraction, help="Fraction of codes solved for in a step.")] = 1.0,
+    penalty: Annotated[
+        float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
+    ] = 1.0,
+    sampling: Annotated[
+        float, typer.Option(callback=_fraction, metavar="SHARE", help="Fraction of codes solved for in a step.")
+    ] = 1.0,
     mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="online: passes over the signals.", show_default="enough for 60 steps")
+        int | None,
+        typer.Option(min=1, metavar="N", help="online: passes over the signals.", show_default="enough for 60 steps"),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, help="batch: iterations over all signals.", show_default="12")
+        int | None, typer.Option(min=1, metavar="N", help="batch: iterations over all signals.", show_default="12")
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="online: signals in a step.", show_default="1")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="online: signals in a step.", show_default="1")
+    ] = None,
     forgetting: Annotated[
-        float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="3")
+        float | None, typer.Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="3")
     ] = None,
     seed: Seed = 0,
     solver: Solver = None,
@@ -125,15 +136,18 @@ def learn(
     normalise: Annotated[
         Normalise, typer.Option(help="Preparation of the signals, recorded in the model.")
     ] = Normalise.contrast,
-    ndim: Annotated[int, typer.Option(min=1, max=3, help="Axes of a signal; 1 and 3 need arrays.")] = 2,
+    ndim: Annotated[int, typer.Option(min=1, max=3, metavar="N", help="Axes of a signal; 1 and 3 need arrays.")] = 2,
     crops: Annotated[
-        int | None, typer.Option(min=1, help="Learn from so many random crops in a pass.", show_default="whole signals")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Learn from so many random crops in a pass.", show_default="whole signals"
+        ),
     ] = None,
     crop_size: Annotated[
         Any, typer.Option(parser=_size, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
     ] = None,
     validation: Annotated[
-        list[Path] | None, typer.Option(help="Held-out files or folders to follow; may be repeated.")
+        list[Path] | None, typer.Option(metavar="PATH", help="Held-out files or folders to follow; may be repeated.")
     ] = None,
     jobs: Jobs = -1,
     device: Device = "cpu",
@@ -152,7 +166,9 @@ def learn(
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Encode in so many processes of this machine.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Encode in so many processes of this machine.")
+    ] = None,
     log: Annotated[Path | None, typer.Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="TensorBoard events.", metavar="DIR")] = None,
     quiet: Quiet = False,
@@ -217,7 +233,7 @@ def learn(
     )
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def encode(
     model: Model,
     paths: Paths,
@@ -225,10 +241,12 @@ def encode(
         Path, typer.Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
     ] = Path("codes.safetensors"),
     penalty: Annotated[
-        float | None, typer.Option(callback=positive, help="Price of a code.", show_default="the model's")
+        float | None,
+        typer.Option(callback=positive, metavar="NUMBER", help="Price of a code.", show_default="the model's"),
     ] = None,
     tol: Annotated[
-        float | None, typer.Option(callback=_tolerance, help="Relative gap to reach.", show_default="the model's")
+        float | None,
+        typer.Option(callback=_tolerance, metavar="NUMBER", help="Relative gap to reach.", show_default="the model's"),
     ] = None,
     reconstruction: Annotated[
         Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
@@ -248,7 +266,7 @@ def encode(
     run(request, quiet=quiet, verbose=verbose)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def show(
     model: Model,
     output: Annotated[
@@ -262,7 +280,7 @@ def show(
     show_filters(model, output)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def info(
     model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
 ) -> None:
@@ -272,7 +290,7 @@ def info(
     describe(model, as_json=as_json)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, quiet: Quiet = False) -> None:
     """Learn filters from the photographs that come with the package, and draw what came out."""
     from pointillist.cli.demo import run
@@ -280,7 +298,7 @@ def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, 
     run(output, seed=seed, jobs=jobs, quiet=quiet)
 
 
-@app.command()
+@app.command(cls=PlainCommand)
 def reproduce(
     figures: Annotated[
         list[str] | None,
@@ -307,12 +325,14 @@ def reproduce(
     run(figures or [], output, data=data, quick=quick, results=results, quiet=quiet)
 
 
-@app.command("app", rich_help_panel="Mend pictures with the shipped dictionary")
+@app.command("app", cls=PlainCommand, rich_help_panel="Mend pictures with the shipped dictionary")
 def page(
     picture: Annotated[
         Path | None, typer.Argument(metavar="[PICTURE]", help="A photograph to begin with.", show_default=False)
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen.", show_default="a free one")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen.", show_default="a free one")
+    ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, but do not open it.")] = False,
 ) -> None:
     """Mend photographs on a page in the browser: paint over the damage, compare, download.
@@ -326,4 +346,4 @@ def page(
 
 
 for _command in restoration.COMMANDS:
-    app.command(rich_help_panel="Mend pictures with the shipped dictionary")(_command)
+    app.command(cls=PlainCommand, rich_help_panel="Mend pictures with the shipped dictionary")(_command)

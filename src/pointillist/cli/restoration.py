@@ -58,7 +58,12 @@ Filters = Annotated[
 ]
 Sigma = Annotated[
     float | None,
-    typer.Option(callback=_positive, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
+    typer.Option(
+        callback=_positive,
+        metavar="NUMBER",
+        help="Deviation of the noise, 25 of 255 for instance.",
+        show_default="estimated",
+    ),
 ]
 Reference = Annotated[
     Path | None, typer.Option(help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE")
@@ -234,7 +239,7 @@ def deblur(
 
 @_command
 def super_resolve(
-    factor: Annotated[int, typer.Option(min=2, max=8, help="How many times larger.")] = 2,
+    factor: Annotated[int, typer.Option(min=2, max=8, metavar="N", help="How many times larger.")] = 2,
 ) -> dict[str, Any]:
     """Enlarge pictures and sharpen what was lost in between."""
     return {"factor": factor}

@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+_SELF = Path("/proc/self")  # on Linux; not there in a bare root
+
 
 def memory_now() -> int:
     """Bytes of this process in memory now; where the system does not tell, the most that it has had."""
-    if sys.platform == "linux":
-        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    if sys.platform == "linux" and _SELF.exists():
+        return int((_SELF / "statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
     if sys.platform == "win32":
         return int(_windows_counters().WorkingSetSize)
     return memory_peak()
@@ -17,9 +19,10 @@ def memory_now() -> int:
 
 def memory_peak(process: int | None = None) -> int:
     """The most bytes that this process, or on Linux another, has had in memory; 0 where the system does not tell."""
-    if sys.platform == "linux":
+    status = (_SELF if process is None else _SELF.with_name(str(process))) / "status"
+    if sys.platform == "linux" and status.exists():
         # Not from getrusage: there the maximum is handed down by the process that started this one.
-        lines = Path(f"/proc/{process or 'self'}/status").read_text().splitlines()
+        lines = status.read_text(encoding="ascii").splitlines()
         return 1024 * next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
     if process is not None:
         return 0

@@ -198,7 +198,9 @@ def _settings(array: Check) -> Check:
     def named(annotation: Any) -> str:
         return annotation if isinstance(annotation, str) else formatannotation(annotation)
 
-    known = {name: record({one.name: types[named(one.type)] for one in fields(made)}) for name, made in SETTINGS.items()}
+    known = {
+        name: record({one.name: types[named(one.type)] for one in fields(made)}) for name, made in SETTINGS.items()
+    }
 
     def check(value: Any, name: str) -> None:
         record({"class": text, "settings": anything})(value, name)

@@ -2,10 +2,10 @@
 
 import os
 import platform
-import sys
 import time
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from pointillist.learners.memory import memory_peak
@@ -55,9 +55,8 @@ def installed(name: str) -> str | None:
 
 def processor() -> str:
     """The processor's name as its maker gives it, where the system tells."""
-    if sys.platform == "linux":
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
+    told = Path("/proc/cpuinfo")  # on Linux
+    for line in told.read_text(encoding="utf-8", errors="replace").splitlines() if told.exists() else ():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()

@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from pointillist.errors import PointillistError, UnreadableFileError
 
 logger = logging.getLogger(__name__)
 
+ON_WINDOWS = os.name == "nt"
+_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between tries to replace a file that another program has open
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
@@ -120,7 +123,7 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
         if target.exists():
             shutil.copymode(target, temporary)
         _flush(temporary)
-        os.replace(temporary, target)
+        _replace(temporary, target)
     except OSError as error:
         if error.errno is not None and str(error.filename) in ("None", str(temporary), str(folder)):
             raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
@@ -176,9 +179,28 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
+def _replace(temporary: Path, target: Path) -> None:
+    """Move a file to its place. Windows refuses while another program, a virus scanner often, has the old one open."""
+    for wait in _WAITS if ON_WINDOWS else ():
+        try:
+            os.replace(temporary, target)
+        except PermissionError as error:
+            logger.debug("cannot replace %s yet: %s", target, error)
+            time.sleep(wait)
+        else:
+            return
+    try:
+        os.replace(temporary, target)
+    except PermissionError as error:
+        if not ON_WINDOWS:
+            raise
+        words = "Permission denied; if another program has it open, close it there and try again"
+        raise PermissionError(error.errno, words, str(temporary)) from error
+
+
 def _flush_folder(folder: Path) -> None:
     """Make the new name durable where the system allows it; the content is already safe."""
-    if os.name != "posix":
+    if ON_WINDOWS:  # where folders cannot be opened
         return
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -1,0 +1,36 @@
+"""Help that reads the same with every version of typer: no Python types, nothing behind a switch, plain usage lines."""
+
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    for one in parameters:
+        if getattr(one, "is_flag", False) and one.metavar is None:
+            one.metavar = ""
+        if one.param_type_name == "argument":
+            one.display_type_rich = _no_type  # newer versions write <list[Path]> beside the name
+    return parameters
+
+
+def _no_type(ctx: Any) -> None:
+    return None
+
+
+class PlainGroup(TyperGroup):
+    """The list of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+class PlainCommand(TyperCommand):
+    """A command, whose arguments appear in the usage line as their metavars are written."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        names = [one.metavar for one in self.params if one.param_type_name == "argument"]
+        return [self.options_metavar or "", *(name or "" for name in names)]
