@@ -7,8 +7,9 @@ filters. Descent and certificate stay those of the blurred problem.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy.fft
@@ -75,6 +76,11 @@ class BlurredDescent(CoordinateDescent):
 
     plain: NDArray
     kernel: NDArray
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """The same for weights and filters divided by powers of two; the plain filters are then divided too."""
+        plain = np.ldexp(self.plain, -filters.reshape(-1, *[1] * (self.plain.ndim - 1)))
+        return replace(super().rescaled(weights, filters), plain=plain)
 
     def prepare(self, problem: Problem) -> BlurredState:
         plain = self.plain.astype(problem.filters.dtype, copy=False)

@@ -7,15 +7,15 @@ share a factor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
-from pointillist.solvers.base import Result, Solution, certified, collect, parallel
+from pointillist.solvers.base import Result, Solution, certified, collect, parallel, rescaled_curvature
 from pointillist.solvers.quadratic import (
     SampledOperator,
     SmallSystem,
@@ -51,6 +51,10 @@ class AdmmSettings:
 
     def rho_for(self, problem: Problem) -> float:
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """These settings for weights and filters divided by powers of two."""
+        return self if self.rho is None else replace(self, rho=rescaled_curvature(self.rho, "rho", weights, filters))
 
     def is_time_to_check(self, iteration: int) -> bool:
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)

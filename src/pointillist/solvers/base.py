@@ -119,7 +119,9 @@ class Result:
 class Solver(Protocol):
     """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from.
+    `takes_start` says whether `solve` uses the codes that it may be given to start from. A solver with settings that depend
+    on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same for weights and filters
+    divided by 2 to these powers, an int and an (n_filters,) int array.
     """
 
     takes_start: ClassVar[bool]
@@ -136,9 +138,19 @@ class Solver(Protocol):
     ) -> Result: ...
 
 
+def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) -> float:
+    """A setting in units of w ‖d‖² for weights and filters that are divided by powers of two."""
+    powers = weights + 2 * filters
+    if np.any(powers != powers[0]):
+        raise ValueError(
+            f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
+        )
+    return float(np.ldexp(value, -int(powers[0])))
+
+
 def judge(gap: float, objective: float, tol: float) -> Status:
     """The status that a certificate deserves."""
-    if not np.isfinite(objective):
+    if not (np.isfinite(objective) and np.isfinite(gap)):
         return Status.DIVERGED
     return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
 

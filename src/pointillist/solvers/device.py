@@ -78,6 +78,10 @@ class DeviceDescent:
     memory: int | None = None
     resident: bool = False
 
+    def rescaled(self, weights: int, filters: NDArray) -> DeviceDescent:
+        """The same for weights and filters divided by powers of two."""
+        return replace(self, settings=self.settings.rescaled(weights, filters))
+
     def prepare(self, problem: Problem) -> DeviceState:
         """Lay out what all signals of the problem share, and move it to the device."""
         as_volume(problem.geometry.signal)

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.devices import is_cpu, is_resident, kind_of, stacked, to_host
+from pointillist.backends.devices import is_cpu, kind_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.large import LARGE, converted
 from pointillist.model.operators import signal_shape, synthesise
-from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
+from pointillist.model.problem import Problem, broadcast_penalty, check_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
-from pointillist.solvers import CoordinateDescent, make_solver
+from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import decode_resident, of_kind
-from pointillist.solvers.tiles import Progress, TiledDescent
+from pointillist.solvers.scaling import by_scale
+from pointillist.solvers.tiles import Progress, by_tiles
 
 
 def encode(
@@ -161,39 +161,29 @@ def encode_signals(
     dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
     parts, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
-    for members in group_by_shape(signals):
+    for members, scale in by_scale(signals, filters, weights, check_penalty(penalty)):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
-        problem = Problem(
-            filters=filters.astype(dtype, copy=False),
-            geometry=geometry,
-            penalty=broadcast_penalty(penalty, len(filters), geometry),
-            weights=_shared_weights(weights, members),
-            sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
-            nonnegative=nonnegative,
+        problem = scale.problem(
+            Problem(
+                filters=filters.astype(dtype, copy=False),
+                geometry=geometry,
+                penalty=broadcast_penalty(penalty, len(filters), geometry),
+                weights=_shared_weights(weights, members),
+                sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
+                nonnegative=nonnegative,
+            )
         )
-        chosen = [_in_precision(signals[i], dtype) for i in members]
-        begin = None if start is None else start[members]
+        chosen = [scale.signal(signals[i], dtype) for i in members]
+        begin = None if start is None else scale.start(start[members], dtype)
         size = sum(signal.size for signal in chosen)
-        coder = _by_tiles(solver, problem, _share_of(progress, done / total, size / total))
-        parts.append(coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
+        coder = by_tiles(scale.solver(solver), problem, _share_of(progress, done / total, size / total))
+        found = coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin)
+        parts.append(scale.restore(found, members))
         places.append(members)
         done += size
         if progress is not None:
             progress(done / total)
     return Result.merge(parts, places)
-
-
-def _in_precision(signal: NDArray, dtype: np.dtype) -> NDArray:
-    return signal.astype(dtype, copy=False) if is_resident(signal) else converted(signal, dtype)
-
-
-def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
-    """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    whole = problem.sample is not None or problem.geometry.boundary == "circular"
-    small = problem.geometry.n_positions < LARGE or whole
-    if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
-        return solver
-    return TiledDescent(coder=solver, progress=progress)
 
 
 def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:

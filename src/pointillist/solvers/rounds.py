@@ -8,15 +8,15 @@ arrays live and how they are worked on is the business of `WorkingSets`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem
-from pointillist.solvers.base import Result, judge
+from pointillist.solvers.base import Result, judge, rescaled_curvature
 
 _STALLED_ROUNDS = 5
 """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
@@ -83,6 +83,12 @@ class Schedule:
             raise ValueError(f"ridge must not be negative, got {self.ridge}")
         if not 0 < self.inner < 1:
             raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """These settings for weights and filters divided by powers of two."""
+        if self.ridge == 0:
+            return self
+        return replace(self, ridge=rescaled_curvature(self.ridge, "ridge", weights, filters))
 
 
 def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Look], NDArray] | None = None) -> Result:
