@@ -7,7 +7,7 @@ from PIL import Image
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
 from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
-from pointillist.model.geometry import BOUNDARIES
+from pointillist.model.boundaries import BOUNDARIES
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 

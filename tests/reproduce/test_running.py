@@ -11,7 +11,7 @@ from pointillist.reproduce.iterations import inpaint_by_admm
 from pointillist.reproduce.judging import exact, exponent, first_at_most, powers_of_two
 from pointillist.reproduce.pages import _summary
 from pointillist.reproduce.store import Record, read_record
-from pointillist.solvers.encoding import decode
+from pointillist.solvers.decoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

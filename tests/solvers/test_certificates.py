@@ -7,12 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from pointillist.model.geometry import Geometry
-from pointillist.model.sampling import draw_sample
-from pointillist.solvers import tiles
 
 BOUNDARIES = ["same", "valid", "full", "circular"]
-SHAPES = [((40,), (5,)), ((90,), (12,)), ((9, 11), (3, 3)), ((14, 10), (4, 2)), ((5, 6, 5), (2, 2, 3)), ((7,), (7,))]
+SHAPES = [((40,), (5,)), ((60,), (12,)), ((9, 8), (3, 3)), ((10, 7), (4, 2)), ((4, 5, 4), (2, 2, 3)), ((7,), (7,))]
 REACH = {np.float32: 30, np.float64: 150}
 """Powers of ten that signals are multiplied with, at most."""
 
@@ -30,7 +27,7 @@ def _drawn(seed):
     filters = rng.standard_normal((n_filters, *colours, *size)) / np.sqrt(np.prod(size))
     signals = rng.standard_normal((int(rng.integers(1, 3)), *colours, *space))
     signals[rng.random(signals.shape) < 0.3] = 0
-    part = 10 ** rng.uniform(-2, 0.2, n_filters if rng.random() < 0.3 else None)
+    part = 10 ** rng.uniform(-1.3, 0.2, n_filters if rng.random() < 0.3 else None)
     reach = REACH[dtype]
     size_of_signals = 10 ** rng.uniform(-reach, reach) if rng.random() < 0.8 else 1.0
     room = 6 if abs(np.log10(size_of_signals)) > reach - 8 else 15  # of what is left to codes and filters
@@ -60,18 +57,20 @@ def _drawn(seed):
 
 
 def _exact(given):
-    """Objectives that exceed the optimum by next to nothing, and where the problem is of ordinary size: it is a power of two."""
-    unit = {key: np.frexp(np.max(np.abs(given[key])))[1] for key in ("signals", "filters", "weights") if given[key] is not None}
+    """Objectives that exceed the optimum by next to nothing, found where the problem is of ordinary size."""
+    arrays = {key: given[key] for key in ("signals", "filters", "weights") if given[key] is not None}
+    unit = {key: np.frexp(np.max(np.abs(array)))[1] for key, array in arrays.items()}
     scaled = {key: np.ldexp(given[key].astype(np.float64), -power) for key, power in unit.items()}
     penalty = np.ldexp(given["penalty"], -sum(unit.values()))
     solver = pt.CoordinateDescent(tol=1e-10, max_iter=3000)
     result = pt.encode(**{**given, **scaled, "penalty": penalty, "solver": solver, "tol": None})
-    return result, np.ldexp(result.objective, 2 * unit["signals"] + unit.get("weights", 0))
+    return np.ldexp(result.objective, 2 * unit["signals"] + unit.get("weights", 0))
 
 
 def _recomputed(given, result):
     """The objective in float64, from the codes and the signals that they make."""
-    fits = pt.decode(result.codes, given["filters"].astype(np.float64), boundary=given["boundary"], channels=given["channels"])
+    same = {key: given[key] for key in ("boundary", "channels")}
+    fits = pt.decode(result.codes, given["filters"].astype(np.float64), **same)
     weights = [1.0] * len(fits) if given["weights"] is None else given["weights"].astype(np.float64)
     penalty = np.broadcast_to(given["penalty"], len(given["filters"]))
     prices = [
@@ -91,7 +90,7 @@ def _attack(seeds):
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", category=ConvergenceWarning)
             result = pt.encode(**given)
-            _, optimum = _exact(given)
+            optimum = _exact(given)
         lower = result.objective * (1 - result.gap)
         if not (np.all(np.isfinite(lower)) and np.all(lower <= optimum * (1 + 1e-12))):
             broken.append((seed, "bound", lower / optimum - 1))
@@ -104,7 +103,7 @@ def _attack(seeds):
 
 
 def test_no_bound_is_violated():
-    broken, converged = _attack(range(300))
+    broken, converged = _attack(range(150))
     assert not broken
     assert converged > 0.85
 

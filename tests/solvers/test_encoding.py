@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from pointillist.model.geometry import BOUNDARIES
+from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.sampling import draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 

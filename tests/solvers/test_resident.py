@@ -9,7 +9,8 @@ import pytest
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
-from pointillist.solvers.encoding import decode, encode
+from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_signals, take_unseen
 from pointillist.solvers.resident import DeviceNamespace, upload
 

@@ -5,7 +5,7 @@ import pytest
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import certificate
-from pointillist.solvers import CoordinateDescent, encoding, tiles
+from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
 from pointillist.solvers.blocks import Blocks
 from pointillist.solvers.tiles import TiledDescent
@@ -115,7 +115,7 @@ def test_what_tiles_cannot_do_is_refused(reference):
 
 def test_encode_takes_tiles_for_large_signals_and_files(reference, tmp_path, monkeypatch):
     """One call for signals of all sizes; what lives in a file stays there."""
-    monkeypatch.setattr(tiles, "LARGE", 2000)
+    monkeypatch.setattr("pointillist.solvers.tiles.LARGE", 2000)
     rng = np.random.default_rng(6)
     filters = reference.filters(rng, 4, 1, (5, 5), np.float32)[:, 0]
     np.save(tmp_path / "big.npy", (100 * rng.standard_normal((60, 70))).astype(np.int16))
@@ -138,6 +138,6 @@ def test_a_large_circle_is_solved_whole(reference, monkeypatch):
     filters = reference.filters(rng, 4, 1, (5, 5), np.float32)[:, 0]
     image = rng.standard_normal((1, 60, 70)).astype(np.float32)
     whole = encoding.encode(image, filters, 0.4, boundary="circular")
-    monkeypatch.setattr(tiles, "LARGE", 2000)
+    monkeypatch.setattr("pointillist.solvers.tiles.LARGE", 2000)
     found = encoding.encode(image, filters, 0.4, boundary="circular")
     assert found.objective[0] == whole.objective[0]

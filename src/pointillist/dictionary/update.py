@@ -15,6 +15,7 @@ from pointillist.dictionary.dense import DenseStatistics
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.model.arguments import check_arguments
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +62,12 @@ class FilterUpdate:
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
             raise ValueError(f'init must be "random", "patches" or an array, got {self.init!r}')
-        if self.statistics not in ("toeplitz", "dense"):
+        if not isinstance(self.statistics, str) or self.statistics not in ("toeplitz", "dense"):
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
-        if self.n_sweeps < 1:
-            raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
-        if self.forgetting is not None and not self.forgetting >= 1:
-            raise ValueError(f"forgetting must be at least 1, got {self.forgetting}")
+        check_arguments(
+            n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
+            replace_unused=self.replace_unused,
+        )  # fmt: skip
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:

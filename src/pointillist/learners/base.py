@@ -19,10 +19,12 @@ from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
+from pointillist.model.arguments import shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
-from pointillist.solvers.encoding import decode, encode
+from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_unseen
 from pointillist.solvers.tiles import Progress
 
@@ -116,6 +118,8 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
             Whether a cluster solves for the codes, which then come together on the host.
         """
         update = FilterUpdate() if self.update is None else self.update
+        if not isinstance(update, FilterUpdate):
+            raise ValueError(f"update must be None or a FilterUpdate, got {shown(update)}")
         return Step(
             n_filters=self.n_filters,
             filter_size=self.filter_size,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from pointillist.model.arguments import check_arguments, is_number
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Solver
 
@@ -50,10 +51,9 @@ class Ridge:
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.strength > 0:
+        if is_number(self.strength) and self.strength <= 0:
             raise ValueError(f"strength must be positive, got {self.strength}; to learn without a ridge: learning=0.1")
-        if self.half_life is not None and not self.half_life > 0:
-            raise ValueError(f"half_life must be positive, got {self.half_life}")
+        check_arguments(strength=self.strength, half_life=self.half_life)
 
     def at(self, step: int, half_life: float) -> float:
         """The ridge after so many steps; `half_life` serves where there is no own one."""

@@ -21,6 +21,7 @@ from pointillist.learners.device import ahead
 from pointillist.learners.feed import Feed, open_feed
 from pointillist.learners.state import LearnerState, StepCodes
 from pointillist.learners.step import Step
+from pointillist.model.arguments import check_arguments
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
@@ -258,8 +259,7 @@ class OnlineCSC(ConvolutionalLearner):
 
     def training_step(self, *, shared: bool = False) -> Step:
         """The step of learning that the parameters describe, checked."""
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        check_arguments(batch_size=self.batch_size)
         return super().training_step(shared=shared)
 
     def _half_life(self) -> float:

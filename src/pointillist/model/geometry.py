@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.layout import SPARE_SAMPLES
-from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.arguments import check_arguments
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class Geometry:
     boundary: str = "same"
 
     def __post_init__(self) -> None:
-        if self.boundary not in BOUNDARIES:
-            raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
+        check_arguments(boundary=self.boundary)
         if len(self.signal) != len(self.filter):
             raise ValueError(
                 f"signals have {len(self.signal)} dimensions and filters {len(self.filter)}; they must agree "

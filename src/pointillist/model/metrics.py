@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pointillist.model.arguments import as_numbers
+
 
 def psnr(reference: ArrayLike, estimate: ArrayLike) -> float:
     """Peak signal-to-noise ratio in decibels, the peak being the range of the reference.
@@ -25,7 +27,7 @@ def psnr(reference: ArrayLike, estimate: ArrayLike) -> float:
     >>> round(psnr([0.0, 1.0], [0.1, 0.9]), 6)
     20.0
     """
-    truth, guess = np.asarray(reference, np.float64), np.asarray(estimate, np.float64)
+    truth, guess = as_numbers(reference, "reference", np.float64), as_numbers(estimate, "estimate", np.float64)
     if truth.shape != guess.shape:
         raise ValueError(f"reference {truth.shape} and estimate {guess.shape} must have one shape")
     error = float(np.mean((truth - guess) ** 2))

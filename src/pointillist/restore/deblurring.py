@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
-from pointillist.restore.arguments import check_sigma
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -114,7 +114,7 @@ def deblur(
     True
     """
     begin = time.perf_counter()
-    check_sigma(sigma)
+    check_arguments(sigma=sigma, force=force, return_details=return_details)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     subject = open_subject(image, channel_axis, data_range)
     sample = subject.sample

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.arguments import check_sigma, check_unused
+from pointillist.model.arguments import check_arguments
+from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.guessing import Coder, fill_canvas
@@ -108,7 +109,8 @@ def denoise(
     True
     """
     begin = time.perf_counter()
-    if noise not in NOISES:
+    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range)
+    if not isinstance(noise, str) or noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
     if noise != "gaussian":
         check_unused(denoise, f'noise="{noise}"', 'noise="gaussian"', sigma=sigma)
@@ -116,9 +118,6 @@ def denoise(
         check_unused(denoise, 'noise="poisson"', "gain", data_range=data_range)
     else:
         check_unused(denoise, f'noise="{noise}"', 'noise="poisson"', gain=gain)
-    check_sigma(sigma)
-    if not (np.isfinite(gain) and gain > 0):
-        raise ValueError(f"gain must be positive, got {gain}")
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     if noise in ("salt_pepper", "outliers"):
         canvas = open_canvas(image, channel_axis=channel_axis, data_range=data_range)

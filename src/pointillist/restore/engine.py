@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from pointillist.backends.devices import check_device
 from pointillist.data import load_filters
+from pointillist.model.arguments import as_numbers, check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
@@ -58,9 +59,10 @@ class Settings:
     mu: float = CURVATURE
 
     def __post_init__(self) -> None:
+        check_arguments(boundary=self.boundary, tol=self.tol, debias=self.debias)
         if self.boundary not in ("same", "full"):
             raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
-        if not self.tol > 0:
+        if not self.tol:
             raise ValueError(f"tol must be positive, got {self.tol}")
         check_device(self.device)  # before any other work
 
@@ -93,7 +95,7 @@ class Recovered:
 
 def as_bank(filters: ArrayLike | None) -> NDArray:
     """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary."""
-    array = load_filters() if filters is None else np.asarray(filters)
+    array = load_filters() if filters is None else as_numbers(filters, "filters")
     if array.ndim not in (3, 4):
         raise ValueError(
             f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -87,6 +88,7 @@ def super_resolve(
     (32, 40)
     """
     begin = time.perf_counter()
+    check_arguments(return_details=return_details)
     if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
         raise ValueError(f"factor must be a whole number of at least 1, got {factor!r}")
     factor = int(factor)

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import ImageColor
 from scipy import ndimage
 
+from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
+
 Colour = str | tuple[int, int, int]
 
 KEYS = ("#ff00ff", "#00ff00", "#ff0000", "#00ffff", "#0000ff", "#ffff00")
@@ -84,8 +86,9 @@ def find_marks(
     True
     """
     pixels = checked(image)
-    if grow < 0:
-        raise ValueError(f"grow must not be negative, got {grow}")
+    check_arguments(grow=grow, fringe=fringe)
+    if not (isinstance(tolerance, str) or is_number(tolerance)):
+        raise ValueError(f'tolerance must be "auto" or a number from 0 to 1, got {shown(tolerance)}')
     if colour is None:
         colour = find_key(pixels)
         if colour is None:
@@ -146,7 +149,7 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     ((255, 0, 255), (255, 255, 255), (1, 2, 3))
     """
     if not isinstance(colour, str):
-        values = tuple(int(value) for value in colour)
+        values = tuple(as_numbers(colour, "colour", int).ravel().tolist())
         if len(values) != 3 or not all(0 <= value <= 255 for value in values):
             raise ValueError(f"colour must have three numbers from 0 to 255, got {colour!r}")
         return values[0], values[1], values[2]
@@ -184,11 +187,10 @@ def mark_damage(image: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *
     [[255, 0, 255], [100, 100, 100]]
     """
     pixels = checked(image)
-    missing = np.asarray(mask, bool)
+    missing = as_numbers(mask, "mask", bool)
     if missing.shape != pixels.shape[:2]:
         raise ValueError(f"mask has shape {missing.shape} but image {pixels.shape[:2]}; they must agree")
-    if not 0 <= opacity <= 1:
-        raise ValueError(f"opacity must lie between 0 and 1, got {opacity}")
+    check_arguments(opacity=opacity)
     marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels)
     paint = np.array(parse_colour(colour)) / 255 * full_scale(pixels)
     mixed = (1 - opacity) * marked[missing] + opacity * paint
@@ -223,8 +225,8 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
 
 def checked(image: ArrayLike) -> NDArray[Any]:
     """A picture as (height, width) or (height, width, 3) samples of a known type; raises for anything else."""
-    pixels = np.asarray(image)
-    if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
+    pixels = as_numbers(image, "image")
+    if pixels.dtype.newbyteorder("=") not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
         raise ValueError(f"image must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
     if pixels.ndim == 3 and pixels.shape[-1] in (1, 2):
         pixels = pixels[..., 0]

@@ -11,6 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import as_numbers, check_arguments
+
 ChannelAxis = int | Literal["auto"] | None
 """Where the channels of an image lie: an axis, None for grey, or "auto" for grey of two axes and the last of three."""
 
@@ -165,8 +167,9 @@ def open_canvas(
     name: str = "image",
 ) -> Canvas:
     """Check a photograph and find out what is missing of it: NaN, and samples under `mask`."""
-    array = np.asarray(image)
-    if array.dtype not in (*_FULL_SCALE, *_FLOATS):
+    check_arguments(channel_axis=channel_axis, data_range=data_range)
+    array = as_numbers(image, name)
+    if array.dtype.newbyteorder("=") not in (*_FULL_SCALE, *_FLOATS):
         raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
     axis = _channel_axis(array, channel_axis, name)
     planes = array[None] if axis is None else np.moveaxis(array, axis, 0)
@@ -227,8 +230,8 @@ def _channel_axis(array: NDArray, given: ChannelAxis, name: str) -> int | None:
 
 def _mask_planes(mask: ArrayLike, shape: tuple[int, ...], axis: int | None, count: int) -> NDArray:
     """Missing samples as (channels or 1, height, width) from a mask of the picture's space or shape."""
-    array = np.asarray(mask)
-    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.all(np.isfinite(array))):
+    array = as_numbers(mask, "mask")
+    if not np.all(np.isfinite(array)):
         raise ValueError(f"mask must hold booleans (True = missing), got {array.dtype}")
     array = array.astype(bool)
     space = shape if axis is None else tuple(n for i, n in enumerate(shape) if i != axis)
@@ -242,8 +245,6 @@ def _mask_planes(mask: ArrayLike, shape: tuple[int, ...], axis: int | None, coun
 def _scale(samples: NDArray, dtype: np.dtype, given: float | None) -> float:
     """Full scale: given, the integer type's, one for floats of such a range, and their range otherwise."""
     if given is not None:
-        if not (np.isfinite(given) and given > 0):
-            raise ValueError(f"data_range must be positive, got {given}")
         return float(given)
     if dtype in _FULL_SCALE:
         return _FULL_SCALE[dtype]

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -19,6 +19,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate
 
@@ -136,6 +137,13 @@ class Solver(Protocol):
         n_jobs: int = 1,
         start: SparseCodes | None = None,
     ) -> Result: ...
+
+
+def check_numbers(settings: Any) -> None:
+    """Check the settings of a solver, a dataclass, by the rules for their names; a solver object has a `tol` of its own."""
+    check_arguments(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+    if settings.tol is None:
+        raise ValueError("tol must be a number for a solver object, got None")
 
 
 def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) -> float:

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.backends.devices import is_cpu, kind_of, stacked, to_host
+from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.operators import signal_shape, synthesise
 from pointillist.model.problem import Problem, broadcast_penalty, check_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
@@ -19,7 +19,7 @@ from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
-from pointillist.solvers.resident import decode_resident, of_kind
+from pointillist.solvers.resident import of_kind
 from pointillist.solvers.scaling import by_scale
 from pointillist.solvers.tiles import Progress, by_tiles
 
@@ -97,6 +97,7 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
@@ -130,6 +131,8 @@ def _checked_start(
     start: SparseCodes, solver: Solver, signals: list[NDArray], filters: NDArray, boundary: str, device: str
 ) -> SparseCodes:
     """Codes to start from, on the host where that solves; refused where they are of no use."""
+    if not isinstance(start, SparseCodes):
+        raise ValueError(f"start must be SparseCodes, got {type(start).__name__}")
     if not getattr(solver, "takes_start", True):
         raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
     grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
@@ -212,48 +215,6 @@ def warn_unless_converged(result: Result) -> None:
         )
 
 
-def decode(
-    codes: SparseCodes, filters: ArrayLike, *, boundary: str = "same", channels: bool = False
-) -> NDArray | list[NDArray]:
-    """Signals from sparse codes: the sum of the filters that the codes place.
-
-    Parameters
-    ----------
-    codes : SparseCodes
-        Of n signals.
-    filters : (n_filters, [channels,] *size) array
-        Those that the codes were solved for.
-    boundary : {"same", "valid", "full", "circular"}
-        That of the codes.
-    channels : bool
-        Whether the axis after the first of `filters` holds channels.
-
-    Returns
-    -------
-    (n_signals, [channels,] *space) array, or list of ([channels,] *space) arrays
-        A list when the signals have several shapes. Codes that live on a device give signals there, of their kind.
-
-    Examples
-    --------
-    >>> import numpy as np, pointillist as pt
-    >>> codes = pt.SparseCodes.from_dense(np.array([[[0.0, 0.0, 2.0, 0.0, 0.0]]]))
-    >>> pt.decode(codes, [[1.0, 3.0, 1.0]])
-    array([[0., 2., 6., 2., 0.]])
-    """
-    bank = as_filters(to_host(filters), channels=channels)
-    if len(bank) != codes.n_filters:
-        raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
-    shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
-    kind = kind_of(codes.values)
-    if kind == "numpy":
-        signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
-    else:
-        signals = decode_resident(codes, bank, shapes, boundary, kind)
-    if not channels:
-        signals = [signal[0] for signal in signals]
-    return stacked(signals) if len(set(shapes)) == 1 else signals
-
-
 def max_penalty(
     signals: Signals,
     filters: ArrayLike,
@@ -283,6 +244,7 @@ def max_penalty(
     >>> pt.encode(signals, filters, penalty=4.0).codes.nnz
     0
     """
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative)
     bank = as_filters(to_host(filters), channels=channels)
     arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
     _check_channels(arrays, bank)
@@ -297,4 +259,6 @@ def max_penalty(
             nonnegative=nonnegative,
         )
         factors[members] = lambda_max(problem, [arrays[i] for i in members])
+    if not np.isfinite(factors).all():
+        raise ValueError("signals times filters overflow: divide one of them by some number")
     return factors

@@ -138,9 +138,13 @@ def _times_power(array: NDArray, exponent: int) -> NDArray:
 def _check_restored(i: int, scaled: float, objective: float, exact: Any, values: Any, residual: Any) -> None:
     """Refuse an answer whose numbers are too large or too small for their precision."""
     if np.isfinite(scaled) and not np.isfinite(objective):
-        raise ValueError(f"signals[{i}] is too large: its objective overflows; divide signals and penalty by some number")
+        raise ValueError(
+            f"signals[{i}] is too large: its objective overflows; divide signals and penalty by some number"
+        )
     if scaled > 0 and objective < np.finfo(np.float64).tiny:
-        raise ValueError(f"signals[{i}] is too small: its objective underflows; multiply signals and penalty by some number")
+        raise ValueError(
+            f"signals[{i}] is too small: its objective underflows; multiply signals and penalty by some number"
+        )
     total = float(abs(exact).sum())
     if np.isfinite(total) and not abs(float(abs(values.astype(np.float64)).sum()) - total) <= _LOST * total:
         raise ValueError(
