@@ -36,7 +36,8 @@ GOOD = {
 PICTURES = {"filters": BANK, "penalty": 0.05}
 BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_resolve")} | {
     "demosaic": {"filters": np.stack([BANK] * 3, 1), "penalty": 0.05},
-    "find_marks": {"image": np.stack([IMAGE] * 3, -1)},
+    "find_marks": {"image": np.stack([IMAGE] * 3, -1), "colour": "magenta"},
+    "estimate_blur": {"image": RNG.random((64, 64))},
     "mark_damage": {"image": np.stack([IMAGE] * 3, -1)},
     "find_damage": {"kind": "dust"},
     "penalty_path": {"n": 2},
@@ -51,7 +52,13 @@ ELSEWHERE = {"path", "paths", "files", "batches", "photograph", "estimator"}
 """Arguments that name files or hold objects of the package; other tests attack what they lead to."""
 UNSEEN = {"progress", "callbacks", "y", "record", "extra", "preprocessing", "metadata", "name", "cache", "memory"}
 """Arguments that are handed on, not looked at."""
-SYNONYMS = {"iterable": "iterable|X", "size": "size|shape", "batched": "batched|X", "source": "source|signal"}
+SYNONYMS = {
+    "mosaic": "mosaic|image",
+    "iterable": "iterable|X",
+    "size": "size|shape",
+    "batched": "batched|X",
+    "source": "source|signal",
+}
 """What an error may say instead of a name."""
 
 
@@ -152,7 +159,7 @@ def _unclear(attacks):
 
 
 def test_odd_values_are_taken_or_refused_by_name():
-    unclear = _unclear(random.Random(0).sample(ATTACKS, 1200))
+    unclear = _unclear(random.Random(0).sample(ATTACKS, 1500))
     assert not unclear, "\n".join(unclear)
 
 
@@ -160,3 +167,58 @@ def test_odd_values_are_taken_or_refused_by_name():
 def test_all_odd_values_are_taken_or_refused_by_name():
     unclear = _unclear(ATTACKS)
     assert not unclear, "\n".join(unclear)
+
+
+def _told(value):
+    """An answer as something to be compared, with the layout of its arrays."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.flags.c_contiguous, value.tobytes()
+    if isinstance(value, pt.SparseCodes):
+        return _told(value.indices), _told(value.values), value.grids
+    if isinstance(value, list | tuple):
+        return [_told(one) for one in value]
+    if isinstance(value, pt.Result):
+        return _told([value.codes, value.objective, value.gap, value.residuals])
+    if isinstance(value, pt.PathPoint):
+        return value.penalty, _told(value.result)
+    return repr(value)
+
+
+ARRAYS = [(name, word) for name, word in _targets() if isinstance({**GOOD, **_usual(name)}.get(word), np.ndarray)]
+ARRAYS.remove(("ArraySource", "signals"))  # it holds what it was given
+
+
+@pytest.mark.parametrize(("name", "word"), ARRAYS, ids=str)
+def test_the_layout_of_an_array_changes_nothing(name, word):
+    usual = {**_usual(name), word: {**GOOD, **_usual(name)}[word]}
+    expected = _told(_call(name, usual))
+    for layout, array in _layouts(usual[word]).items():
+        if layout == "list" and word in ("images", "pictures"):
+            continue  # a list has one picture in each entry
+        assert _told(_call(name, {**usual, word: array})) == expected, layout
+
+
+@pytest.mark.parametrize("word", ["signals", "weights", "filters"])
+def test_masked_samples_are_not_taken_for_seen(word):
+    given = {"signals": SIGNALS, "filters": FILTERS, "weights": np.ones(SIGNALS.shape), "penalty": 0.5, "n_jobs": 1}
+    hidden = np.zeros(given[word].shape, bool)
+    unmasked = pt.encode(**{**given, word: np.ma.masked_array(given[word], hidden)})
+    assert _told(unmasked) == _told(pt.encode(**given))
+    hidden[0, 3] = True
+    with pytest.raises(ValueError, match=word):
+        pt.encode(**{**given, word: np.ma.masked_array(given[word], hidden)})
+
+
+def test_masked_samples_count_as_missing_where_samples_may_be_missing():
+    hidden = np.zeros(SIGNALS.shape, bool)
+    hidden[0, 3:6] = True
+    model = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
+    missing = np.where(hidden, np.nan, SIGNALS)
+    masked = np.ma.masked_array(SIGNALS, hidden)
+    assert _told(model.fit(masked).filters_) == _told(model.fit(missing).filters_)
+    assert _told(model.transform(masked)) == _told(model.transform(missing))
+    weights = 1.0 - hidden
+    one, other = (pt.encode(signals, FILTERS, 0.5, weights=weights) for signals in (masked, SIGNALS))
+    assert _told(one) == _told(other)
+    picture = np.ma.masked_array(IMAGE, MASK)
+    assert _told(pt.inpaint(picture, **PICTURES)) == _told(pt.inpaint(IMAGE, MASK, **PICTURES))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 from pointillist.model.arguments import check_arguments, is_number
@@ -78,7 +77,7 @@ def check_learning(solver: str | Solver, learning: Learning) -> None:
             raise ValueError(
                 f'Ridge is for solver="cd", got solver={solver!r}: leave learning out, or give a duality gap'
             )
-    elif not isinstance(learning, Real) or isinstance(learning, bool) or not learning >= 0:
+    elif not is_number(learning) or learning < 0:
         raise ValueError(f"learning must be None, a Ridge or a relative duality gap such as 0.1, got {learning!r}")
 
 

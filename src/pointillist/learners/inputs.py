@@ -44,8 +44,8 @@ def as_arrays(X: Any, channels: bool) -> Any:
         raise ValueError(f"X: Complex data not supported, got {array.dtype}; give its parts as channels")
     if array.ndim < 2 + channels:
         raise ValueError(
-            f"X must have at least {2 + channels} axes, for signals and their samples, got {array.ndim}. Reshape your data: "
-            "X[None] is a single signal"
+            f"X must have at least {2 + channels} axes, for signals{', channels' * channels} and their samples, got "
+            f"{array.ndim}. Reshape your data: X[None] is a single signal"
         )
     if len(array) and array[0].size < 2:
         raise ValueError(
@@ -57,7 +57,7 @@ def as_arrays(X: Any, channels: bool) -> Any:
 
 def spatial_axes(X: Any, filter_size: Any, channels: bool) -> int:
     """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
-    if isinstance(filter_size, tuple):
+    if isinstance(filter_size, tuple) and filter_size:
         return len(filter_size)
     if len(X) == 0:
         raise ValueError("X is empty: give at least one signal")

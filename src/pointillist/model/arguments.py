@@ -1,6 +1,6 @@
 """What callers may pass, checked by name: every error about an argument says which it is and what it should be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.large import converted
 
 
 def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray:
@@ -26,8 +27,21 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
         raise ValueError(f"{name} must be an array of real numbers, got {type(given).__name__}: {error}") from None
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got {_kind(given, array)}")
+    if not array.dtype.isnative:
+        array = (
+            converted(array[None], array.dtype.newbyteorder("="))[0]
+            if array.ndim
+            else array.astype(array.dtype.newbyteorder("="))
+        )
     with np.errstate(over="ignore"):
         return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def as_list(given: Any, name: str) -> list[Any]:
+    """Anything that can be gone through as a list, but no text; errors call it by `name`."""
+    if isinstance(given, str | bytes | type) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        raise ValueError(f"{name} must be a list or something like it, got {shown(given)}")
+    return list(given)
 
 
 def _kind(given: Any, array: NDArray) -> str:
@@ -101,11 +115,12 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "batch_size": _integer(1),
     "boundary": _one_of(*BOUNDARIES),
     "channel_axis": Rule(
-        'None, "auto" or an axis', lambda value: value is None or value == "auto" or _integer(-9).allows(value)
+        'None, "auto" or an axis',
+        lambda value: value is None or (isinstance(value, str) and value == "auto") or _integer(-9).allows(value),
     ),
     "check_every": _integer(1),
     "count": _integer(1),
-    "data_range": _or_none(_POSITIVE),
+    "data_range": _or_none(_number("a positive number, at most 1e30", lambda value: 0 < value <= 1e30)),
     "extra": _integer(0),
     "forgetting": _or_none(_number("a number, at least 1", lambda value: value >= 1)),
     "gain": _POSITIVE,
@@ -114,6 +129,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "inner": _INSIDE,
     "max_iter": _integer(1),
     "max_sweeps": _integer(1),
+    "n_filters": _integer(0),
     "n": _or_none(_integer(1)),
     "n_sweeps": _integer(1),
     "ndim": _integer(1),

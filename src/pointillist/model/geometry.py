@@ -52,7 +52,9 @@ class Geometry:
                 "(channels=True says that the axis after the first holds channels)"
             )
         if any(f > s for f, s in zip(self.filter, self.signal, strict=True)):
-            raise ValueError(f"filter_size {self.filter} is larger than the signal {self.signal}; use smaller filters")
+            raise ValueError(
+                f"filters, of filter_size {self.filter}, are larger than the signals, {self.signal}; use smaller filters"
+            )
 
     @cached_property
     def grid(self) -> tuple[int, ...]:

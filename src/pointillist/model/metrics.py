@@ -30,8 +30,13 @@ def psnr(reference: ArrayLike, estimate: ArrayLike) -> float:
     truth, guess = as_numbers(reference, "reference", np.float64), as_numbers(estimate, "estimate", np.float64)
     if truth.shape != guess.shape:
         raise ValueError(f"reference {truth.shape} and estimate {guess.shape} must have one shape")
-    error = float(np.mean((truth - guess) ** 2))
-    peak = float(np.ptp(truth))
+    if truth.size == 0:
+        raise ValueError("reference is empty")
+    with np.errstate(all="ignore"):
+        error = float(np.mean((truth - guess) ** 2))
+        peak = float(np.ptp(truth))
+    if np.isinf(error) or np.isinf(peak):
+        raise ValueError("reference or estimate is infinite, or its squares overflow: divide both by some number")
     if peak == 0:
         raise ValueError("reference is constant: its range, the peak, is zero")
     return float("inf") if error == 0 else 10 * float(np.log10(peak**2 / error))

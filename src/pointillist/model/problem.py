@@ -97,6 +97,8 @@ class Problem:
 def check_penalty(penalty: float | NDArray) -> NDArray:
     """A penalty of any shape as a float64 array, finite and positive everywhere."""
     value = as_numbers(penalty, "penalty", np.float64)
+    if value.size == 0:
+        raise ValueError("penalty is empty: give one number, or one for each filter")
     if not np.all(np.isfinite(value)) or np.any(value <= 0):
         raise ValueError(
             "penalty must be finite and positive everywhere: without it there is no certificate "

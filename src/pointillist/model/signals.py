@@ -76,8 +76,8 @@ def checked_signals(
     whole = space.array(signals, name)
     if whole.ndim != 1 + channels + ndim:
         raise ValueError(
-            f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)}, got an array of shape "
-            f"{whole.shape}"
+            f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)} for filters of {ndim} dimensions, got an "
+            f"array of shape {whole.shape}"
             + ("; add an axis for a single signal: signals[None]" if whole.ndim == channels + ndim else "")
         )
     if len(whole) == 0:

@@ -19,7 +19,7 @@ from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.large import open_subject
 from pointillist.restore.misfit import misfit
-from pointillist.restore.noise import noise_level
+from pointillist.restore.noise import given_level
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.restore.sharpening import sharpen
@@ -122,7 +122,7 @@ def deblur(
     bank = choose_filters(filters, sample.shape)
     check_size(sample.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
     damaged = Damaged(*sample.signals(bank.shape[1]), blur)
-    level = noise_level(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+    level = given_level(sigma, sample)
     usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
     value = choose_penalty(penalty, usual, damaged, bank, settings)
     reason = None if force else _misfit(sample, blur, bank, usual, settings)

@@ -15,7 +15,7 @@ from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.large import open_subject
-from pointillist.restore.noise import destabilise, noise_level, stabilise
+from pointillist.restore.noise import destabilise, given_level, stabilise
 from pointillist.restore.outliers import find_impulses, find_outliers
 from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
@@ -126,10 +126,7 @@ def denoise(
     counts = Counts.of(subject.canvas, gain) if noise == "poisson" else None
     sample = subject.sample if counts is None else counts.stabilised(subject.sample)
     bank = choose_filters(filters, sample.shape)
-    if counts is not None:
-        level = 1 / counts.full
-    else:
-        level = noise_level(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+    level = given_level(sigma, sample) if counts is None else 1 / counts.full
     settings = replace(settings, mu=_NOISY_MU)
     damaged = Damaged(*sample.signals(bank.shape[1]))
     value = choose_penalty(penalty, PER_SIGMA * max(level, _QUIET), damaged, bank, settings)

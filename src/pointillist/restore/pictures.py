@@ -19,6 +19,8 @@ ChannelAxis = int | Literal["auto"] | None
 _FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 _UNIT_RANGES = (0.1, 2.0)
+LARGEST_SAMPLE = 1e12
+"""Samples of a float picture at most, in units of its full scale."""
 
 _ROOTS = np.sqrt([3.0, 2.0, 6.0])[:, None]
 OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / _ROOTS
@@ -169,7 +171,7 @@ def open_canvas(
     """Check a photograph and find out what is missing of it: NaN, and samples under `mask`."""
     check_arguments(channel_axis=channel_axis, data_range=data_range)
     array = as_numbers(image, name)
-    if array.dtype.newbyteorder("=") not in (*_FULL_SCALE, *_FLOATS):
+    if array.dtype not in (*_FULL_SCALE, *_FLOATS):
         raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
     axis = _channel_axis(array, channel_axis, name)
     planes = array[None] if axis is None else np.moveaxis(array, axis, 0)
@@ -182,7 +184,13 @@ def open_canvas(
     if array.dtype in _FLOATS:
         samples = planes[~np.broadcast_to(missing, planes.shape)]
         scale = _scale(samples, array.dtype, data_range)
-        bounded = bool(np.min(samples) >= 0 and np.max(samples) <= scale)
+        low, high = float(np.min(samples)), float(np.max(samples))
+        bounded = low >= 0 and high <= scale
+        if not max(high, -low) <= LARGEST_SAMPLE * min(scale, LARGEST_SAMPLE):
+            raise ValueError(
+                f"{name} holds samples of {max(high, -low):.2g}, with a full scale (data_range) of {scale:.2g}: bring it to "
+                "[0, 1] first"
+            )
     else:
         scale = _scale(planes, array.dtype, data_range)
     return Canvas(planes, missing, scale, axis, alpha, bounded)
@@ -248,7 +256,7 @@ def _scale(samples: NDArray, dtype: np.dtype, given: float | None) -> float:
         return float(given)
     if dtype in _FULL_SCALE:
         return _FULL_SCALE[dtype]
-    extent = float(np.ptp(samples))
+    extent = float(np.max(samples)) - float(np.min(samples))
     if extent == 0 or _UNIT_RANGES[0] <= extent <= _UNIT_RANGES[1]:
         return 1.0
     return extent
