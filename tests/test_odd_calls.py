@@ -220,5 +220,6 @@ def test_masked_samples_count_as_missing_where_samples_may_be_missing():
     weights = 1.0 - hidden
     one, other = (pt.encode(signals, FILTERS, 0.5, weights=weights) for signals in (masked, SIGNALS))
     assert _told(one) == _told(other)
-    picture = np.ma.masked_array(IMAGE, MASK)
-    assert _told(pt.inpaint(picture, **PICTURES)) == _told(pt.inpaint(IMAGE, MASK, **PICTURES))
+    for picture in (IMAGE, (255 * IMAGE).astype(np.uint8)):
+        masked = np.ma.masked_array(picture, MASK)
+        assert _told(pt.inpaint(masked, **PICTURES)) == _told(pt.inpaint(picture, MASK, **PICTURES))

@@ -15,7 +15,7 @@ from pointillist.dictionary.dense import DenseStatistics
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.model.arguments import check_arguments
+from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,13 @@ class FilterUpdate:
     def home(self, device: str) -> str:
         """Where statistics live while codes are solved for on `device`: only the small form can live on a GPU."""
         return device if self.statistics == "toeplitz" else "cpu"
+
+
+def as_update(given: FilterUpdate | None) -> FilterUpdate:
+    """A filter update as learners take it; None is the usual one."""
+    if given is not None and not isinstance(given, FilterUpdate):
+        raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
+    return given or FilterUpdate()
 
 
 def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:

@@ -13,13 +13,12 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.backends.devices import is_cpu
-from pointillist.dictionary.update import FilterUpdate
+from pointillist.dictionary.update import FilterUpdate, as_update
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
-from pointillist.model.arguments import shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
@@ -117,9 +116,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
         shared : bool
             Whether a cluster solves for the codes, which then come together on the host.
         """
-        update = FilterUpdate() if self.update is None else self.update
-        if not isinstance(update, FilterUpdate):
-            raise ValueError(f"update must be None or a FilterUpdate, got {shown(update)}")
+        update = as_update(self.update)
         return Step(
             n_filters=self.n_filters,
             filter_size=self.filter_size,

@@ -11,6 +11,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import any_resident
+from pointillist.model.arguments import check_arguments
+from pointillist.model.problem import check_penalty
 from pointillist.model.signals import Signals
 from pointillist.solvers.inputs import take_signals
 
@@ -29,6 +31,12 @@ class Batch:
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in chosen]
         return Batch([self.signals[i] for i in chosen], weights)
+
+
+def check_coding(penalty: Any, **settings: Any) -> None:
+    """Check the penalty, and settings by the rules for their names."""
+    check_arguments(**settings)
+    check_penalty(penalty)
 
 
 def as_arrays(X: Any, channels: bool) -> Any:

@@ -21,7 +21,6 @@ from pointillist.learners.device import ahead
 from pointillist.learners.feed import Feed, open_feed
 from pointillist.learners.state import LearnerState, StepCodes
 from pointillist.learners.step import Step
-from pointillist.model.arguments import check_arguments
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
@@ -259,7 +258,8 @@ class OnlineCSC(ConvolutionalLearner):
 
     def training_step(self, *, shared: bool = False) -> Step:
         """The step of learning that the parameters describe, checked."""
-        check_arguments(batch_size=self.batch_size)
+        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
+            raise ValueError(f"batch_size must be a positive integer, got {self.batch_size!r}")
         return super().training_step(shared=shared)
 
     def _half_life(self) -> float:

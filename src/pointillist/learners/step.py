@@ -26,12 +26,10 @@ from pointillist.dictionary.update import (
     update_filters,
 )
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
-from pointillist.learners.inputs import Batch, as_arrays, checked_batch, spatial_axes
+from pointillist.learners.inputs import Batch, as_arrays, check_coding, checked_batch, spatial_axes
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes
-from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.problem import check_penalty
 from pointillist.model.sampling import check_sampling, generator
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver
@@ -73,9 +71,10 @@ class Step:
     home: str
 
     def __post_init__(self) -> None:
-        check_arguments(boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, tol=self.tol)
+        check_coding(
+            self.penalty, boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, tol=self.tol
+        )
         check_sampling(self.sampling)
-        check_penalty(self.penalty)
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
 

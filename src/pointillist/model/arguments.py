@@ -20,7 +20,7 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
     """
     if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
         precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
-        given = given.astype(precision).filled(np.nan)
+        given = np.ma.filled(given.astype(precision), np.nan)
     try:
         array = np.asarray(given)
     except (ValueError, TypeError) as error:
@@ -87,7 +87,7 @@ def _number(text: str, test: Callable[[Any], bool] = lambda value: True) -> Rule
 
 def _integer(least: int) -> Rule:
     def allows(value: Any) -> bool:
-        return is_number(value) and isinstance(value, Integral) and least <= value <= _LARGEST_INTEGER
+        return is_number(value) and isinstance(value, Integral) and least <= int(value) <= _LARGEST_INTEGER
 
     return Rule("a positive integer, at least 1" if least else "an integer, not negative", allows)
 

@@ -78,7 +78,7 @@ class BlurredDescent(CoordinateDescent):
     kernel: NDArray
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """The same for weights and filters divided by powers of two; the plain filters are then divided too."""
+        """These settings for weights and filters divided by powers of two; plain filters are divided as blurred ones are."""
         plain = np.ldexp(self.plain, -filters.reshape(-1, *[1] * (self.plain.ndim - 1)))
         return replace(super().rescaled(weights, filters), plain=plain)
 

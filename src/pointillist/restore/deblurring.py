@@ -129,7 +129,7 @@ def deblur(
     if reason is not None:
         _warn(reason)
         untouched = coding_details([], value, sample.laid_out(sample.weights == 0), len(bank))
-        return answer(np.array(image), replace(untouched, misfit=reason), begin, return_details)
+        return answer(subject.canvas.copied(image)[0], replace(untouched, misfit=reason), begin, return_details)
 
     def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
         return _deblurred(picture, blur, bank, value, level, settings)

@@ -15,16 +15,15 @@ from threadpoolctl import threadpool_limits
 
 from pointillist.backends.devices import check_device
 from pointillist.data import load_filters
-from pointillist.model.arguments import as_numbers, check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.signals import as_filters
+from pointillist.model.signals import HOST, as_filters
 from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, parallel
+from pointillist.solvers.base import Result, check_numbers, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress
@@ -59,7 +58,7 @@ class Settings:
     mu: float = CURVATURE
 
     def __post_init__(self) -> None:
-        check_arguments(boundary=self.boundary, tol=self.tol, debias=self.debias)
+        check_numbers(self)
         if self.boundary not in ("same", "full"):
             raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
         if not self.tol:
@@ -95,7 +94,7 @@ class Recovered:
 
 def as_bank(filters: ArrayLike | None) -> NDArray:
     """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary."""
-    array = load_filters() if filters is None else as_numbers(filters, "filters")
+    array = load_filters() if filters is None else HOST.array(filters, "filters")
     if array.ndim not in (3, 4):
         raise ValueError(
             f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import check_arguments
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
-from pointillist.restore.noise import plane_sigma
+from pointillist.restore.noise import given_level, plane_sigma
 from pointillist.restore.pictures import ChannelAxis, open_canvas
 from pointillist.restore.spectra import SIDES, Fit, Spectrum, windows
 
@@ -115,7 +115,9 @@ def estimate_blur(
     if not len(chosen):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
     level = (
-        plane_sigma(np.concatenate(chosen)) if sigma is None else sigma / picture.scale / np.sqrt(len(picture.planes))
+        plane_sigma(np.concatenate(chosen))
+        if sigma is None
+        else given_level(sigma, picture) / np.sqrt(len(picture.planes))
     )
     spectrum = Spectrum(chosen, level)
     return _motion(spectrum) if kind == "motion" else _gaussian(spectrum)

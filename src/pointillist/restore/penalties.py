@@ -45,7 +45,7 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
             raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {shown(penalty)}')
-    if not 0 < value <= _LARGEST:
+    if not 0 < float(value) <= _LARGEST:
         raise ValueError(f"penalty must be positive, and at most {_LARGEST:g} times full scale, got {penalty!r}")
     return float(value), relative
 

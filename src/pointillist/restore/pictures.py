@@ -6,7 +6,7 @@ Nothing here restores; the tasks ask a `Picture` for its signals and hand restor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,7 +130,7 @@ class Canvas:
 
     def copied(self, image: ArrayLike) -> tuple[NDArray, NDArray]:
         """A copy of the photograph to write an answer into, and a view of its planes (channels, height, width)."""
-        answer = np.array(image)
+        answer = np.array(as_numbers(np.ma.getdata(image), "image"), order="C")
         target = answer[None] if self.axis is None else np.moveaxis(answer, self.axis, 0)
         return answer, target[: len(self.planes)]
 
@@ -170,7 +170,7 @@ def open_canvas(
 ) -> Canvas:
     """Check a photograph and find out what is missing of it: NaN, and samples under `mask`."""
     check_arguments(channel_axis=channel_axis, data_range=data_range)
-    array = as_numbers(image, name)
+    array = as_numbers(np.ma.getdata(image) if np.ma.is_masked(image) else image, name)
     if array.dtype not in (*_FULL_SCALE, *_FLOATS):
         raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
     axis = _channel_axis(array, channel_axis, name)
@@ -179,7 +179,8 @@ def open_canvas(
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
     alpha = planes[-1:] if len(planes) in (2, 4) else None
     planes = planes[: len(planes) - (alpha is not None)]
-    missing = _missing(planes, mask, array.shape, axis, name)
+    masks = [one for one in (mask, np.ma.getmaskarray(image) if np.ma.is_masked(image) else None) if one is not None]
+    missing = _missing(planes, masks, array.shape, axis, name)
     scale, bounded = 1.0, False
     if array.dtype in _FLOATS:
         samples = planes[~np.broadcast_to(missing, planes.shape)]
@@ -196,14 +197,14 @@ def open_canvas(
     return Canvas(planes, missing, scale, axis, alpha, bounded)
 
 
-def _missing(planes: NDArray, mask: ArrayLike | None, shape: tuple[int, ...], axis: int | None, name: str) -> NDArray:
-    """Missing samples as (1 or channels, height, width)."""
+def _missing(planes: NDArray, masks: list[Any], shape: tuple[int, ...], axis: int | None, name: str) -> NDArray:
+    """Missing samples as (1 or channels, height, width): NaN, and what a mask covers."""
     missing = np.zeros((1, *planes.shape[1:]), bool)
     if planes.dtype in _FLOATS:
         if np.any(np.isinf(planes)):
             raise ValueError(f"{name} holds {int(np.sum(np.isinf(planes)))} infinite samples; mark missing ones as NaN")
         missing = np.isnan(planes)
-    if mask is not None:
+    for mask in masks:
         missing = missing | _mask_planes(mask, shape, axis, len(planes))
     if np.all(missing):
         raise ValueError(f"mask leaves nothing: every sample of {name} is missing")

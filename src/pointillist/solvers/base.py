@@ -140,10 +140,10 @@ class Solver(Protocol):
 
 
 def check_numbers(settings: Any) -> None:
-    """Check the settings of a solver, a dataclass, by the rules for their names; a solver object has a `tol` of its own."""
+    """Check a dataclass of settings by the rules for their names; its `tol` must be a number."""
     check_arguments(**{field.name: getattr(settings, field.name) for field in fields(settings)})
     if settings.tol is None:
-        raise ValueError("tol must be a number for a solver object, got None")
+        raise ValueError("tol must be a number, got None")
 
 
 def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) -> float:

@@ -79,7 +79,7 @@ class DeviceDescent:
     resident: bool = False
 
     def rescaled(self, weights: int, filters: NDArray) -> DeviceDescent:
-        """The same for weights and filters divided by powers of two."""
+        """This solver for weights and filters divided by powers of two."""
         return replace(self, settings=self.settings.rescaled(weights, filters))
 
     def prepare(self, problem: Problem) -> DeviceState:

@@ -170,10 +170,10 @@ def by_scale(
         of_weights = np.array([found[id(weight)] for weight in weights])
     groups = []
     for same in group_by_shape(signals):
-        chosen = {}
+        chosen: dict[tuple[int, int], list[int]] = {}
         for i in same:
             chosen.setdefault((int(of_signals[i]), int(of_weights[i])), []).append(i)
-        groups += [(members, Scale(*key, of_filters)) for key, members in chosen.items()]
+        groups += [(members, Scale(key[0], key[1], of_filters)) for key, members in chosen.items()]
     return groups
 
 
