@@ -31,9 +31,8 @@ def gaussian_kernel(sigma: float) -> NDArray[np.float64]:
     >>> gaussian_kernel(1.6).shape
     (11, 11)
     """
-    check_arguments(sigma=sigma)
-    if sigma is None or not 0 < sigma <= _LARGEST:
-        raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {sigma}")
+    if not (is_number(sigma) and 0 < sigma <= _LARGEST):
+        raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {shown(sigma)}")
     radius = max(1, ceil(3 * sigma))
     line = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     kernel = np.outer(line, line)

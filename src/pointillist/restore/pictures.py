@@ -179,7 +179,9 @@ def open_canvas(
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
     alpha = planes[-1:] if len(planes) in (2, 4) else None
     planes = planes[: len(planes) - (alpha is not None)]
-    masks = [one for one in (mask, np.ma.getmaskarray(image) if np.ma.is_masked(image) else None) if one is not None]
+    masks = [] if mask is None else [mask]
+    if isinstance(image, np.ma.MaskedArray):
+        masks.append(np.ma.getmaskarray(image))
     missing = _missing(planes, masks, array.shape, axis, name)
     scale, bounded = 1.0, False
     if array.dtype in _FLOATS:

@@ -49,7 +49,8 @@ def encode(
     signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
         Large ones are coded tile by tile, in bounded memory beside the signal, its residual and the codes. A memory-mapped
         array (``np.load(file, mmap_mode="r")``, ``tifffile.memmap(file)``) is never read whole: its residual is kept in
-        a temporary file, in the folder that TMPDIR names.
+        a temporary file, in the folder that TMPDIR names. Any magnitude will do: extreme ones are divided by a power of
+        two before they are solved for. Masked samples of a masked array count as NaN.
     filters : (n_filters, [channels,] *size) array
     penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
         λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.

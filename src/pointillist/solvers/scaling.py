@@ -21,8 +21,9 @@ from pointillist.model.problem import Problem
 from pointillist.model.signals import group_by_shape
 from pointillist.solvers.base import Result, Solver
 
-_SIGNALS, _FILTERS, _WEIGHTS = 18, 12, 8
-"""The largest magnitude of a signal, of filters and of weights is left as it is between 2 to the minus this and to this."""
+_ORDINARY, _NEAR = 50, 10
+"""Powers of two that w ‖d‖² x² may lie away from one, counted for each of its factors, for a problem to be left as it is;
+and those that a factor may lie away from one to be left as it is in any problem."""
 _FAINT = -40
 """Filters that are less than 2 to this, beside the largest, get a power of their own."""
 _SMALLEST_PENALTY, _LARGEST_PENALTY = 2.0**-80, 2.0**120
@@ -156,24 +157,29 @@ def _check_restored(i: int, scaled: float, objective: float, exact: Any, values:
 
 
 def by_scale(
-    signals: Sequence[NDArray], filters: NDArray, weights: Sequence[NDArray] | None, penalty: Any
+    signals: Sequence[NDArray], filters: NDArray, weights: Sequence[NDArray] | None, penalty: NDArray
 ) -> list[tuple[list[int], Scale]]:
     """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
-    of_filters = _of_filters(np.max(np.abs(filters.reshape(len(filters), -1)), axis=1))
     sizes = _largest(signals)
     sizes[sizes == 0] = float(np.min(penalty))  # any will do where all is zero: one that suits the penalty
-    of_signals = _exponents(sizes, _SIGNALS)
-    of_weights = np.zeros(len(signals), int)
+    of_signals, of_weights = _exponents(sizes), np.zeros(len(signals), int)
     if weights is not None:
         distinct = {id(weight): weight for weight in weights}
-        found = dict(zip(distinct, _exponents(_largest(list(distinct.values())), _WEIGHTS).tolist(), strict=True))
+        found = dict(zip(distinct, _exponents(_largest(list(distinct.values()))).tolist(), strict=True))
         of_weights = np.array([found[id(weight)] for weight in weights])
+    of_filters = _exponents(np.max(np.abs(filters.reshape(len(filters), -1)), axis=1))
+    loudest = int(np.max(of_filters))
+    ordinary = 2 * abs(loudest) + 2 * np.abs(of_signals) + np.abs(of_weights) <= _ORDINARY
     groups = []
     for same in group_by_shape(signals):
-        chosen: dict[tuple[int, int], list[int]] = {}
+        chosen: dict[tuple[int, int, int], list[int]] = {}
         for i in same:
-            chosen.setdefault((int(of_signals[i]), int(of_weights[i])), []).append(i)
-        groups += [(members, Scale(key[0], key[1], of_filters)) for key, members in chosen.items()]
+            factors = (0, 0, 0) if ordinary[i] else (int(of_signals[i]), int(of_weights[i]), loudest)
+            signal, weight, shared = (0 if abs(factor) <= _NEAR else factor for factor in factors)
+            chosen.setdefault((signal, weight, shared), []).append(i)
+        for (signal, weight, shared), members in chosen.items():
+            faint = of_filters < min(shared, loudest) + _FAINT
+            groups.append((members, Scale(signal, weight, np.where(faint, of_filters, shared))))
     return groups
 
 
@@ -191,16 +197,6 @@ def _largest(arrays: Sequence[Any]) -> NDArray:
     return largest
 
 
-def _of_filters(sizes: NDArray) -> NDArray:
-    """One power of two for all filters, but for those that are nothing beside the largest."""
-    shared = np.full(len(sizes), _exponents(np.max(sizes, keepdims=True), _FILTERS)[0])
-    own = np.frexp(sizes)[1]
-    faint = (sizes > 0) & (own - shared < _FAINT)
-    return np.where(faint, own, shared)
-
-
-def _exponents(sizes: NDArray, ordinary: int) -> NDArray:
-    """Powers of two that bring sizes near one; zero for zero, and for sizes that are ordinary."""
-    exponents = np.frexp(sizes)[1].astype(int)
-    exponents[np.abs(exponents) <= ordinary] = 0
-    return exponents
+def _exponents(sizes: NDArray) -> NDArray:
+    """Powers of two that bring sizes near one; zero for zero."""
+    return np.frexp(sizes)[1].astype(int)
