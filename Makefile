@@ -14,7 +14,7 @@ help:
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make docs      build the documentation into site/, without network"
-	@echo "make bench     measure us beside SPORCO, write tables and plots to bench-output/"
+	@echo "make bench     measure us beside SPORCO, write tables and charts to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
 

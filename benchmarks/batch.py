@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pointillist as pt
-from benchmarks import judge, online, peers
+from benchmarks import judge, online
 from benchmarks.context import Context
 from benchmarks.inputs import CIRCULAR, FILTER_SIZE, PENALTY
-from benchmarks.measure import first_at_most, threads
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.measure import threads
+from benchmarks.tables import Findings, Table, chart
+from pointillist.reproduce.rivals import SporcoBatch, choose_threads
 
 ONLINE = "our online learner, circular"
 
@@ -20,46 +20,40 @@ OURS: dict[str, dict[str, Any]] = {
     "3 sweeps, circular": {"update__n_sweeps": 3, "boundary": "circular"},
     ONLINE: online.OURS["circular, long ridge"],
 }
+SPORCO = {"consensus": "cns", "proximal gradient": "pgm"}
+"""SPORCO's methods. Only consensus was tuned; the other takes its best ρ."""
 
 # What the paper authors' own program reached on fruit and city, and how long it took, on another machine.
 AUTHORS_LEVEL, AUTHORS_SECONDS = 4995.0, 290.0
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
+    """Race our learners to the levels that the best of SPORCO's reaches."""
     inputs = context.inputs
-    start = inputs.start(inputs.n_filters)
-    used = peers.choose_threads(inputs.train, start, iterations=3)
+    start = inputs.start(inputs.scale.n_filters)
+    used = choose_threads(inputs.train, start)
     early, late = context.pick(50.0, 1.0), context.pick(150.0, 2.0)
-    learners, table = _methods(context, early)
-    # The best after the early time goes on; the others are let go, since each holds gigabytes.
-    best = min(learners, key=lambda pair: pair[1])[0]
-    context.say(f"SPORCO {best.setting.name}, on to {late:.0f} s")
+    name, best, table = _best_method(context, early)
+    context.say(f"SPORCO {name}, on to {late:.0f} s")
     best.run(late)
-    rival = judge.Trajectory(f"SPORCO {best.setting.name}")
-    for when in sorted({early / 8, early / 4, early / 2, early, (early + late) / 2, late}):
-        rival.add(*best.at(when), inputs.held_out)
-    goals = [(when, *best.at(when)) for when in (early, late)]
-    learners.clear()
-
+    marks = (early / 8, early / 4, early / 2, early, (early + late) / 2, late)
+    rival = judge.valued(best.trajectory(name, marks), inputs.judged, f"SPORCO {name}")
+    goals = best.trajectory(name, (early, late))
+    levels = [(judge.objective(inputs.judged, f), judge.objective(inputs.train, f)) for f in goals.filters]
     authors = inputs.folder is not None and not context.quick
     target = min(min(rival.values), AUTHORS_LEVEL if authors else rival.values[-1])
-    levels = [(judge.objective(inputs.held_out, f), judge.objective(inputs.train, f)) for _, _, f in goals]
+    limit, passes = context.pick(30.0, 3.0), context.pick(60, 8)
+    goal = {"limit": limit, "target": target, "training": min(trained for _, trained in levels)}
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        kind = pt.OnlineCSC if name == ONLINE else pt.BatchCSC
-        model = kind(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0).set_params(**options, update__init=start)
-        passes = {"n_epochs": context.count(60, 8)} if name == ONLINE else {}
-        if name != ONLINE:
-            model.set_params(max_iter=1)
-        model.fit(inputs.train[:2])
-        if name != ONLINE:
-            model.set_params(max_iter=context.count(60, 8))
-        limit = context.pick(30.0, 3.0)
-        lowest = min(trained for _, trained in levels)
-        goal = {"limit": limit, "target": target, "training": lowest}
-        every = 5 if name == ONLINE else 2
-        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=every, **goal, **passes))
+        model: pt.OnlineCSC | pt.BatchCSC
+        if name == ONLINE:
+            model, every, fit = pt.OnlineCSC(random_state=0), 5, {"n_epochs": passes}
+        else:
+            model, every, fit = pt.BatchCSC(max_iter=passes, random_state=0), 2, {}
+        model.set_params(n_filters=len(start), filter_size=FILTER_SIZE, penalty=PENALTY, update__init=start, **options)
+        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal, **fit))
 
     race = Table(
         f"Batch learning on {inputs.name}: seconds to an objective, at most {threads()} threads",
@@ -67,42 +61,32 @@ def run(context: Context) -> Report:
         note=f"Each dictionary valued by one exact coder with the clocks stopped; a dash: not reached in {limit:.0f} s. "
         + CIRCULAR,
     )
-    for (when, seconds, _), (held_out, trained) in zip(goals, levels, strict=True):
-        _row(race, f"{rival.name}, {when:.0f} s: held out", held_out, seconds, mine, [m.values for m in mine])
-        _row(race, f"{rival.name}, {when:.0f} s: training", trained, seconds, mine, [m.trained for m in mine])
+    for seconds, (held_out, trained) in zip(goals.seconds, levels, strict=True):
+        level = f"{rival.name}, {seconds:.0f} s"
+        race.add(f"{level}: held out", held_out, *judge.times_to(held_out, seconds, mine))
+        race.add(f"{level}: training", trained, *judge.times_to(trained, seconds, mine, trained=True))
     if authors:
         name = "the paper authors' program (another machine): held out"
-        _row(race, name, AUTHORS_LEVEL, AUTHORS_SECONDS, mine, [m.values for m in mine])
-    curves = {t.name: (t.seconds, t.values) for t in [rival]} | {f"ours, {t.name}": (t.seconds, t.values) for t in mine}
-    figure = Figure("batch", "Batch learning", "seconds of learning", "held-out objective", curves)
-    return Report(
-        [table, race], [figure], {"ours": OURS, "sporco": [vars(s) for s in peers.BATCH], "sporco threads": used}
-    )
+        race.add(name, AUTHORS_LEVEL, *judge.times_to(AUTHORS_LEVEL, AUTHORS_SECONDS, mine))
+    curves = chart("Batch learning", "seconds of learning", "held-out objective", judge.curves([rival], mine))
+    return Findings([table, race], [curves], {"ours": OURS, "sporco": SPORCO, "sporco threads": used})
 
 
-def _methods(context: Context, seconds: float) -> tuple[list[tuple[peers.BatchLearner, float]], Table]:
-    """Every batch method of SPORCO for the early time, with its held-out objective; only the best so far is kept."""
+def _best_method(context: Context, seconds: float) -> tuple[str, SporcoBatch, Table]:
+    """The best of SPORCO's batch methods after some seconds; the others are let go, since each holds gigabytes."""
     inputs = context.inputs
     table = Table(
         f"SPORCO's batch learners after {seconds:.0f} s", ["method", "iterations", "seconds", "held out", "training"]
     )
-    kept: list[tuple[peers.BatchLearner, float]] = []
-    for setting in peers.BATCH[: context.count(len(peers.BATCH), 1)]:
-        context.say(f"SPORCO {setting.name}")
-        learner = peers.BatchLearner(setting, inputs.train, inputs.start(inputs.n_filters))
+    best: tuple[float, str, SporcoBatch] | None = None
+    for name, method in list(SPORCO.items())[: context.pick(len(SPORCO), 1)]:
+        context.say(f"SPORCO {name}")
+        learner = SporcoBatch(inputs.train, inputs.start(inputs.scale.n_filters), method)
         learner.run(seconds)
-        spent, filters = learner.at(seconds)
-        value = judge.objective(inputs.held_out, filters)
-        training = judge.objective(inputs.train, filters)
-        table.add(setting.name, len(learner.snapshots), spent, value, training)
-        if not kept or value < kept[0][1]:
-            kept[:] = [(learner, value)]
-    return kept, table
-
-
-def _row(
-    table: Table, name: str, level: float, seconds: float, mine: list[judge.Trajectory], curves: list[list[float]]
-) -> None:
-    times = [first_at_most(m.seconds, curve, level) for m, curve in zip(mine, curves, strict=True)]
-    fastest = min((t for t in times if t is not None), default=None)
-    table.add(name, level, seconds, *times, fastest and seconds / fastest)
+        spent, filters = learner.snapshots[-1]
+        value, training = (judge.objective(images, filters) for images in (inputs.judged, inputs.train))
+        table.add(name, len(learner.snapshots), spent, value, training)
+        if best is None or value < best[0]:
+            best = value, name, learner
+    assert best is not None
+    return best[1], best[2], table

@@ -6,8 +6,6 @@ numbers. The photographs that estimation and checks were tuned on are not to be 
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,13 +15,14 @@ import numpy as np
 import scipy.signal
 from numpy.typing import NDArray
 from PIL import Image
-from rich.console import Console
 
 import pointillist as pt
-from benchmarks import measure, tables
+from benchmarks import photo_sets
+from benchmarks.context import Context, parser
+from benchmarks.measure import decibels
 from benchmarks.tables import Table
 
-_PIXELS = 0.37e6
+_MEGAPIXELS = 0.37
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 _HARM = 0.3  # dB
 _CROP = (slice(100, 260), slice(150, 350))
@@ -33,13 +32,8 @@ Say = Callable[[str], None]
 
 def pictures(folder: Path, most: int) -> dict[str, NDArray]:
     """Colour photographs (height, width, 3) of at most 0.37 megapixels, uint8."""
-    found = {}
-    for file in sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)[:most]:
-        image = Image.open(file).convert("RGB")
-        scale = min(1.0, (_PIXELS / (image.width * image.height)) ** 0.5)
-        size = (round(scale * image.width), round(scale * image.height))
-        found[file.stem] = np.asarray(image.resize(size, Image.Resampling.LANCZOS) if scale < 1 else image)
-    return found
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in _SUFFIXES)[:most]
+    return {file.stem: photo_sets.load(file, _MEGAPIXELS, Image.Resampling.LANCZOS) for file in files}
 
 
 def blurred(image: NDArray, kernel: NDArray, sigma: float, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
@@ -59,26 +53,11 @@ def disk(radius: float) -> NDArray:
     return kernel / kernel.sum()
 
 
-def decibels(reference: NDArray, picture: NDArray) -> float:
-    return 10 * float(np.log10(255**2 / max(np.mean((reference.astype(np.float64) - picture) ** 2), 1e-12)))
-
-
 def estimates(images: dict[str, NDArray], say: Say) -> Table:
     """Length, angle and width of random blurs, as they are and as they are found."""
-    heads = [
-        "picture",
-        "length",
-        "found",
-        "angle",
-        "found",
-        "confidence",
-        "σ",
-        "found",
-        "sharp: length",
-        "σ",
-        "seconds",
-    ]
-    table = Table("estimated blurs, noise σ = 2", heads)
+    motion_columns, sharp_columns = ["length", "found", "angle", "found", "confidence"], ["sharp: length", "σ"]
+    columns = ["picture", *motion_columns, "σ", "found", *sharp_columns, "seconds"]
+    table = Table("estimated blurs, noise σ = 2", columns)
     errors = []
     for number, (name, image) in enumerate(images.items()):
         rng = np.random.default_rng([12, number])
@@ -150,15 +129,8 @@ def misfits(images: dict[str, NDArray], say: Say) -> Table:
                 say(f"{name}, {case}: {'refused' if refused else f'{gain:+.2f} dB'}")
     for case, row in rows.items():
         refused, gains, seconds = (np.array(column) for column in zip(*row, strict=True))
-        harmed = int(np.sum(~refused & (gains < -_HARM)))
-        table.add(
-            case,
-            str(len(row)),
-            str(int(np.sum(refused))),
-            str(harmed),
-            f"{np.min(gains):+.2f}",
-            f"{np.max(seconds):.1f}",
-        )
+        counts = [len(row), int(np.sum(refused)), int(np.sum(~refused & (gains < -_HARM)))]
+        table.add(case, *counts, f"{np.min(gains):+.2f}", f"{np.max(seconds):.1f}")
     return table
 
 
@@ -191,26 +163,15 @@ def _timed(work: Callable[[], NDArray]) -> tuple[NDArray, tuple[str, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.blurs", description=__doc__.splitlines()[0])
-    parser.add_argument("--photos", type=Path, required=True, help="folder of photographs")
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--most", type=int, default=10, help="photographs at most")
-    parser.add_argument(
-        "--only", nargs="+", choices=("estimates", "misfits", "times"), default=["estimates", "misfits", "times"]
-    )
-    arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    console = Console(width=None if Console().is_terminal else 160)
+    works = {"estimates": estimates, "misfits": misfits, "times": times}
+    options = parser("benchmarks.blurs", __doc__, quick=None)
+    options.add_argument("--photos", type=Path, required=True, help="folder of photographs")
+    options.add_argument("--most", type=int, default=10, help="photographs at most")
+    options.add_argument("--only", nargs="+", choices=list(works), default=list(works))
+    arguments = options.parse_args()
+    context = Context.of(arguments)
     images = pictures(arguments.photos, arguments.most)
-    found = []
-    for name in arguments.only:
-        work = {"estimates": estimates, "misfits": misfits, "times": times}[name]
-        found.append(work(images, lambda text: console.print(f"  [dim]{text}[/dim]")))
-        tables.show(found[-1], console)
-    record = {"facts": measure.facts(), "tables": [vars(table) for table in found]}
-    file = arguments.output / "blurs.json"
-    file.write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
-    console.print(f"tables in {file}")
+    context.write("blurs", [works[name](images, context.say) for name in arguments.only])
 
 
 if __name__ == "__main__":

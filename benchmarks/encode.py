@@ -16,9 +16,11 @@ import pointillist as pt
 from benchmarks import peers
 from benchmarks.context import Context
 from benchmarks.inputs import PENALTY
-from benchmarks.measure import in_turns, median, seconds, threads
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.measure import in_turns, threads
+from benchmarks.tables import Findings, Table, chart
+from pointillist.report.blocks import Chart
+from pointillist.reproduce.rivals import choose_threads
+from pointillist.reproduce.timing import seconds
 
 EXCESS = 1e-3
 LADDER = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 5e-3, 2e-3, 1e-3)
@@ -33,16 +35,16 @@ class Rival:
     reached: bool
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
     inputs = context.inputs
-    report = Report(settings={"excess": EXCESS, "ladder": LADDER, "codings": [vars(c) for c in peers.CODINGS]})
-    singles = inputs.unseen[: context.count(4, 2)]
+    found = Findings(settings={"excess": EXCESS, "ladder": LADDER, "codings": [vars(c) for c in peers.CODINGS]})
+    singles = inputs.unseen[: context.pick(4, 2)]
 
     context.say("SPORCO's settings")
-    peers.choose_threads(singles[:1], inputs.filters)
-    settings, figure, best = _settings(context, singles[:1], inputs.filters)
-    report.tables.append(settings)
-    report.figures.append(figure)
+    choose_threads(singles[:1], inputs.filters)
+    settings, curves, best = _settings(context, singles[:1], inputs.filters)
+    found.tables.append(settings)
+    found.charts.append(curves)
 
     results = Table(
         f"Encoding to {EXCESS:.1%} above the optimum, ms per image, at most {threads()} threads",
@@ -67,13 +69,13 @@ def run(context: Context) -> Report:
     race(results, name, list(few), inputs.overcomplete, rival, repeats=2)
 
     context.say("a large image")
-    _large_row(results, context, inputs.large(context.count(512, 96)), inputs.filters, best)
-    report.tables.append(results)
-    report.tables.append(_gap_table(context, singles[:1], inputs.filters, best))
-    return report
+    _large_row(results, context, inputs.large(context.pick(512, 96)), inputs.filters, best)
+    found.tables.append(results)
+    found.tables.append(_gap_table(context, singles[:1], inputs.filters, best))
+    return found
 
 
-def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Table, Figure, peers.Coding]:
+def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Table, Chart, peers.Coding]:
     """Every setting of SPORCO on one image: iterations and time to the excess."""
     optimum = circular_optimum(images, filters)
     table = Table(
@@ -83,7 +85,7 @@ def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Tabl
         "iterations.",
     )
     codings = peers.CODINGS if not context.quick else peers.CODINGS[2:3]
-    limit = context.count(150, 100)
+    limit = context.pick(150, 100)
     curves: dict[str, tuple[list[float], list[float]]] = {}
     times: dict[str, float] = {}
     costs: dict[str, float] = {}
@@ -103,9 +105,8 @@ def _settings(context: Context, images: NDArray, filters: NDArray) -> tuple[Tabl
             times[coding.name] = iterations * costs[coding.method]
     best = min(codings, key=lambda coding: times.get(coding.name, np.inf))
     curves["pointillist"] = _our_curve(images, filters)
-    figure = Figure("encode", "Encoding one image", "seconds", "relative excess over the optimum", curves, log_y=True)
-    figure.levels["0.1%"] = EXCESS
-    return table, figure, best
+    title, label = "Encoding one image", "relative excess over the optimum"
+    return table, chart(title, "seconds", label, curves, levels={"0.1%": EXCESS}, log_y=True), best
 
 
 def _our_curve(images: NDArray, filters: NDArray) -> tuple[list[float], list[float]]:
@@ -162,8 +163,16 @@ def _loosest(images: NDArray, filters: NDArray) -> float:
     return LADDER[-1]
 
 
-def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival: Rival, repeats: int) -> None:
-    """Race both sides over all calls; a call is one image or a stack of them."""
+def race(
+    table: Table,
+    name: str,
+    calls: list[NDArray],
+    filters: NDArray,
+    rival: Rival,
+    repeats: int,
+    theirs: float | None = None,
+) -> None:
+    """Race both sides over all calls, each one image or a stack of them; given `theirs`, in seconds, only ours runs."""
     stacks = [call[None] if call.ndim == 2 else call for call in calls]
     count = sum(len(stack) for stack in stacks)
     tol = _loosest(np.concatenate(stacks), filters)
@@ -172,47 +181,30 @@ def race(table: Table, name: str, calls: list[NDArray], filters: NDArray, rival:
     def ours(tol: float) -> list[Any]:
         return [pt.encode(stack, filters, PENALTY, tol=tol) for stack in stacks]
 
-    used = peers.choose_threads(stacks[0], filters)
+    used = choose_threads(stacks[0], filters)
     excess = max(float(np.max(r.objective / best - 1)) for r, best in zip(ours(tol), optimum, strict=True))
-    times = in_turns(
-        {
-            "ours": lambda: ours(tol),
-            "certified": lambda: ours(1e-3),
-            "sporco": lambda: [rival.coding.encode(stack, filters, rival.iterations) for stack in stacks],
-        },
-        repeats,
-    )
-    mine, theirs, certified = (1e3 * median(times[key]) / count for key in ("ours", "sporco", "certified"))
+    works = {"ours": lambda: ours(tol), "certified": lambda: ours(1e-3)}
+    if theirs is None:
+        works["sporco"] = lambda: [rival.coding.encode(stack, filters, rival.iterations) for stack in stacks]
+    times = {"sporco": theirs, **in_turns(works, repeats)}
+    mine, theirs, certified = (1e3 * times[key] / count for key in ("ours", "sporco", "certified"))
     setting = f"{'' if rival.reached else 'not reached in '}{rival.iterations} × {rival.coding.name}, {used} thread(s)"
     table.add(name, mine, theirs, theirs / mine, tol, excess, setting, certified)
 
 
 def _large_row(table: Table, context: Context, image: NDArray, filters: NDArray, coding: peers.Coding) -> None:
     """One large image; SPORCO is run once, and its own last objective stands for the optimum, which favours it."""
-    stack = image[None]
-    used = peers.choose_threads(stack, filters, iterations=3)
-    points = peers.trace(coding, stack, filters, iterations=context.count(75, 60), every=15)
-    iterations = peers.iterations_to(points, points[-1].objective * (1 - 1e-5), EXCESS) or points[-1].iteration
-    theirs = 1e3 * iterations * points[-1].seconds / points[-1].iteration
-    tol, optimum = _loosest(stack, filters), _optimum(stack, filters)
-    excess = float(np.max(pt.encode(stack, filters, PENALTY, tol=tol).objective / optimum - 1))
-    times = in_turns(
-        {
-            "ours": lambda: pt.encode(stack, filters, PENALTY, tol=tol),
-            "certified": lambda: pt.encode(stack, filters, PENALTY, tol=1e-3),
-        },
-        3,
-    )
-    mine, certified = 1e3 * median(times["ours"]), 1e3 * median(times["certified"])
-    name = f"{_case(stack, filters)}, one"
-    table.add(
-        name, mine, theirs, theirs / mine, tol, excess, f"{iterations} × {coding.name}, {used} thread(s)", certified
-    )
+    choose_threads(image[None], filters, iterations=3)
+    points = peers.trace(coding, image[None], filters, iterations=context.pick(75, 60), every=15)
+    last = points[-1]
+    iterations = peers.iterations_to(points, last.objective * (1 - 1e-5), EXCESS) or last.iteration
+    rival, spent = Rival(coding, iterations, reached=True), iterations * last.seconds / last.iteration
+    race(table, f"{_case(image[None], filters)}, one", [image], filters, rival, 3, spent)
 
 
 def _gap_table(context: Context, images: NDArray, filters: NDArray, coding: peers.Coding) -> Table:
     """Time to a relative duality gap of 1e-3, SPORCO's valued by us with its clock stopped."""
-    limit = context.count(600, 60)
+    limit = context.pick(600, 60)
     points = peers.trace(coding, images, filters, iterations=limit, every=20, gap=1e-3)
     reached = bool(np.all(points[-1].gap <= 1e-3))
     ours = 1e3 * min(seconds(lambda: pt.encode(images, filters, PENALTY, tol=1e-3)) for _ in range(5))

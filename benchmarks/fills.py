@@ -6,11 +6,9 @@ lines that cross) are solved in tiles with a margin, which changes next to nothi
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -19,6 +17,7 @@ from scipy import ndimage
 from skimage.metrics import structural_similarity
 from skimage.restoration import inpaint_biharmonic
 
+from benchmarks.measure import decibels
 from pointillist import restore
 
 REGION = 100_000
@@ -90,19 +89,8 @@ def tiles(shape: tuple[int, ...], side: int, margin: int) -> Iterator[tuple[tupl
     for top in range(0, shape[0], side):
         for left in range(0, shape[1], side):
             inner = slice(top, min(top + side, shape[0])), slice(left, min(left + side, shape[1]))
-            yield (
-                inner,
-                (
-                    slice(max(top - margin, 0), min(inner[0].stop + margin, shape[0])),
-                    slice(max(left - margin, 0), min(inner[1].stop + margin, shape[1])),
-                ),
-            )
-
-
-def psnr(truth: NDArray, answer: NDArray, mask: NDArray) -> float:
-    """PSNR in dB of the missing pixels of all channels, with 255 as peak."""
-    difference = truth[mask].astype(np.float64) - answer[mask]
-    return 10 * float(np.log10(255**2 / max(np.mean(difference**2), 1e-12)))
+            rows = slice(max(top - margin, 0), min(inner[0].stop + margin, shape[0]))
+            yield inner, (rows, slice(max(left - margin, 0), min(inner[1].stop + margin, shape[1])))
 
 
 def ssim(truth: NDArray, answer: NDArray, mask: NDArray) -> float:
@@ -122,47 +110,29 @@ def _within(inner: tuple[slice, slice], outer: tuple[slice, slice]) -> NDArray[n
     return own
 
 
+def painted_over(picture: NDArray, mask: NDArray) -> NDArray:
+    """A copy of a picture whose masked pixels are magenta."""
+    image = picture.copy()
+    image[mask] = (255, 0, 255)
+    return image
+
+
 def mended(method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
     """The answer of a method to a picture whose missing pixels are painted over in magenta, and its score."""
-    image = truth.copy()
-    image[mask] = (255, 0, 255)
+    image = painted_over(truth, mask)
     best: tuple[NDArray, float, float] | None = None
     for fill in FILLS[method]:
         begin = time.perf_counter()
         answer = fill(image, mask)
         spent = time.perf_counter() - begin
-        quality = psnr(truth, answer, mask)
+        quality = decibels(truth, answer, mask)
         if best is None or quality > best[1]:
             best = answer, quality, spent
     assert best is not None
     return best[0], Score(best[1], ssim(truth, best[0], mask), best[2])
 
 
-def remembered(
-    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray
-) -> tuple[NDArray, Score] | None:
-    """What a file in the folder remembers of `mended`, if it does and picture and mask are still the same."""
-    file = None if folder is None else folder / f"{name}-{method}.npz"
-    if file is None or not file.exists():
-        return None
-    with np.load(file) as memory:
-        if str(memory["digest"]) != _digest(truth, mask):
-            return None
-        answer = truth.copy()
-        answer[mask] = memory["values"]
-        return answer, Score(*memory["score"].tolist())
-
-
-def remember(
-    folder: Path | None, name: str, method: str, truth: NDArray, mask: NDArray, found: tuple[NDArray, Score]
-) -> None:
-    """Keep what `mended` found: the missing pixels alone."""
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        answer, score = found
-        numbers = [score.psnr, score.ssim, score.seconds]
-        np.savez(folder / f"{name}-{method}.npz", digest=_digest(truth, mask), values=answer[mask], score=numbers)
-
-
-def _digest(truth: NDArray, mask: NDArray) -> str:
-    return hashlib.sha256(truth.tobytes() + np.packbits(mask).tobytes()).hexdigest()
+def missing_pixels(method: str, truth: NDArray, mask: NDArray) -> tuple[NDArray, Score]:
+    """The missing pixels of `mended` alone, and its score: what a cache remembers."""
+    answer, score = mended(method, truth, mask)
+    return answer[mask], score

@@ -7,12 +7,10 @@ name decides which photograph is which, so that nothing is tuned on what is repo
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from rich.console import Console
 from scipy import ndimage
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import pointillist as pt
-from benchmarks import measure, tables
+from benchmarks.context import Context, parser
 from benchmarks.painted import Scarred, dusty, scratched
 from benchmarks.tables import Table
 from pointillist.restore.finding.forest import Forest, save_forest
@@ -34,7 +31,7 @@ from pointillist.restore.finding.specks import speck_candidates
 
 PAINTERS = {"dust": dusty, "scratches": scratched}
 SUFFIXES = (".jpg", ".jpeg", ".png")
-PLANS = (
+FITTED_TO = (
     (0.3, "colour", 1, (1, 7)),
     (0.3, "jpeg", 2, (1, 9)),
     (0.3, "grey", 2, (1, 9)),
@@ -43,7 +40,7 @@ PLANS = (
     (1.2, "jpeg", 1, (1, 7)),
     (2.0, "colour", 1, (1, 7)),
 )
-"""Pictures to fit to: megapixels, look, times as much damage as in the tests, and its size across in pixels."""
+"""Pictures that trees are fitted to: megapixels, look, times as much damage as in the tests, and its pixels across."""
 
 _SEED = 7000
 _CROSS = np.ones((3, 3), bool)
@@ -68,8 +65,8 @@ def sized(file: Path, megapixels: float) -> NDArray[np.uint8]:
 
 
 @dataclass
-class Score:
-    """Counts that add up over pictures: pixels found and right, pixels damaged and found, and the same for objects."""
+class Counts:
+    """What adds up over pictures: pixels found and right, pixels damaged and found, and objects of both kinds."""
 
     found: int = 0
     right: int = 0
@@ -119,22 +116,20 @@ class Score:
         ]
 
 
-def measured(file: Path, megapixels: float, kind: str, number: int, score: Score, sensitivity: float = 0.5) -> None:
-    """Add what is found in one photograph, damaged and clean, to a score."""
-    clean = sized(file, megapixels)
+def measured(file: Path, megapixels: float, kind: str, number: int) -> Counts:
+    """Count what is found in one photograph, damaged and clean."""
+    counts, clean = Counts(), sized(file, megapixels)
     scarred = PAINTERS[kind](clean, _SEED + number)
-    score.add(pt.find_damage(scarred.picture, kind, sensitivity=sensitivity), scarred)
+    counts.add(pt.find_damage(scarred.picture, kind), scarred)
     begin = time.process_time()
-    mask = pt.find_damage(clean, kind, sensitivity=sensitivity)
-    score.seconds += time.process_time() - begin
-    score.add_clean(mask)
+    mask = pt.find_damage(clean, kind)
+    counts.seconds = time.process_time() - begin
+    counts.add_clean(mask)
+    return counts
 
 
-def report(
-    folder: Path, development: bool, megapixels: list[float], output: Path, kinds: list[str], limit: int | None
-) -> None:
-    half = "development" if development else "test"
-    files = photographs(folder, development)[:limit]
+def measure(context: Context, files: list[Path], half: str, megapixels: list[float], kinds: list[str]) -> None:
+    """Find painted damage in photographs, and write the table."""
     table = Table(
         f"Damage found in {len(files)} {half} photographs, within one pixel",
         ["", "Mpx", "precision", "recall", "finds right", "scars found", "false/Mpx clean", "false pixels", "s/Mpx"],
@@ -142,20 +137,11 @@ def report(
     singles: dict[str, Any] = {}
     for size in megapixels:
         for kind in kinds:
-            total = Score()
-            for number, file in enumerate(files):
-                score = Score()
-                measured(file, size, kind, number, score)
-                singles[f"{kind} {size} {file.stem}"] = vars(score)
-                for name, value in vars(score).items():
-                    setattr(total, name, getattr(total, name) + value)
+            each = [measured(file, size, kind, number) for number, file in enumerate(files)]
+            singles |= {f"{kind} {size} {file.stem}": vars(one) for file, one in zip(files, each, strict=True)}
+            total = Counts(**{name: sum(getattr(one, name) for one in each) for name in vars(Counts())})
             table.add(kind, f"{size:g}", *total.row())
-    tables.show(table, Console(width=None if Console().is_terminal else 160))
-    output.mkdir(parents=True, exist_ok=True)
-    record = {"facts": measure.facts(), "table": vars(table), "photographs": singles}
-    (output / f"finding-{half}-{'-'.join(kinds)}.json").write_text(
-        json.dumps(measure.plain(record), indent=1, ensure_ascii=False)
-    )
+    context.write(f"finding-{half}-{'-'.join(kinds)}", [table], photographs=singles)
 
 
 def compressed(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
@@ -170,7 +156,7 @@ Example = tuple[NDArray, NDArray, NDArray]
 
 def examples(kind: str, folder: Path) -> Iterator[tuple[int, Example]]:
     """Candidates in development photographs, with the number of the photograph."""
-    for seed, (size, look, density, across) in enumerate(PLANS, 1):
+    for seed, (size, look, density, across) in enumerate(FITTED_TO, 1):
         for number, file in enumerate(photographs(folder, development=True)):
             scarred = PAINTERS[kind](sized(file, size), 1000 * seed + number, across, density)
             picture = compressed(scarred.picture, 70 + (7 * number) % 26) if look == "jpeg" else scarred.picture
@@ -197,7 +183,7 @@ def _lines(values: NDArray[np.float32], scarred: Scarred) -> Iterator[Example]:
             yield lines.features, np.bincount(lines.owner, scarred.mask[lines.rows, lines.columns]) / points, points
 
 
-def fit(kind: str, folder: Path, output: Path) -> None:
+def fit(kind: str, folder: Path, output: Path, say: Callable[[str], None]) -> None:
     """Fit boosted trees to the candidates that are clearly damage or clearly none, and write them as arrays.
 
     Long lines count more than short ones. A fit without every fourth photograph says first what each threshold would give
@@ -214,13 +200,11 @@ def fit(kind: str, folder: Path, output: Path) -> None:
     for needed in (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0):
         right = float(np.sum((sizes * shares)[held][odds > needed]))
         found, all_ = float(np.sum(sizes[held][odds > needed])), float(np.sum((sizes * shares)[held]))
-        print(
-            f"{kind}: log-odds over {needed:4.1f}: precision {right / found:.3f}, recall {right / all_:.3f}", flush=True
-        )
+        say(f"{kind}: log-odds over {needed:4.1f}: precision {right / found:.3f}, recall {right / all_:.3f}")
     forest = _forest(_trees().fit(features[clear], damage[clear], weights[clear]))
     facts = {"kind": kind, "candidates": int(np.sum(clear)), "damage": int(np.sum(clear & damage))}
     save_forest(output / f"{kind}.safetensors", forest, facts)
-    print(f"{kind}: {facts['candidates']} candidates, {facts['damage']} of them damage")
+    say(f"{kind}: {facts['candidates']} candidates, {facts['damage']} of them damage")
 
 
 def _trees() -> HistGradientBoostingClassifier:
@@ -244,15 +228,8 @@ def _forest(trees: HistGradientBoostingClassifier) -> Forest:
         own = np.arange(len(nodes)) + start
         leaf = nodes["is_leaf"].astype(bool)
         left, right = (np.where(leaf, own, nodes[side].astype(np.int64) + start) for side in ("left", "right"))
-        parts.append(
-            (
-                np.where(leaf, 0, nodes["feature_idx"]),
-                np.where(leaf, 0, nodes["num_threshold"]),
-                left,
-                right,
-                nodes["value"],
-            )
-        )
+        feature, threshold = (np.where(leaf, 0, nodes[name]) for name in ("feature_idx", "num_threshold"))
+        parts.append((feature, threshold, left, right, nodes["value"]))
         roots.append(start)
         start += len(nodes)
     feature, threshold, left, right, value = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -268,27 +245,24 @@ def _forest(trees: HistGradientBoostingClassifier) -> Forest:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.finding", description=__doc__.splitlines()[0])
-    parser.add_argument("--photos", type=Path, required=True, help="a folder of photographs")
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--megapixels", type=float, nargs="+", default=[0.3, 2.0])
-    parser.add_argument("--development", action="store_true", help="measure on the development photographs")
-    parser.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees instead, and write them there")
-    parser.add_argument("--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="both by default")
-    parser.add_argument("--limit", type=int, help="so many photographs only")
-    arguments = parser.parse_args()
+    options = parser("benchmarks.finding", __doc__, quick=None)
+    options.add_argument("--photos", type=Path, required=True, help="a folder of photographs")
+    options.add_argument("--megapixels", type=float, nargs="+", default=[0.3, 2.0])
+    options.add_argument("--development", action="store_true", help="measure on the development photographs")
+    options.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees instead, and write them there")
+    options.add_argument(
+        "--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="both by default"
+    )
+    options.add_argument("--limit", type=int, help="so many photographs only")
+    arguments = options.parse_args()
+    context = Context.of(arguments)
     if arguments.fit:
         for kind in arguments.kind:
-            fit(kind, arguments.photos, arguments.fit)
-    else:
-        report(
-            arguments.photos,
-            arguments.development,
-            arguments.megapixels,
-            arguments.output,
-            arguments.kind,
-            arguments.limit,
-        )
+            fit(kind, arguments.photos, arguments.fit, context.say)
+        return
+    files = photographs(arguments.photos, arguments.development)[: arguments.limit]
+    half = "development" if arguments.development else "test"
+    measure(context, files, half, arguments.megapixels, arguments.kind)
 
 
 if __name__ == "__main__":

@@ -7,23 +7,24 @@ CuPy without. SPORCO's CuPy port is run beside it where it can be imported.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import pointillist as pt
+from benchmarks.context import Context, parser
 from benchmarks.inputs import PENALTY, Inputs
+from benchmarks.measure import profiled
 from benchmarks.sporco_cupy import rival
+from benchmarks.tables import Table
 from pointillist.backends.devices import open_device
 from pointillist.data import photographs
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.reproduce.timing import repeated
 from pointillist.solvers.device import DeviceDescent, timings
 from pointillist.solvers.encoding import encode
 
@@ -32,66 +33,29 @@ SIDE = 100
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--quick", action="store_true", help="small sizes: a smoke test")
-    parser.add_argument("--device", default="cuda")
-    arguments = parser.parse_args()
+    options = parser("benchmarks.gpu", __doc__, quick="small sizes: a smoke test")
+    options.add_argument("--device", default="cuda")
+    arguments = options.parse_args()
     device = open_device(arguments.device)  # fails at once where there is none
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    inputs = Inputs()
+    context, inputs = Context.of(arguments), Inputs()
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
-    record: dict[str, Any] = {"title": f"On a GPU ({name})", "data": inputs.name, "tables": []}
-    found: dict[str, list[dict[str, Any]]] = {}
+    tables: list[Table] = []
+    rates: dict[str, float] = {}
     for experiment in (agreement, rival, throughput, circular, learning, large, volumes, restoration, stages):
-        rows = experiment(inputs, arguments.device, arguments.quick)
+        rows = experiment(inputs, arguments.device, context.quick)
+        if experiment is rival:
+            rates = {row["what"]: row["images/s"] for row in rows}
         if experiment in (throughput, circular):
-            _compare(rows, found["rival"])
-        found[experiment.__name__] = rows
-        title = str(experiment.__doc__).splitlines()[0]
-        show(title, rows)
-        cells = [[_text(value) if isinstance(value, bool) else value for value in row.values()] for row in rows]
-        record["tables"].append({"title": title, "columns": list(rows[0]), "rows": cells})
-        (arguments.output / "gpu.json").write_text(json.dumps(record, indent=1, ensure_ascii=False))
-
-
-def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """Print rows as a table; columns are the keys of the first."""
-    cells = [list(rows[0]), *[[_text(value) for value in row.values()] for row in rows]]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    print(f"\n{title}")
-    for line in cells:
-        print(
-            "  ".join(
-                text.ljust(w) if i == 0 else text.rjust(w) for i, (text, w) in enumerate(zip(line, widths, strict=True))
-            )
-        )
-
-
-def _compare(rows: list[dict[str, Any]], rivals: list[dict[str, Any]]) -> None:
-    """Say how many times as many images as SPORCO's in a second."""
-    rates = {row["what"]: row["images/s"] for row in rivals}
-    for row in rows:
-        row["times SPORCO"] = row["images/s"] / rates[f"encode {row['filters']}"]
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return "–" if value is None else str(value)
+            for row in rows:
+                row["times SPORCO"] = row["images/s"] / rates[f"encode {row['filters']}"]
+        tables.append(Table.of(str(experiment.__doc__).splitlines()[0], rows))
+        context.show(tables[-1])
+        context.write("gpu", tables, show=False, title=f"On a GPU ({name})", data=inputs.name)
 
 
 def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
     """Median wall time, after one call that compiles."""
-    work()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return float(np.median(times))
+    return float(np.median(repeated(work, repeats)))
 
 
 def _bank(count: int, *size: int) -> NDArray:
@@ -178,8 +142,8 @@ def circular(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
 
 def learning(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     """Online learning from a stream, p = 0.1, transfers included."""
-    stream = inputs.natural("train", 128 if quick else 1600)
-    test = inputs.natural("test", 10 if quick else 50)
+    stream = inputs.patches("train", 128 if quick else 1600)
+    test = inputs.patches("test", 10 if quick else 50)
     cases = [(100, device, 64, True), (100, device, 64, False), (100, device, 256, True), (100, device, 256, False)]
     cases += [(100, "cpu", 64, False), (400, device, 64, True), (400, device, 256, True)]
     rows = []
@@ -237,7 +201,7 @@ def large(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
 
 def _volumes(inputs: Inputs, count: int, side: int) -> NDArray:
     """Volumes (count, side, side, side): natural patches side by side, smoothed across."""
-    patches = inputs.natural("train", count * side)[:, :side, :side]
+    patches = inputs.patches("train", count * side)[:, :side, :side]
     layers = np.resize(patches, (count, side, side, side))
     return np.ascontiguousarray(layers + np.roll(layers, 1, 1) + np.roll(layers, 2, 1)) / np.float32(np.sqrt(3))
 
@@ -296,35 +260,16 @@ _STAGES = ("scan", "selection", "sweeps", "residual", "transfers")
 
 
 def _learning_stages(inputs: Inputs, device: str, quick: bool) -> dict[str, Any]:
-    """The parts of a learning step with 64 images, in the columns of the encoder's."""
-    stream = inputs.natural("train", 256)
+    """The functions in which a learning step with 64 images spends most of its time, in the columns of the encoder's."""
+    stream = inputs.patches("train", 256)
     model = pt.OnlineCSC(100, 11, PENALTY, sampling=0.1, batch_size=64, random_state=0, device=device)
-    spent: dict[str, float] = {}
-    for number, batch in enumerate(pt.prefetch((stream[first : first + 64] for first in range(0, 256, 64)), device)):
-        if number == 1:
-            spent.clear()
-            for name in ("add", "objectives", "sweep"):
-                _clock(model.state_.statistics, name, spent)
-            begin = time.perf_counter()
-        model.partial_fit(batch)
-    total = (time.perf_counter() - begin) / 3
-    parts = {name: 1e3 * value / 3 for name, value in spent.items()}
-    text = ", ".join(f"{name.strip('_')} {value:.2g} ms" for name, value in parts.items())
-    row: dict[str, Any] = {"what": f"learning step, 64 images: {1e3 * total:.3g} ms, of which {text}"}
+    batches = iter(pt.prefetch((stream[first : first + 64] for first in range(0, 256, 64)), device))
+    model.partial_fit(next(batches))  # compiles
+    total, parts = profiled(lambda: [model.partial_fit(batch) for batch in batches])
+    each = 1e3 / (model.n_iter_ - 1)
+    text = ", ".join(f"{name} {each * spent:.2g} ms" for name, spent in list(parts.items())[:6])
+    row: dict[str, Any] = {"what": f"learning step, 64 images: {each * total:.3g} ms, of which {text}"}
     return row | {f"{name} (ms)": None for name in _STAGES} | {"scan (TFLOP/s)": None, "part of the tensor peak": None}
-
-
-def _clock(owner: Any, name: str, spent: dict[str, float]) -> None:
-    """Make a method add its wall time to `spent`."""
-    method = getattr(owner, name)
-
-    def timed(*arguments: Any, **options: Any) -> Any:
-        begin = time.perf_counter()
-        answer = method(*arguments, **options)
-        spent[name] = spent.get(name, 0.0) + time.perf_counter() - begin
-        return answer
-
-    setattr(owner, name, timed)
 
 
 if __name__ == "__main__":

@@ -12,43 +12,42 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pointillist as pt
-from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
-from benchmarks.measure import apart, first_at_most, peak_mb
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.measure import apart
+from benchmarks.tables import Findings, Table, chart
 from pointillist.data.sources import ArraySource
-from pointillist.learners.calibration import measure_pace, warm_up
-from pointillist.learners.plan import Plan, RunSizes
-from pointillist.solvers.base import effective_jobs
+from pointillist.report.machine import peak_mb
+from pointillist.reproduce.judging import LARGE, TOL, judge
+from pointillist.reproduce.timing import first_at_most
 
 BATCH_SIZE = 20
 SPACING = 10 ** (1 / 3)
 """Curves are judged whenever so many times the images have been seen."""
-LARGE = 0.1
-"""The paper counts codes from this size on as non-zero."""
 FAR = 100_000
 """Patches that the time is extrapolated to."""
 
 
-def run(context: Context) -> Report:
-    patches, tested = context.count(1000, 60), context.count(20, 2)
-    few, many, most = (context.count(n, n // 20) for n in (100, 400, 1000))
+def run(context: Context) -> Findings:
+    patches, tested = context.pick(1000, 60), context.pick(20, 2)
+    few, many, most = (context.pick(n, n // 20) for n in (100, 400, 1000))
     wanted = [(few, BATCH_SIZE), (many, BATCH_SIZE), (most, BATCH_SIZE), (few, 1), (many, 1)]
     curves = {}
     for n_filters, batch_size in wanted:
         context.say(f"{n_filters} filters, {batch_size} patches a step")
         curves[n_filters, batch_size] = _curve(context, n_filters, batch_size, patches, tested)
     batched = {n_filters: curve for (n_filters, size), curve in curves.items() if size == BATCH_SIZE}
-    report = Report([_needs(batched, patches), _gains(curves, tested), _batches(curves, [few, many])])
+    found = Findings([_needs(batched, patches), _gains(curves, tested), _batches(curves, [few, many])])
     for measure, label in (("psnr", "held-out PSNR, dB"), ("objective", "held-out objective")):
         lines = {_label(key): _points(curve, "n_seen", measure) for key, curve in curves.items()}
-        report.figures.append(Figure(f"growth_{measure}", "More filters, more images", "images seen", label, lines))
-    report.figures.append(_race(curves))
-    return report
+        found.charts.append(chart("More filters, more images", "images seen", label, lines))
+    lines = {_label(key): _points(curve, "seconds", "objective") for key, curve in curves.items()}
+    title = "Mini-batches and single images"
+    found.charts.append(chart(title, "seconds of learning", "held-out objective", lines))
+    return found
 
 
 def _curve(context: Context, n_filters: int, batch_size: int, patches: int, tested: int) -> dict[str, Any]:
@@ -66,12 +65,11 @@ def _curve(context: Context, n_filters: int, batch_size: int, patches: int, test
 def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: bool, stem: str) -> dict[str, Any]:
     """Learn in this process, with checkpoints beside `stem`, judging the filters on the way."""
     inputs = Inputs(quick=quick)
-    train, test = inputs.natural("train", patches), inputs.natural("test", tested)
+    train, test = inputs.patches("train", patches), inputs.patches("test", tested)
     points = Path(f"{stem}.points.jsonl")
     due = set(np.unique(np.round(2 * SPACING ** np.arange(20)).astype(int)).tolist()) | {patches}
     due = {min(-(-seen // batch_size) * batch_size, patches) for seen in due if seen <= patches}
     model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=batch_size, random_state=0)
-    plan = _plan(model, train, n_filters)
 
     def follow(info: dict[str, Any]) -> bool:
         if info["n_seen"] in due:
@@ -88,79 +86,33 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
     return {
         "curve": [curve[seen] for seen in sorted(curve)],
         "step_s": float(np.median(times[len(times) // 2 :])),
-        "planned_step_s": (plan.seconds or 0) / plan.run.n_steps,
-        "planned_mb": plan.memory / 2**20,
-        "statistics_mb": plan.run.statistics_bytes[0] / 2**20,
         "learning_peak_mb": peak_mb(),
-        "filled": _filled(model),
     }
 
 
-def _filled(model: pt.OnlineCSC) -> dict[str, float]:
-    """Shares of C that are not zero, of pairs of filters and of numbers: what a sparse form of it could save."""
-    pairs = model.state_.statistics.arrays()["pairs"]
-    flat = pairs.reshape(len(pairs), -1)
-    return {"pairs": float(np.mean([np.any(row) for row in flat])), "numbers": np.count_nonzero(flat) / flat.size}
-
-
-def _plan(model: pt.OnlineCSC, train: Any, n_filters: int) -> Plan:
-    base = warm_up(model, (4 * FILTER_SIZE, 4 * FILTER_SIZE))
-    jobs = effective_jobs(model.n_jobs)
-    run = RunSizes(
-        n_filters=n_filters,
-        channels=1,
-        size=(FILTER_SIZE, FILTER_SIZE),
-        signal=train.shape[1:],
-        n_signals=len(train),
-        n_steps=-(-len(train) // model.batch_size),
-        batch_size=model.batch_size,
-        n_jobs=jobs,
-        checkpoints=True,
-    )
-    pace = measure_pace(model, list(train[: max(2 * jobs, min(model.batch_size, 8))]))
-    return Plan(run, base, pace.seconds(run.n_steps, len(train)))
-
-
-def _judged(test: Any, filters: Any) -> dict[str, float]:
-    result = pt.encode(test, filters, PENALTY, tol=judge.TOL)
-    fits = pt.decode(result.codes, filters)
-    quality = float(np.mean([pt.psnr(image, fit) for image, fit in zip(test, fits, strict=True)]))
-    large = sum(int(np.count_nonzero(np.abs(values) >= LARGE)) for values in result.codes.values)
-    return {
-        "psnr": quality,
-        "nnz": result.codes.nnz / len(test),
-        "large": large / len(test),
-        "objective": float(np.sum(result.objective)),
-    }
+def _judged(test: NDArray, filters: NDArray) -> dict[str, float]:
+    found = judge(test, filters)
+    counts = {"nnz": found.nonzeros / len(test), "large": found.large / len(test)}
+    return {"psnr": found.psnr, "objective": found.objective, **counts}
 
 
 def _needs(batched: dict[int, dict[str, Any]], patches: int) -> Table:
     table = Table(
         f"What a step of {BATCH_SIZE} patches of 100×100 needs, {FILTER_SIZE}×{FILTER_SIZE} filters",
-        ["filters", "C MB", "C not zero", "peak MB", "planned MB", "step s", "planned s", f"{FAR:,} patches, h"],
+        ["filters", "peak MB", "step s", f"{FAR:,} patches, h"],
         note=f"Peak over {patches} patches, with judging and checkpoints; {FAR:,} patches by the second half's median step.",
     )
     for n_filters, curve in batched.items():
         far = curve["step_s"] * FAR / BATCH_SIZE / 3600
-        needs = [curve[key] for key in ("learning_peak_mb", "planned_mb", "step_s", "planned_step_s")]
-        table.add(n_filters, curve["statistics_mb"], f"{curve['filled']['numbers']:.1%}", *needs, far)
+        table.add(n_filters, curve["learning_peak_mb"], curve["step_s"], far)
     return table
 
 
 def _gains(curves: dict[tuple[int, int], dict[str, Any]], tested: int) -> Table:
     table = Table(
         "Held-out quality as the images go by",
-        [
-            "filters",
-            "a step",
-            "images",
-            "learning s",
-            "objective",
-            "PSNR dB",
-            "non-zeros a patch",
-            f"of {LARGE:g} or more",
-        ],
-        note=f"On {tested} patches of other photographs, λ = {PENALTY:g}, codes certified to {judge.TOL:g}.",
+        ["filters", "a step", "images", "s", "objective", "PSNR dB", "non-zeros a patch", f"of {LARGE:g} or more"],
+        note=f"On {tested} patches of other photographs, λ = {PENALTY:g}, codes certified to {TOL:g}.",
     )
     for (n_filters, batch_size), curve in curves.items():
         for point in curve["curve"]:
@@ -183,13 +135,6 @@ def _batches(curves: dict[tuple[int, int], dict[str, Any]], sizes: list[int]) ->
             ratio = None if singly is None or batched is None else singly / batched
             table.add(n_filters, above * end, singly, batched, ratio)
     return table
-
-
-def _race(curves: dict[tuple[int, int], dict[str, Any]]) -> Figure:
-    lines = {_label(key): _points(curve, "seconds", "objective") for key, curve in curves.items()}
-    return Figure(
-        "growth_batches", "Mini-batches and single images", "seconds of learning", "held-out objective", lines
-    )
 
 
 def _label(key: tuple[int, int]) -> str:

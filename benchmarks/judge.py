@@ -1,51 +1,40 @@
-"""The neutral judge: every dictionary, whoever learned it, is valued by one exact coder with the clock stopped."""
+"""Learners followed along their learning time, and when they are as good as another; the judge is the reproduction's."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import pointillist as pt
-from benchmarks.inputs import PENALTY
-
-TOL = 1e-3
-
-
-def objective(images: NDArray, filters: NDArray) -> float:
-    """Sum of the images' objectives for their best codes, certified to a relative gap of 1e-3 (true excess about 1e-5)."""
-    filters = filters / np.maximum(1.0, np.linalg.norm(filters, axis=(1, 2), keepdims=True))
-    return float(np.sum(pt.encode(images, filters.astype(images.dtype), PENALTY, tol=TOL).objective))
-
-
-def reconstruction_psnr(images: NDArray, filters: NDArray, penalty: float) -> tuple[float, float]:
-    """Mean PSNR (dB, peak = range) of the reconstructions, and the share of codes that are not zero."""
-    result = pt.encode(images, filters, penalty, tol=1e-3)
-    fits = pt.decode(result.codes, filters)
-    values = [pt.psnr(image, fit) for image, fit in zip(images, fits, strict=True)]
-    return float(np.mean(values)), result.codes.nnz / (len(filters) * images.size)
+from pointillist.report.blocks import Cell
+from pointillist.reproduce.judging import Trajectory, follow, judge
+from pointillist.reproduce.timing import first_at_most
 
 
 @dataclass
-class Trajectory:
-    """Held-out objective along the learning time of one learner."""
+class Descent:
+    """Objectives of a learner's filters along its seconds of learning: of held-out and, if asked, of training images."""
 
     name: str
-    seconds: list[float] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
+    seconds: list[float]
+    values: list[float]
     trained: list[float] = field(default_factory=list)
-    filters: NDArray | None = None
-
-    def add(self, seconds: float, filters: NDArray, images: NDArray) -> float:
-        self.seconds.append(float(seconds))
-        self.values.append(objective(images, filters))
-        self.filters = np.array(filters)
-        return self.values[-1]
 
 
-def follow(
+def objective(images: NDArray, filters: NDArray) -> float:
+    """Sum of the images' objectives for their best codes."""
+    return judge(images, filters).objective
+
+
+def valued(trajectory: Trajectory, held_out: NDArray, name: str) -> Descent:
+    """What a learner has reached, by its objective on held-out images."""
+    return Descent(name, trajectory.seconds, [one.objective for one in trajectory.judged(held_out)])
+
+
+def descend(
     model: Any,
     train: NDArray,
     held_out: NDArray,
@@ -56,22 +45,39 @@ def follow(
     target: float = -np.inf,
     training: float = np.inf,
     **fit: Any,
-) -> Trajectory:
+) -> Descent:
     """Fit one of our learners, judging its filters after every `every` iterations.
 
     Learning stops after `limit` seconds (of learning, as the model's own history counts) or at the objective `target`. Given
     an objective `training`, the training images are judged too, and both must be reached. `fit` is for the learner's `fit`.
     """
-    trajectory = Trajectory(name)
+    found = Descent(name, [], [])
 
-    def judge(info: dict[str, Any]) -> bool:
-        value, fitted = np.inf, True
-        if info["iteration"] % every == 0:
-            value = trajectory.add(info["seconds"], model.filters_, held_out)
+    def value(trajectory: Trajectory) -> None:
+        for filters in trajectory.filters[len(found.values) :]:
+            found.values.append(objective(held_out, filters))
             if np.isfinite(training):
-                trajectory.trained.append(objective(train, model.filters_))
-                fitted = trajectory.trained[-1] <= training
-        return info["seconds"] > limit or (value <= target and fitted)
+                found.trained.append(objective(train, filters))
 
-    model.fit(train, callbacks=(judge,), **fit)
-    return trajectory
+    def stop(trajectory: Trajectory, seconds: float) -> bool:
+        value(trajectory)
+        reached = min(found.values[-1:], default=np.inf) <= target and min(found.trained[-1:], default=0.0) <= training
+        return seconds > limit or reached
+
+    trajectory = follow(model, train, name, due=lambda step: step % every == 0, stop=stop, **fit)
+    value(trajectory)
+    found.seconds = trajectory.seconds
+    return found
+
+
+def times_to(level: float, seconds: float, mine: Sequence[Descent], *, trained: bool = False) -> list[Cell]:
+    """The end of a row: a rival's seconds to a level, ours of every learner, and how many times as fast our best is."""
+    times = [first_at_most(one.seconds, one.trained if trained else one.values, level) for one in mine]
+    fastest = min((t for t in times if t is not None), default=None)
+    return [seconds, *times, fastest and seconds / fastest]
+
+
+def curves(rivals: Sequence[Descent], mine: Sequence[Descent]) -> dict[str, tuple[list[float], list[float]]]:
+    """Held-out objectives over seconds, for a chart."""
+    named = {one.name: one for one in rivals} | {f"ours, {one.name}": one for one in mine}
+    return {name: (one.seconds, one.values) for name, one in named.items()}

@@ -6,8 +6,6 @@ tiles over that elsewhere: one where there are no seams.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -15,13 +13,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 import pointillist as pt
-from benchmarks import measure, tables
-from benchmarks.inputs import PENALTY, Inputs
+from benchmarks import measure
+from benchmarks.context import Context, parser
+from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
 from pointillist.model.geometry import Geometry
+from pointillist.report.machine import peak_mb
 from pointillist.solvers.tiles import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap
@@ -34,7 +33,7 @@ def code(folder: str, *, mapped: bool, tol: float) -> dict[str, Any]:
     begin = time.perf_counter()
     result = pt.encode([image], filters, PENALTY, tol=tol)
     seconds = time.perf_counter() - begin
-    peak = measure.peak_mb()
+    peak = peak_mb()
     side = Blocks.of(Geometry(image.shape, filters.shape[1:]), None).side
     return {
         "seconds": seconds,
@@ -59,16 +58,13 @@ def seam(residual: NDArray, side: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--side", type=int, nargs="+", default=[2048, 4096], help="pixels along a side")
-    parser.add_argument("--tol", type=float, default=1e-3)
-    parser.add_argument(
-        "--mapped", action="store_true", help="leave the image in its file, and its residual in another"
-    )
-    arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    inputs = Inputs()
+    options = parser("benchmarks.large", __doc__, quick=None)
+    options.add_argument("--side", type=int, nargs="+", default=[2048, 4096], help="pixels along a side")
+    options.add_argument("--tol", type=float, default=1e-3)
+    options.add_argument("--mapped", action="store_true", help="leave the image in its file, its residual in another")
+    arguments = options.parse_args()
+    context = Context.of(arguments)
+    inputs = context.inputs
     title = f"one image, {len(inputs.filters)} filters of 11×11, λ = {PENALTY:g}, gap {arguments.tol:g}"
     columns = ["side", "seconds", "peak MB", "of it before coding", "gap", "non-zeros", "seam", "status"]
     table = Table(title, columns, note=f"{measure.threads()} threads{', image in a file' if arguments.mapped else ''}")
@@ -77,13 +73,9 @@ def main() -> None:
             np.save(Path(folder) / "image.npy", inputs.large(side))
             np.save(Path(folder) / "filters.npy", inputs.filters)
             found = measure.apart("benchmarks.large:code", folder=folder, mapped=arguments.mapped, tol=arguments.tol)
-        table.add(
-            side, found["seconds"], found["coding_peak_mb"], found["import_mb"], f"{found['gap']:.1e}", found["nonzeros"],
-            f"{found['seam']:.3f}", found["status"],
-        )  # fmt: skip
-    tables.show(table, Console(width=None if Console().is_terminal else 160))
-    record = {"facts": measure.facts(), "table": vars(table)}
-    (arguments.output / "large.json").write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
+        memory, gap, seam = [found["coding_peak_mb"], found["import_mb"]], f"{found['gap']:.1e}", f"{found['seam']:.3f}"
+        table.add(side, found["seconds"], *memory, gap, found["nonzeros"], seam, found["status"])
+    context.write("large", [table])
 
 
 if __name__ == "__main__":

@@ -6,27 +6,30 @@ of one run. Peak memory is a property of a process, so it is measured in a fresh
 
 from __future__ import annotations
 
+import cProfile
 import importlib
 import json
 import os
+import pstats
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import joblib
 import numpy as np
+from numpy.typing import NDArray
 
-from pointillist.report import machine
+from pointillist.report.blocks import to_plain
 from pointillist.report.machine import peak_mb
-from pointillist.reproduce.judging import exponent, first_at_most
-from pointillist.reproduce.judging import shortest as best_of
+from pointillist.reproduce.timing import seconds
 
-__all__ = ["best_of", "exponent", "first_at_most", "peak_mb"]  # from the package, for the experiments
-
-PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "sporco", "pyfftw", "numexpr")
+PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "scikit-image", "opencv-python-headless")
+PACKAGES += ("sporco", "pyfftw", "numexpr")
+_DEEPEST = 20
+"""Calls of libraries in libraries that a profile follows."""
 
 
 def threads() -> int:
@@ -34,24 +37,51 @@ def threads() -> int:
     return int(joblib.effective_n_jobs(-1))
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    """Wall time of one call."""
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
-def in_turns(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Wall times of every work, run one after the other `repeats` times, so that all meet the same noise."""
+def in_turns(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median wall times of every work, run one after the other `repeats` times, so that all meet the same noise."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
             times[name].append(seconds(work))
-    return times
+    return {name: float(np.median(some)) for name, some in times.items()}
 
 
-def median(times: Sequence[float]) -> float:
-    return float(np.median(times))
+def decibels(truth: NDArray, answer: NDArray, mask: NDArray | None = None) -> float:
+    """PSNR in dB with 255 as peak of what a file would hold, of the pixels of a mask or of all."""
+    seen = np.clip(np.rint(np.asarray(answer, np.float64)), 0, 255)
+    difference = (truth - seen) if mask is None else (truth[mask] - seen[mask])
+    return 10 * float(np.log10(255**2 / max(np.mean(difference**2), 1e-12)))
+
+
+def profiled(work: Callable[[], Any]) -> tuple[float, dict[str, float]]:
+    """Seconds of a call, and those of each function of the package with the libraries that it calls, the longest first."""
+    stats = _profile(work)
+    spent = {function: row[2] for function, row in stats.items()}
+    total = sum(spent.values())
+    for _ in range(_DEEPEST):  # time of libraries goes to their callers, until only functions of the package have any
+        for function, row in stats.items():
+            callers = {caller: edge[3] for caller, edge in row[4].items() if caller != function}
+            if "/pointillist/" not in function[0].replace("\\", "/") and any(callers.values()):
+                given, whole = spent[function], sum(callers.values())
+                spent[function] = 0.0
+                for caller, inside in callers.items():
+                    spent[caller] += given * inside / whole
+    named: dict[str, float] = {}
+    for (file, _, name), seconds_there in spent.items():
+        label = f"{PurePath(file).stem}.{name}"
+        named[label] = named.get(label, 0.0) + seconds_there
+    return total, dict(sorted(named.items(), key=lambda one: -one[1]))
+
+
+def waiting(work: Callable[[], Any]) -> float:
+    """Seconds that this thread waits for others during a call."""
+    return sum(row[2] for (_, _, name), row in _profile(work).items() if "acquire" in name and "lock" in name)
+
+
+def _profile(work: Callable[[], Any]) -> dict[Any, Any]:
+    profiler = cProfile.Profile()
+    profiler.runcall(work)
+    return pstats.Stats(profiler).stats  # type: ignore[attr-defined]
 
 
 def apart(function: str, environment: Mapping[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
@@ -86,22 +116,6 @@ def first_calls() -> dict[str, float]:
     return {"seconds": seconds(work)}
 
 
-def facts() -> dict[str, Any]:
-    """Versions and machine, for the record."""
-    return machine.facts(PACKAGES)
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON can hold it."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    return value
-
-
 def _serve(function: str, arguments: str) -> None:
     module, name = function.split(":")
     work = getattr(importlib.import_module(module), name)
@@ -109,7 +123,7 @@ def _serve(function: str, arguments: str) -> None:
         first_calls()  # loads the libraries and the compiled kernels, whose memory is not the work's
     before = peak_mb()
     answer = work(**json.loads(arguments))
-    print(json.dumps(plain({**answer, "import_mb": before, "peak_mb": peak_mb()})))
+    print(json.dumps(to_plain({**answer, "import_mb": before, "peak_mb": peak_mb()})))
 
 
 if __name__ == "__main__":

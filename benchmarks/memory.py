@@ -13,15 +13,15 @@ from typing import Any
 
 from benchmarks.context import Context
 from benchmarks.measure import apart
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table
 from pointillist.cli.running import run as command
 from pointillist.learners.persistence import load
 
 N_FILTERS, FILTER_SIZE, CROP_SIZE, BATCH_SIZE = 32, 7, 64, 20
 
 
-def run(context: Context) -> Report:
-    counts = (context.count(1000, 40), context.count(20_000, 200))
+def run(context: Context) -> Findings:
+    counts = (context.pick(1000, 40), context.pick(20_000, 200))
     table = Table(
         f"Peak memory of learning {N_FILTERS} filters of {FILTER_SIZE}×{FILTER_SIZE} from random crops of "
         f"{CROP_SIZE}×{CROP_SIZE}",
@@ -29,9 +29,7 @@ def run(context: Context) -> Report:
         note=f"pointillist learn --crops N --batch {BATCH_SIZE}, each in a fresh process; before: with the kernels loaded.",
     )
     peaks = []
-    apart(
-        "benchmarks.memory:learn", crops=BATCH_SIZE
-    )  # leaves the compiled kernels on disk: compiling takes memory too
+    apart("benchmarks.memory:learn", crops=BATCH_SIZE)  # leaves compiled kernels on disk: compiling takes memory too
     for crops in counts:
         context.say(f"{crops} crops")
         done = apart("benchmarks.memory:learn", crops=crops)
@@ -42,7 +40,7 @@ def run(context: Context) -> Report:
             context.say(f"{crops} crops took more than the plan said")
     growth = peaks[1] / peaks[0] - 1
     context.say(f"{counts[1] // counts[0]} times the crops: {growth:+.2%} of peak memory")
-    return Report([table], settings={"batch_size": BATCH_SIZE, "growth": growth})
+    return Findings([table], settings={"batch_size": BATCH_SIZE, "growth": growth})
 
 
 def learn(crops: int) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pointillist as pt
-from benchmarks import judge, peers
+from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import CIRCULAR, FILTER_SIZE, PENALTY
-from benchmarks.measure import first_at_most, threads
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.measure import threads
+from benchmarks.peers import ONLINE
+from benchmarks.tables import Findings, Table, chart
+from pointillist.reproduce.rivals import choose_threads, learn_online
 
+PASSES = 2
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "γ = 6, 3 sweeps": {"update__forgetting": 6.0, "update__n_sweeps": 3},
@@ -25,27 +27,28 @@ OURS: dict[str, dict[str, Any]] = {
 }
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
+    """Race our learners to what SPORCO's has after each pass over the images."""
     inputs = context.inputs
-    start, passes = inputs.start(inputs.n_filters), 2
-    used = peers.choose_threads(inputs.train[:1], start)
+    start = inputs.start(inputs.scale.n_filters)
+    used = choose_threads(inputs.train[:1], start)
+    settings = list(ONLINE)[: context.pick(len(ONLINE), 1)]
+    runs = {f"SPORCO {setting}": (setting, inputs.train) for setting in settings}
+    runs["SPORCO tuned, tapered"] = "tuned", inputs.tapered
     rivals = []
-    for setting in list(peers.ONLINE)[: context.count(len(peers.ONLINE), 1)]:
-        context.say(f"SPORCO {setting}")
-        rivals.append(peers.learn_online(setting, inputs.train, start, inputs.held_out, passes=passes))
-    context.say("SPORCO tuned, tapered")
-    rivals.append(peers.learn_online("tuned", inputs.tapered, start, inputs.held_out, passes=passes))
-    rivals[-1].name += ", tapered"
-    target = min(min(rival.values) for rival in rivals)
+    for name, (setting, images) in runs.items():
+        context.say(name)
+        steps, each = ONLINE[setting], len(images)
+        learned = learn_online(images, start, steps, passes=PASSES, due=lambda step, each=each: step % each == 0)
+        rivals.append(judge.valued(learned, inputs.judged, name))
+    limit, target = context.pick(6.0, 2.0), min(min(rival.values) for rival in rivals)
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0)
-        model.set_params(**options, update__init=start).fit(inputs.train[:2])  # compiles
-        limit = context.pick(6.0, 2.0)
-        step = max(1, 2 // model.batch_size)
-        goal = {"limit": limit, "target": target, "n_epochs": context.count(30, 4)}
-        mine.append(judge.follow(model, inputs.train, inputs.held_out, name, every=step, **goal))
+        model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**options, update__init=start)
+        goal = {"limit": limit, "target": target, "n_epochs": context.pick(30, 4)}
+        every = max(1, 2 // model.batch_size)
+        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal))
 
     table = Table(
         f"Online learning on {inputs.name}: seconds to a held-out objective, at most {threads()} threads",
@@ -55,18 +58,7 @@ def run(context: Context) -> Report:
     )
     for rival in rivals:
         for number, (seconds, value) in enumerate(zip(rival.seconds, rival.values, strict=True), 1):
-            times = [first_at_most(m.seconds, m.values, value) for m in mine]
-            fastest = min((t for t in times if t is not None), default=None)
-            table.add(rival.name, number, value, seconds, *times, fastest and seconds / fastest)
-    curves = {t.name: (t.seconds, t.values) for t in rivals} | {f"ours, {t.name}": (t.seconds, t.values) for t in mine}
-    figure = Figure("online", "Online learning", "seconds of learning", "held-out objective", curves)
-    return Report(
-        [table],
-        [figure],
-        {
-            "ours": OURS,
-            "sporco": {name: vars(steps) for name, steps in peers.ONLINE.items()},
-            "passes": passes,
-            "sporco threads": used,
-        },
-    )
+            table.add(rival.name, number, value, *judge.times_to(value, seconds, mine))
+    curves = chart("Online learning", "seconds of learning", "held-out objective", judge.curves(rivals, mine))
+    tried = {name: vars(steps) for name, steps in ONLINE.items()}
+    return Findings([table], [curves], {"ours": OURS, "sporco": tried, "passes": PASSES, "sporco threads": used})

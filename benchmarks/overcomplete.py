@@ -9,54 +9,43 @@ from typing import Any
 import numpy as np
 
 import pointillist as pt
-from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table
+from pointillist.reproduce.judging import judge
 
 BATCH_SIZE = 20
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
     inputs = context.inputs
-    patches, tested = context.count(1000, 20), context.count(20, 2)
+    patches, tested = context.pick(1000, 20), context.pick(20, 2)
     table = Table(
         f"One online pass over {patches} natural patches",
         ["filters", "learning s", "s per patch", "peak MB", "held-out objective", "PSNR dB", "codes in use"],
         note=f"In a fresh process, batches of {BATCH_SIZE}; objective and PSNR (mean, peak = range) on {tested} patches of "
         f"other photographs, λ = {PENALTY:g}.",
     )
-    test = inputs.natural("test", tested)
-    for n_filters in (inputs.n_overcomplete, inputs.n_filters):
+    test = inputs.patches("test", tested)
+    for n_filters in (inputs.scale.n_overcomplete, inputs.scale.n_filters):
         context.say(f"{n_filters} filters")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "filters.npy"
-            done = apart(
-                "benchmarks.overcomplete:learn",
-                n_filters=n_filters,
-                patches=patches,
-                quick=context.quick,
-                file=str(file),
-            )
+            learning = {"n_filters": n_filters, "patches": patches, "quick": context.quick, "file": str(file)}
+            done = apart("benchmarks.overcomplete:learn", **learning)
             filters = np.load(file)
-        quality, share = judge.reconstruction_psnr(test, filters, PENALTY)
-        table.add(
-            n_filters,
-            done["seconds"],
-            done["seconds"] / patches,
-            done["peak_mb"],
-            judge.objective(test, filters),
-            quality,
-            f"{share:.3%}",
-        )
-    return Report([table], settings={"batch_size": BATCH_SIZE, "patches": patches, "tested": tested})
+        found = judge(test, filters)
+        share = found.nonzeros / (n_filters * test.size)
+        cost = [done["seconds"], done["seconds"] / patches, done["peak_mb"]]
+        table.add(n_filters, *cost, found.objective, found.psnr, f"{share:.3%}")
+    return Findings([table], settings={"batch_size": BATCH_SIZE, "patches": patches, "tested": tested})
 
 
 def learn(n_filters: int, patches: int, quick: bool, file: str) -> dict[str, Any]:
     """Learn in this process and leave the filters in a file."""
     inputs = Inputs(quick=quick)
-    images = inputs.natural("train", patches)
+    images = inputs.patches("train", patches)
     start = inputs.start(n_filters)
     update = pt.FilterUpdate(init=start)
     model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0)

@@ -7,23 +7,19 @@ the objective of its own statistics, at X, comes down far more slowly and would 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numexpr
 import numpy as np
-import sporco.fft as sporco_fft
 from numpy.typing import NDArray
-from sporco.admm import cbpdn as admm_cbpdn
-from sporco.dictlrn import cbpdndl
-from sporco.pgm import cbpdn as pgm_cbpdn
 
 from benchmarks.inputs import PENALTY
-from benchmarks.judge import Trajectory
-from benchmarks.measure import in_turns, threads
 from pointillist.reproduce import rivals
-from pointillist.reproduce.rivals import FIXED, QUIET, as_ours, as_sporco
+from pointillist.reproduce.rivals import FIXED, as_sporco
+
+ONLINE = {"tuned": rivals.TUNED, "its default steps": rivals.DEFAULT}
+"""Settings of the online learner, on the CPU and in the CuPy port."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +32,12 @@ class Coding:
 
     def solver(self, images: NDArray, filters: NDArray, iterations: int, **options: Any) -> Any:
         """SPORCO's solver object for (n, H, W) images."""
-        dictionary, stack = as_sporco(filters), as_sporco(images)
-        kind = {"admm": admm_cbpdn.ConvBPDN, "pgm": pgm_cbpdn.ConvBPDN}[self.method]
-        settings = {**QUIET, "MaxMainIter": iterations, **self.options, **options}
+        settings = {"MaxMainIter": iterations, **self.options, **options}
         if self.method == "pgm":
             # The exact Lipschitz constant, the largest step that surely converges.
             spectra = np.fft.rfft2(filters, s=images.shape[1:])
             settings["L"] = float(np.max(np.sum(np.abs(spectra) ** 2, axis=0)))
-        return kind(dictionary, stack, PENALTY, kind.Options(settings), dimK=1)
+        return rivals.coder(as_sporco(filters), as_sporco(images), settings, method=self.method)
 
     def encode(self, images: NDArray, filters: NDArray, iterations: int) -> NDArray:
         """The codes after so many iterations: what is timed."""
@@ -52,38 +46,8 @@ class Coding:
         return solver.getcoef()
 
 
-def use_threads(count: int) -> None:
-    """How many threads SPORCO's transforms and array expressions take."""
-    sporco_fft.pyfftw_threads = count
-    numexpr.set_num_threads(count)
-
-
-def choose_threads(images: NDArray, filters: NDArray, iterations: int = 10) -> int:
-    """All threads or one, whichever codes these images faster: small transforms lose more by waiting than they gain."""
-    if threads() == 1:
-        return 1
-    coding = Coding("trial", options={"rho": 10.0, **FIXED})
-
-    def work(count: int) -> Callable[[], Any]:
-        def code() -> None:
-            use_threads(count)
-            coding.encode(images, filters, iterations)
-
-        code()
-        return code
-
-    times = in_turns({str(count): work(count) for count in (1, threads())}, 3)
-    best = int(min(times, key=lambda count: min(times[count])))
-    use_threads(best)
-    return best
-
-
 CODINGS = [
-    Coding("ADMM, ρ = 5", options={"rho": 5.0, **FIXED}),
-    Coding("ADMM, ρ = 7", options={"rho": 7.0, **FIXED}),
-    Coding("ADMM, ρ = 10", options={"rho": 10.0, **FIXED}),
-    Coding("ADMM, ρ = 20", options={"rho": 20.0, **FIXED}),
-    Coding("ADMM, ρ = 50", options={"rho": 50.0, **FIXED}),
+    *(Coding(f"ADMM, ρ = {rho:g}", options={"rho": rho, **FIXED}) for rho in (5.0, 7.0, 10.0, 20.0, 50.0)),
     Coding("ADMM, AutoRho", options={"rho": 10.0, "AutoRho": {"Enabled": True}}),
     Coding("PGM (FISTA)", method="pgm"),
 ]
@@ -143,6 +107,8 @@ def iterations_to(points: Sequence[Point], optimum: NDArray, excess: float) -> i
 
 def _value(solver: Any, codes: NDArray) -> tuple[NDArray, NDArray]:
     """Objective and relative duality gap of every image of SPORCO's circular problem."""
+    import sporco.fft as sporco_fft
+
     space, axes = solver.cri.Nv, solver.cri.axisN
     misfit = solver.Sf - np.sum(solver.Df * sporco_fft.rfftn(codes, space, axes), axis=-1, keepdims=True)
     correlation = sporco_fft.irfftn(np.conj(solver.Df) * misfit, space, axes)
@@ -156,75 +122,3 @@ def _value(solver: Any, codes: NDArray) -> tuple[NDArray, NDArray]:
     scale = np.minimum(1.0, PENALTY / steepest)
     dual = scale * np.sum(residual * signal, axis=0) - 0.5 * scale**2 * np.sum(residual**2, axis=0)
     return objective, (objective - dual) / objective
-
-
-ONLINE = {"tuned": rivals.TUNED, "its default steps": rivals.DEFAULT}
-
-
-def learn_online(setting: str, train: NDArray, start: NDArray, held_out: NDArray, *, passes: int) -> Trajectory:
-    """SPORCO's online learner, valued after every pass over the images."""
-    learner = rivals.sporco_online(start, ONLINE[setting])
-    trajectory = Trajectory(f"SPORCO {setting}")
-    for number in range(passes):
-        for i in np.random.default_rng(number).permutation(len(train)):
-            learner.solve(train[i])
-        elapsed = learner.timer.elapsed("solve_wo_eval")
-        trajectory.add(elapsed, as_ours(learner.getdict()), held_out)
-    return trajectory
-
-
-@dataclass(frozen=True)
-class BatchLearning:
-    """A setting of SPORCO's batch learners.
-
-    Only consensus was tuned, over three pairs of ρ (10, 20, 50) and σ (of the dictionary; 1, 10); the others take its best.
-    """
-
-    name: str
-    method: str
-    rho: float
-    sigma: float | None = None
-
-
-BATCH = [
-    BatchLearning("consensus", "cns", 50.0, 10.0),
-    BatchLearning("proximal gradient", "pgm", 50.0),
-]
-
-
-class BatchLearner:
-    """One of SPORCO's batch learners, which can be carried on."""
-
-    def __init__(self, setting: BatchLearning, train: NDArray, start: NDArray) -> None:
-        self.setting = setting
-        update: dict[str, Any] = {"FastSolve": True, "DataType": np.float32}
-        update |= {"Backtrack": None, "L": 1000.0} if setting.sigma is None else {"rho": setting.sigma, "AutoRho": _OFF}
-        settings = {
-            "AccurateDFid": False,
-            "MaxMainIter": 10**6,
-            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": setting.rho, **FIXED},
-            "CCMOD": update,
-        }
-        how = {"xmethod": "admm", "dmethod": setting.method}
-        options = cbpdndl.ConvBPDNDictLearn.Options(settings, **how)
-        options.update({"Callback": self._callback})
-        self.learner = cbpdndl.ConvBPDNDictLearn(as_sporco(start), as_sporco(train), PENALTY, options, dimK=1, **how)
-        self.snapshots: list[tuple[float, NDArray]] = []
-        self._until = 0.0
-
-    def run(self, until: float) -> None:
-        """Learn on until the learner's clock, which stands still while it evaluates, shows `until` seconds."""
-        self._until = until
-        self.learner.solve()
-
-    def _callback(self, learner: Any) -> bool:
-        seconds = learner.timer.elapsed("solve_wo_eval")
-        self.snapshots.append((seconds, as_ours(learner.getdict())))
-        return seconds >= self._until
-
-    def at(self, seconds: float) -> tuple[float, NDArray]:
-        """The first snapshot at or after a time, or the last there is."""
-        return next((s for s in self.snapshots if s[0] >= seconds), self.snapshots[-1])
-
-
-_OFF = {"Enabled": False}

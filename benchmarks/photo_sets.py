@@ -88,7 +88,9 @@ def takes_part(place: str | Path, megapixels: float) -> bool:
     return height * width >= ENOUGH * 1e6 * megapixels
 
 
-def load(place: str | Path, megapixels: float | None = None) -> NDArray[np.uint8]:
+def load(
+    place: str | Path, megapixels: float | None = None, resampling: Image.Resampling = Image.Resampling.BOX
+) -> NDArray[np.uint8]:
     """A colour picture (height, width, 3) of at most so many megapixels, made smaller by averaging over areas."""
     if isinstance(place, Path):
         with Image.open(place) as file:
@@ -100,5 +102,5 @@ def load(place: str | Path, megapixels: float | None = None) -> NDArray[np.uint8
     factor = 1.0 if megapixels is None else (1e6 * megapixels / (picture.width * picture.height)) ** 0.5
     if factor < 1:
         size = (round(picture.width * factor), round(picture.height * factor))
-        picture = picture.resize(size, Image.Resampling.BOX)
+        picture = picture.resize(size, resampling)
     return np.asarray(picture)

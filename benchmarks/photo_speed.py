@@ -20,6 +20,7 @@ from scipy.ndimage import binary_dilation
 
 from benchmarks import fills, measure, photo_sets, scars
 from benchmarks.tables import Table
+from pointillist.report.machine import peak_mb
 
 SHAPE = (4000, 6000)
 QUICK_SHAPE = (400, 600)
@@ -42,7 +43,7 @@ def commanded(*arguments: str) -> tuple[float, float | None]:
     )
     peak = None
     while work.poll() is None:
-        peak = _peak_mb(work.pid) or peak
+        peak = peak_mb(work.pid) or peak
         time.sleep(0.02)
     spent = time.perf_counter() - begin
     if work.returncode:
@@ -51,22 +52,11 @@ def commanded(*arguments: str) -> tuple[float, float | None]:
     return spent, peak
 
 
-def _peak_mb(process: int) -> float | None:
-    """The kernel's own record of the largest resident memory, which never falls while the process lives."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return None
-    sizes = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
-    return int(sizes[0]) / 2**10 if sizes else None
-
-
 def by_command(place: str | Path, quick: bool, say: Callable[[str], None]) -> Table:
     """A large JPEG with magenta lines, mended by the command with a mask, and with marks that it finds by itself."""
     truth = continued(photo_sets.load(place), QUICK_SHAPE if quick else SHAPE)
     mask = scars.damage("lines", (truth.shape[0], truth.shape[1]), np.random.default_rng(0))
-    damaged = truth.copy()
-    damaged[mask] = (255, 0, 255)
+    damaged = fills.painted_over(truth, mask)
     table = Table(
         f"{mask.size / 1e6:.1f} megapixels, {100 * mask.mean():.1f}% missing, JPEG, in a fresh process",
         ["command", "seconds", "peak MB", "dB on missing pixels"],
@@ -79,7 +69,7 @@ def by_command(place: str | Path, quick: bool, say: Callable[[str], None]) -> Ta
         for title, options in {"--mask": ["--mask", str(cover)], "marks found": []}.items():
             answer.unlink(missing_ok=True)
             seconds, peak = commanded("inpaint", str(picture), "-o", str(answer), *options)
-            quality = fills.psnr(truth, photo_sets.load(answer), mask)
+            quality = measure.decibels(truth, photo_sets.load(answer), mask)
             table.add(title, f"{seconds:.1f}", None if peak is None else round(peak), f"{quality:.2f}")
             say(f"inpaint, {title}: {seconds:.1f} s, {peak or 0:.0f} MB, {quality:.2f} dB")
     return table
@@ -91,8 +81,7 @@ def in_warm_process(places: dict[str, str | Path], repeats: int, say: Callable[[
     for name, place in places.items():
         truth = photo_sets.load(place, 0.3)
         mask = scars.damage("text", (truth.shape[0], truth.shape[1]), np.random.default_rng(0))
-        image = truth.copy()
-        image[mask] = (255, 0, 255)
+        image = fills.painted_over(truth, mask)
         works = {
             method: lambda variants=variants, image=image, mask=mask: variants[0](image, mask)
             for method, variants in fills.FILLS.items()
@@ -100,8 +89,8 @@ def in_warm_process(places: dict[str, str | Path], repeats: int, say: Callable[[
         for work in works.values():
             work()
         times = measure.in_turns(works, repeats)
-        table.add(name, *[f"{measure.median(times[method]):.3f}" for method in fills.FILLS])
-        say(f"text, {name}: {measure.median(times[fills.OURS]):.3f} s")
+        table.add(name, *[f"{times[method]:.3f}" for method in fills.FILLS])
+        say(f"text, {name}: {times[fills.OURS]:.3f} s")
     return table
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from benchmarks.fills import BASELINE, OURS, Score
-from benchmarks.tables import Cell, Table
+from benchmarks.tables import Table
+from pointillist.report.blocks import Cell
 
 ALLOWED = -0.3
 """Decibels that no picture should be more than below the biharmonic fill."""
 
 
 @dataclass(frozen=True)
-class Row:
+class Mended:
     """Scores of all methods on one damaged photograph."""
 
     picture: str
@@ -30,10 +30,6 @@ class Row:
             return None
         return self.scores[OURS].psnr - self.scores[BASELINE].psnr
 
-    def plain(self) -> dict[str, Any]:
-        """The row as JSON can hold it."""
-        return asdict(self)
-
 
 def line(scores: dict[str, Score]) -> str:
     """All methods in one line."""
@@ -41,7 +37,7 @@ def line(scores: dict[str, Score]) -> str:
     return "; ".join(parts)
 
 
-def summaries(rows: list[Row]) -> list[Table]:
+def summaries(rows: list[Mended]) -> list[Table]:
     """Two tables for each size: the methods' means by kind of damage, and our gains over the biharmonic fill."""
     found = []
     for megapixels in sorted({row.megapixels for row in rows}):
@@ -51,12 +47,12 @@ def summaries(rows: list[Row]) -> list[Table]:
     return found
 
 
-def _by_kind(rows: list[Row]) -> dict[str, list[Row]]:
+def _by_kind(rows: list[Mended]) -> dict[str, list[Mended]]:
     kinds = {kind: [row for row in rows if row.kind == kind] for kind in dict.fromkeys(row.kind for row in rows)}
     return {**kinds, "all": rows}
 
 
-def _means(title: str, rows: list[Row]) -> Table:
+def _means(title: str, rows: list[Mended]) -> Table:
     """Mean PSNR, SSIM and seconds of every method."""
     methods = _common(rows)
     titles = [f"{name} {unit}" for unit in ("dB", "SSIM", "s") for name in methods]
@@ -71,7 +67,7 @@ def _means(title: str, rows: list[Row]) -> Table:
     return table
 
 
-def _gains(title: str, rows: list[Row]) -> Table:
+def _gains(title: str, rows: list[Mended]) -> Table:
     """Our decibels above the biharmonic fill: mean, and over the pictures."""
     table = Table(
         f"{title}: ours above the biharmonic fill",
@@ -93,12 +89,12 @@ def _gains(title: str, rows: list[Row]) -> Table:
     return table
 
 
-def _common(rows: list[Row]) -> list[str]:
+def _common(rows: list[Mended]) -> list[str]:
     """Methods that ran on every row."""
     return [name for name in rows[0].scores if all(name in row.scores for row in rows)]
 
 
-def whole(rows: list[Row]) -> Table:
+def whole(rows: list[Mended]) -> Table:
     """PSNR of every picture, size, damage and method, the worst gains first."""
     methods = _common(rows)
     table = Table("PSNR in dB on the missing pixels", ["picture", "MP", "damage", *methods, "gain"])

@@ -9,23 +9,23 @@ scikit-image and opencv-python-headless. With a cache the answers of the rivals 
 from __future__ import annotations
 
 import argparse
-import json
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from joblib import Memory
 from numpy.typing import NDArray
 from PIL import Image
-from rich.console import Console
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks import fills, measure, photo_sets, photo_speed, photo_tables, scars, tables
+from benchmarks import fills, measure, photo_sets, photo_speed, photo_tables, scars
+from benchmarks.context import Context, parser
 from benchmarks.fills import OURS, Score
 from benchmarks.tables import Table
-from pointillist.report import machine
+from pointillist.reproduce.timing import seconds
 
 SIZES = (0.3, 2.0, 12.0, 24.0)
 """Megapixels."""
@@ -63,7 +63,7 @@ def cases(
 
 
 @dataclass(frozen=True)
-class Settings:
+class Choice:
     """What is run, and where answers are kept."""
 
     methods: tuple[str, ...] = tuple(fills.FILLS)
@@ -73,24 +73,23 @@ class Settings:
     only_ours: bool = False
 
 
-def measured(case: Case, truth: NDArray, settings: Settings) -> dict[str, Score]:
+def measured(case: Case, truth: NDArray, choice: Choice) -> dict[str, Score]:
     """Scores of all methods on one damaged photograph."""
     mask = case.damaged(truth)
     answers: dict[str, NDArray] = {}
     scores: dict[str, Score] = {}
-    for method in settings.methods:
+    remember = Memory(choice.cache, verbose=0).cache(fills.missing_pixels)
+    for method in choice.methods:
         if method == OURS:
-            found = fills.mended(method, truth, mask)
-        elif (known := fills.remembered(settings.cache, case.name, method, truth, mask)) is not None:
-            found = known
-        elif settings.only_ours:
+            pixels, scores[method] = fills.missing_pixels(method, truth, mask)
+        elif choice.only_ours and not remember.check_call_in_cache(method, truth, mask):
             continue
         else:
-            found = fills.mended(method, truth, mask)
-            fills.remember(settings.cache, case.name, method, truth, mask, found)
-        answers[method], scores[method] = found
-    if settings.crops is not None and OURS in answers:
-        save_crops(settings.crops / f"{case.name}.png", truth, mask, answers)
+            pixels, scores[method] = remember(method, truth, mask)
+        answers[method] = truth.copy()
+        answers[method][mask] = pixels
+    if choice.crops is not None and OURS in answers:
+        save_crops(choice.crops / f"{case.name}.png", truth, mask, answers)
     return scores
 
 
@@ -102,8 +101,7 @@ def save_crops(file: Path, truth: NDArray, mask: NDArray, answers: dict[str, NDA
     )
     place = 24 * np.array(np.unravel_index(np.argmax(coarse), coarse.shape)) + 12
     start = [int(np.clip(p - side // 2, 0, max(n - side, 0))) for p, n in zip(place, mask.shape, strict=True)]
-    damaged = truth.copy()
-    damaged[mask] = (255, 0, 255)
+    damaged = fills.painted_over(truth, mask)
     window = tuple(slice(s, s + side) for s in start)
     parts = [picture[window] for picture in (damaged, *answers.values(), truth)]
     row = np.hstack([np.pad(part, ((0, 0), (0, 4), (0, 0)), constant_values=255) for part in parts])
@@ -111,16 +109,16 @@ def save_crops(file: Path, truth: NDArray, mask: NDArray, answers: dict[str, NDA
     Image.fromarray(row).resize((3 * row.shape[1], 3 * row.shape[0]), Image.Resampling.NEAREST).save(file)
 
 
-def run(groups: Iterator[list[Case]], settings: Settings, say: Callable[[str], None]) -> list[photo_tables.Row]:
+def run(groups: Iterator[list[Case]], choice: Choice, say: Callable[[str], None]) -> list[photo_tables.Mended]:
     """All cases, one after the other."""
-    rows: list[photo_tables.Row] = []
+    rows: list[photo_tables.Mended] = []
     for group in groups:
         truth = photo_sets.load(group[0].place, group[0].megapixels)
-        if settings.quick:
+        if choice.quick:
             truth = truth[:160, :240]
         for case in group:
-            scores = measured(case, truth, settings)
-            rows.append(photo_tables.Row(case.picture, case.megapixels, case.kind, scores))
+            scores = measured(case, truth, choice)
+            rows.append(photo_tables.Mended(case.picture, case.megapixels, case.kind, scores))
             say(f"{case.picture}, {case.megapixels:g} MP, {case.kind}: {photo_tables.line(scores)}")
     return rows
 
@@ -128,10 +126,10 @@ def run(groups: Iterator[list[Case]], settings: Settings, say: Callable[[str], N
 def alone(picture: str, place: str, megapixels: float, kind: str, method: str, seed: int = 0) -> dict[str, float]:
     """One case in its own process, for its peak memory."""
     where: str | Path = place if place.startswith(("sklearn:", "skimage:")) else Path(place)
-    truth = photo_sets.load(where, megapixels).copy()
+    truth = photo_sets.load(where, megapixels)
     mask = Case(picture, where, megapixels, kind, seed).damaged(truth)
-    truth[mask] = (255, 0, 255)
-    return {"seconds": measure.seconds(lambda: fills.FILLS[method][0](truth, mask))}
+    image = fills.painted_over(truth, mask)
+    return {"seconds": seconds(lambda: fills.FILLS[method][0](image, mask))}
 
 
 def memory(groups: Iterator[list[Case]], kind: str, say: Callable[[str], None]) -> Table:
@@ -148,17 +146,10 @@ def memory(groups: Iterator[list[Case]], kind: str, say: Callable[[str], None]) 
             continue
         sizes.add(case.megapixels)
         for method in fills.FILLS:
-            found = measure.apart(
-                "benchmarks.photographs:alone",
-                picture=case.picture,
-                place=str(case.place),
-                megapixels=case.megapixels,
-                kind=kind,
-                method=method,
-            )
-            say(
-                f"{case.picture}, {case.megapixels:g} MP, {method}: {found['peak_mb']:.0f} MB, {found['seconds']:.1f} s"
-            )
+            given = {"picture": case.picture, "place": str(case.place), "megapixels": case.megapixels, "kind": kind}
+            found = measure.apart("benchmarks.photographs:alone", **given, method=method)
+            cost = f"{found['peak_mb']:.0f} MB, {found['seconds']:.1f} s"
+            say(f"{case.picture}, {case.megapixels:g} MP, {method}: {cost}")
             above = found["peak_mb"] - found["import_mb"]
             table.add(case.picture, case.megapixels, method, found["seconds"], round(found["peak_mb"]), round(above))
     return table
@@ -167,47 +158,26 @@ def memory(groups: Iterator[list[Case]], kind: str, say: Callable[[str], None]) 
 def main() -> None:
     arguments = _arguments()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    console = Console(width=None if Console().is_terminal else 160)
+    context = Context.of(arguments)
     places = photo_sets.found(photo_sets.SETS[arguments.set], arguments.photos)
     if arguments.pictures:
         places = {name: place for name, place in places.items() if name in arguments.pictures}
-    if arguments.quick:
+    if context.quick:
         places = dict(list(places.items())[:2])
     if not places:
         raise SystemExit("none of the pictures was found: give the folder that holds them by --photos")
     groups = list(cases(places, arguments.sizes, arguments.only, arguments.seed))
-
-    def say(text: str) -> None:
-        console.print(f"  [dim]{text}[/dim]")
-
-    settings = Settings(
-        methods=tuple(arguments.methods),
-        cache=arguments.cache,
-        crops=arguments.save_crops,
-        quick=arguments.quick,
-        only_ours=arguments.only_ours,
-    )
+    choice = Choice(tuple(arguments.methods), arguments.cache, arguments.save_crops, context.quick, arguments.only_ours)
     warm_up()
-    rows = [] if arguments.speed else run(iter(groups), settings, say)
+    rows = [] if arguments.speed else run(iter(groups), choice, context.say)
     found = [*photo_tables.summaries(rows), photo_tables.whole(rows)] if rows else []
     if arguments.memory:
-        found.append(memory(iter(groups), "scratches", say))
+        found.append(memory(iter(groups), "scratches", context.say))
     if arguments.speed:
-        found += photo_speed.tables_of(places, arguments.quick, say)
-    for table in found:
-        tables.show(table, console)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    record = {
-        "facts": machine.facts((*measure.PACKAGES, "scikit-image", "opencv-python-headless")),
-        "set": arguments.set,
-        "pictures": list(places),
-        "seed": arguments.seed,
-        "scores": [row.plain() for row in rows],
-        "tables": [vars(table) for table in found],
-    }
-    file = arguments.output / f"photographs-{'speed' if arguments.speed else arguments.set}.json"
-    file.write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
-    console.print(f"{len(rows)} damaged photographs; scores in {file}")
+        found += photo_speed.tables_of(places, context.quick, context.say)
+    about = {"set": arguments.set, "pictures": list(places), "seed": arguments.seed}
+    name = f"photographs-{'speed' if arguments.speed else arguments.set}"
+    context.write(name, found, **about, scores=[asdict(row) for row in rows])
 
 
 def warm_up() -> None:
@@ -220,39 +190,20 @@ def warm_up() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.photographs", description=__doc__.splitlines()[0])
-    parser.add_argument("--photos", type=Path, help="folder tree with the packages' photographs")
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--set", choices=list(photo_sets.SETS), default="development")
-    parser.add_argument("--pictures", type=lambda text: text.split(","), help="names of the set, comma-separated")
-    parser.add_argument("--sizes", type=lambda text: tuple(map(float, text.split(","))), default=SIZES)
-    parser.add_argument(
-        "--only", type=_kinds, default=scars.KINDS, help=f"comma-separated, of {', '.join(scars.KINDS)}"
-    )
-    parser.add_argument("--methods", type=_methods, default=list(fills.FILLS), help="comma-separated")
-    parser.add_argument("--only-ours", action="store_true", help="run no rival; with --cache, show what is remembered")
-    parser.add_argument("--cache", type=Path, help="folder for the answers of the rivals")
-    parser.add_argument("--save-crops", type=Path, help="folder for enlarged crops around our largest errors")
-    parser.add_argument("--seed", type=int, default=0, help="where the damage lies")
-    parser.add_argument("--speed", action="store_true", help="only the time and memory of 24 and 0.3 megapixels")
-    parser.add_argument("--memory", action="store_true", help="peak memory of every method in a fresh process, too")
-    parser.add_argument("--quick", action="store_true", help="a smoke test on corners of two pictures")
-    return parser.parse_args()
-
-
-def _kinds(text: str) -> tuple[str, ...]:
-    return tuple(_listed(text, scars.KINDS))
-
-
-def _methods(text: str) -> list[str]:
-    return _listed(text, tuple(fills.FILLS))
-
-
-def _listed(text: str, offered: tuple[str, ...]) -> list[str]:
-    chosen = text.split(",")
-    if unknown := set(chosen) - set(offered):
-        raise argparse.ArgumentTypeError(f"no {', '.join(sorted(unknown))}; take some of {', '.join(offered)}")
-    return chosen
+    options = parser("benchmarks.photographs", __doc__, quick="a smoke test on corners of two pictures")
+    options.add_argument("--photos", type=Path, help="folder tree with the packages' photographs")
+    options.add_argument("--set", choices=list(photo_sets.SETS), default="development")
+    options.add_argument("--pictures", type=lambda text: text.split(","), help="names of the set, comma-separated")
+    options.add_argument("--sizes", type=lambda text: tuple(map(float, text.split(","))), default=SIZES)
+    options.add_argument("--only", nargs="+", choices=scars.KINDS, default=scars.KINDS, help="kinds of damage")
+    options.add_argument("--methods", nargs="+", choices=list(fills.FILLS), default=list(fills.FILLS))
+    options.add_argument("--only-ours", action="store_true", help="run no rival; with --cache, show what is remembered")
+    options.add_argument("--cache", type=Path, help="folder for the answers of the rivals")
+    options.add_argument("--save-crops", type=Path, help="folder for enlarged crops around our largest errors")
+    options.add_argument("--seed", type=int, default=0, help="where the damage lies")
+    options.add_argument("--speed", action="store_true", help="only the time and memory of 24 and 0.3 megapixels")
+    options.add_argument("--memory", action="store_true", help="peak memory of every method in a fresh process, too")
+    return options.parse_args()
 
 
 if __name__ == "__main__":

@@ -7,26 +7,23 @@ that is best for the very picture; ours chooses by itself.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import skimage.data
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
-from rich.console import Console
 from scipy.ndimage import convolve
 from skimage import restoration as peers
 from sklearn.datasets import load_sample_image
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from benchmarks import measure, tables
+from benchmarks.context import Context, parser
+from benchmarks.measure import decibels, threads
 from benchmarks.tables import Table
 from pointillist import restore
 from pointillist.data import load_filters
@@ -56,17 +53,11 @@ def pictures(quick: bool) -> dict[str, NDArray[np.uint8]]:
     found = {name: np.round(255 * image).astype(np.uint8) for name, image in pt.photographs("test").items()}
     found["coins"] = skimage.data.coins()
     for name in ("china", "flower"):  # CC BY 2.0, danielbuechele and vultilion, in scikit-learn's package
-        colour = np.moveaxis(load_sample_image(f"{name}.jpg"), -1, 0).astype(np.float64)
+        colour = load_sample_image(f"{name}.jpg").astype(np.float64)
         found[name] = np.round(to_grey(colour))[40:392, 140:492].astype(np.uint8)
     if quick:
         found = {name: image[60:156, 60:156] for name, image in list(found.items())[:2]}
     return {name: image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2] for name, image in found.items()}
-
-
-def decibels(reference: NDArray, picture: NDArray) -> float:
-    """PSNR with 255 as peak, of what a file would hold."""
-    answer = np.clip(np.round(np.asarray(picture, np.float64)), 0, 255)
-    return 10 * float(np.log10(255**2 / max(np.mean((reference - answer) ** 2), 1e-12)))
 
 
 def missing_pixels(share: float) -> Task:
@@ -181,7 +172,7 @@ def tasks() -> dict[str, list[Task]]:
         "inpaint": [missing_pixels(0.5), missing_pixels(0.8), scribble()],
         "denoise": [gaussian_noise(sigma) for sigma in (15.0, 25.0, 50.0)],
         "deblur": [blurred("Gaussian blur, σ = 1.6", bell), blurred("motion blur, 9 pixels at 45°", motion)],
-        "super_resolve": [halved()],
+        "super-resolve": [halved()],
     }
 
 
@@ -205,28 +196,21 @@ def measured(task: Task, images: dict[str, NDArray], say: Callable[[str], None])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.restoration", description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("bench-output"))
-    parser.add_argument("--quick", action="store_true", help="a smoke test on two small pictures")
-    parser.add_argument("--only", nargs="+", choices=list(tasks()), default=list(tasks()))
-    arguments = parser.parse_args()
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    console = Console(width=None if Console().is_terminal else 160)
+    options = parser("benchmarks.restoration", __doc__, quick="a smoke test on two small pictures")
+    options.add_argument("--only", nargs="+", choices=list(tasks()), default=list(tasks()))
+    arguments = options.parse_args()
+    context = Context.of(arguments)
     warnings.simplefilter("ignore", ConvergenceWarning)
-    images = pictures(arguments.quick)
+    images = pictures(context.quick)
     crop = {name: image[:32, :32] for name, image in list(images.items())[:1]}
     found = []
     for group in arguments.only:
         for task in tasks()[group]:
             measured(task, crop, lambda text: None)  # compile and load what is loaded once
-            found.append(measured(task, images, lambda text: console.print(f"  [dim]{text}[/dim]")))
-            tables.show(found[-1], console)
+            found.append(measured(task, images, context.say))
+    context.write("restoration", found, quick=context.quick)
     note = "BM3D takes part" if bm3d is not None else "BM3D is not installed (pip install bm3d)"
-    console.print(f"{note}; PSNR in dB with 255 as peak; {measure.threads()} threads")
-    record = {"facts": measure.facts(), "quick": arguments.quick, "tables": [vars(table) for table in found]}
-    file = arguments.output / "restoration.json"
-    file.write_text(json.dumps(measure.plain(record), indent=1, ensure_ascii=False))
-    console.print(f"tables in {file}")
+    context.console.print(f"{note}; PSNR in dB with 255 as peak; {threads()} threads")
 
 
 if __name__ == "__main__":

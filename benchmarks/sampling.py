@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pointillist as pt
 from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table, chart
 
 FRACTIONS = (1.0, 0.5, 0.2, 0.1, 0.05)
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
     inputs = context.inputs
-    start, fractions = inputs.start(inputs.n_filters), FRACTIONS[:: context.count(1, 2)]
+    start, fractions = inputs.start(inputs.scale.n_filters), FRACTIONS[:: context.pick(1, 2)]
     limit = context.pick(8.0, 1.0)
     marks = [limit / 8, limit / 4, limit / 2, limit]
-    report = Report(settings={"fractions": fractions, "limit": limit})
-    for kind in (pt.BatchCSC, pt.OnlineCSC):
-        learner = "batch" if kind is pt.BatchCSC else "online"
+    found = Findings(settings={"fractions": fractions, "limit": limit})
+    update = pt.FilterUpdate(init=start, n_sweeps=3)
+    models: dict[str, tuple[pt.BatchCSC | pt.OnlineCSC, int, dict[str, int]]] = {
+        "batch": (pt.BatchCSC(max_iter=400, update=update), 2, {}),
+        "online": (pt.OnlineCSC(batch_size=2, update=replace(update, forgetting=2.0)), 5, {"n_epochs": 100}),
+    }
+    for learner, (model, every, fit) in models.items():
+        model.set_params(n_filters=len(start), filter_size=FILTER_SIZE, penalty=PENALTY, random_state=0)
         table = Table(
             f"Sampling, {learner} learning on {inputs.name}: held-out objective",
             ["p", "s per iteration", *[f"after {mark:.3g} s" for mark in marks], "lowest"],
@@ -27,26 +33,16 @@ def run(context: Context) -> Report:
         curves = {}
         for p in fractions:
             context.say(f"{learner}, p = {p}")
-            update = pt.FilterUpdate(init=start, n_sweeps=3, forgetting=None if learner == "batch" else 2.0)
-            options = {"max_iter": 1} if learner == "batch" else {"batch_size": 2}
-            model = kind(
-                inputs.n_filters, FILTER_SIZE, PENALTY, sampling=p, update=update, random_state=0, **options
-            ).fit(inputs.train[:2])
-            passes = {} if learner == "batch" else {"n_epochs": 100}
-            if learner == "batch":
-                model.set_params(max_iter=400)
-            every = 2 if learner == "batch" else 5
-            path = judge.follow(model, inputs.train, inputs.held_out, f"p = {p}", every=every, limit=limit, **passes)
+            model.set_params(sampling=p)
+            path = judge.descend(model, inputs.train, inputs.judged, f"p = {p}", every=every, limit=limit, **fit)
             curves[path.name] = (path.seconds, path.values)
             values = [_value_at(path, mark) for mark in marks]
             table.add(f"{p:g}", model.history_[-1]["seconds"] / model.n_iter_, *values, min(path.values))
-        report.tables.append(table)
-        report.figures.append(
-            Figure(f"sampling_{learner}", f"Sampling, {learner}", "seconds of learning", "held-out objective", curves)
-        )
-    return report
+        found.tables.append(table)
+        found.charts.append(chart(f"Sampling, {learner}", "seconds of learning", "held-out objective", curves))
+    return found
 
 
-def _value_at(path: judge.Trajectory, seconds: float) -> float | None:
+def _value_at(path: judge.Descent, seconds: float) -> float | None:
     """The lowest value up to a time."""
     return min((v for t, v in zip(path.seconds, path.values, strict=True) if t <= seconds), default=None)

@@ -15,17 +15,18 @@ from benchmarks.context import Context
 from benchmarks.encode import EXCESS, race, rival_of
 from benchmarks.inputs import PENALTY
 from benchmarks.measure import threads
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table
+from pointillist.reproduce.rivals import choose_threads
 
 SIDES = (5, 11, 21, 31, 51, 71)
-FILTERS, IMAGE, PATCHES, BATCH = 32, 200, 40, 4
+N_FILTERS, IMAGE, N_PATCHES, BATCH_SIZE = 32, 200, 40, 4
 
 
-def run(context: Context) -> Report:
-    image = context.inputs.large(context.count(IMAGE, 64))
+def run(context: Context) -> Findings:
+    image = context.inputs.large(context.pick(IMAGE, 64))
     sides = [side for side in SIDES if 2 * side < len(image)]
     table = Table(
-        f"{FILTERS} filters of several sizes, one {len(image)}×{len(image)} image, to {EXCESS:.1%} above the optimum, ms, "
+        f"{N_FILTERS} filters of several sizes, one {len(image)}×{len(image)} image, to {EXCESS:.1%} above the optimum, ms, "
         f"at most {threads()} threads",
         ["filters", "ours", "SPORCO", "ratio", "our tol", "our excess", "SPORCO setting", "ours to gap 1e-3"],
         note="A ratio below one: the frequency domain is faster. Learned from few patches for each size.",
@@ -34,13 +35,13 @@ def run(context: Context) -> Report:
     for side in sides:
         context.say(f"{side}×{side}")
         filters = _learned(context, side)
-        peers.choose_threads(image[None], filters)
+        choose_threads(image[None], filters)
         rival = rival_of(image[None], filters, codings[1:2] if context.quick else codings)
         race(table, f"{side}×{side}", [image], filters, rival, repeats=3)
-    return Report([table], settings={"filters": FILTERS, "patches": PATCHES, "batch": BATCH})
+    return Findings([table], settings={"filters": N_FILTERS, "patches": N_PATCHES, "batch": BATCH_SIZE})
 
 
 def _learned(context: Context, side: int) -> NDArray:
-    patches = context.inputs.natural("train", context.count(PATCHES, 4))
-    model = pt.OnlineCSC(FILTERS, side, PENALTY, batch_size=BATCH, tol=0.05, random_state=0)
+    patches = context.inputs.patches("train", context.pick(N_PATCHES, 4))
+    model = pt.OnlineCSC(N_FILTERS, side, PENALTY, batch_size=BATCH_SIZE, tol=0.05, random_state=0)
     return np.asarray(model.fit(patches).filters_)

@@ -14,21 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.inputs import PENALTY, Inputs
+from benchmarks.peers import ONLINE
 from pointillist.backends.devices import to_host
-from pointillist.reproduce.rivals import DEFAULT, TUNED
+from pointillist.reproduce import rivals
+from pointillist.reproduce.timing import shortest
 
 ITERATIONS = 100
 BEFORE = {"encode 100": 68.0, "encode 400": 17.0}
 """Images a second on an H200, measured by hand: 100 ADMM iterations."""
 
-_QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True, "HighMemSolve": True}
-_ONLINE = {"tuned": TUNED, "its default steps": DEFAULT}
+_PORT = "sporco.cupy"
 
 
 def missing() -> str | None:
     """Why SPORCO cannot be run on the device, None if it can."""
     try:
-        enabled = importlib.import_module("sporco.cupy").cupy_enabled()
+        enabled = importlib.import_module(_PORT).cupy_enabled()
     except ImportError as error:
         return f"sporco.cupy cannot be imported ({error})"
     return None if enabled else "sporco.cupy finds no device"
@@ -36,15 +37,13 @@ def missing() -> str | None:
 
 def encoding_rate(images: NDArray, filters: NDArray) -> float:
     """Images coded in a second with ρ = 10, its best of those tried."""
-    cupy = importlib.import_module("cupy")
-    there = _moved(images, filters)
-    times = []
-    for _ in range(4):
-        begin = time.perf_counter()
+    cupy, there = importlib.import_module("cupy"), _moved(images, filters)
+
+    def work() -> None:
         _code(*there)
         cupy.cuda.Device().synchronize()
-        times.append(time.perf_counter() - begin)
-    return len(images) / min(times[1:])
+
+    return len(images) / shortest(work, 3)
 
 
 def excess(images: NDArray, filters: NDArray) -> float:
@@ -70,21 +69,16 @@ def _moved(*arrays: NDArray) -> list[Any]:
 
 
 def _code(images: Any, filters: Any, iterations: int = ITERATIONS) -> Any:
-    cbpdn = importlib.import_module("sporco.cupy.admm.cbpdn")
-    settings = {**_QUIET, "MaxMainIter": iterations, "rho": 10.0, "AutoRho": {"Enabled": False}}
-    solver = cbpdn.ConvBPDN(filters, images, PENALTY, cbpdn.ConvBPDN.Options(settings), dimK=1)
+    settings = {**rivals.FIXED, "MaxMainIter": iterations, "rho": 10.0}
+    solver = rivals.coder(filters, images, settings, package=_PORT)
     solver.solve()
     return solver
 
 
 def online_rate(images: NDArray, start: NDArray, setting: str) -> float:
     """Images that it learns from in a second, one at a time, moved there one by one."""
-    cupy, module = importlib.import_module("cupy"), importlib.import_module("sporco.cupy.dictlrn.onlinecdl")
-    steps = _ONLINE[setting]
-    inner = {**_QUIET, "AutoRho": {"Enabled": False}, "rho": steps.rho, "MaxMainIter": steps.iterations}
-    options = {"Verbose": False, "DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": inner}
-    kind = module.OnlineConvBPDNDictLearn
-    learner = kind(*_moved(start), PENALTY, kind.Options(options), dimK=0)
+    cupy = importlib.import_module("cupy")
+    learner = rivals.online_learner(*_moved(start), ONLINE[setting], package=_PORT)
     learner.solve(cupy.asarray(images[0]))
     begin = time.perf_counter()
     for image in images[1:]:
@@ -107,8 +101,8 @@ def rival(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         rate = encoding_rate(np.resize(several, (8 if quick else 40, *several.shape[1:])), filters)
         off = excess(several[:2], filters)
         rows.append({"what": f"encode {len(filters)}", "images/s": rate, "excess": off, "source": "this run"})
-    stream = inputs.natural("train", 10 if quick else 60)
-    for setting, steps in _ONLINE.items():
+    stream = inputs.patches("train", 10 if quick else 60)
+    for setting, steps in ONLINE.items():
         rate = online_rate(stream, inputs.start(100), setting)
         what = f"learn online 100, {setting}, {steps.iterations} iterations an image"
         rows.append({"what": what, "images/s": rate, "excess": None, "source": "this run"})

@@ -12,8 +12,8 @@ import pointillist as pt
 from benchmarks import judge
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY
-from benchmarks.plots import Figure
-from benchmarks.tables import Report, Table
+from benchmarks.tables import Findings, Table, chart
+from pointillist.report.blocks import Chart
 
 GRID: dict[str, tuple[Any, ...]] = {
     "learning": (0.2, 0.05),
@@ -24,19 +24,19 @@ GRID: dict[str, tuple[Any, ...]] = {
 }
 
 
-def run(context: Context) -> Report:
+def run(context: Context) -> Findings:
     inputs = context.inputs
-    grid = {name: values[:: context.count(1, 2)] for name, values in GRID.items()}
+    grid = {name: values[:: context.pick(1, 2)] for name, values in GRID.items()}
     if context.quick:
         grid = {**grid, "update__n_sweeps": (1,), "batch_size": (1,)}
     names = list(grid)
     settings = [dict(zip(names, values, strict=True)) for values in product(*grid.values())]
     defaults = {name: pt.OnlineCSC().get_params()[name] for name in names}
-    report = Report(settings={"grid": grid, "defaults": defaults})
-    sets = {inputs.name: (inputs.train, inputs.held_out, 2)}
-    natural = (inputs.natural("train", context.count(40, 4)), inputs.natural("test", context.count(4, 1)), 1)
+    found = Findings(settings={"grid": grid, "defaults": defaults})
+    sets = {inputs.name: (inputs.train, inputs.judged, 2)}
+    natural = (inputs.patches("train", context.pick(40, 4)), inputs.patches("test", context.pick(4, 1)), 1)
     sets["natural patches"] = natural
-    for number, (label, (train, held_out, passes)) in enumerate(sets.items()):
+    for label, (train, held_out, passes) in sets.items():
         context.say(f"{len(settings)} settings on {label}")
         tried = [defaults, *settings]
         costs = [_learn(context, train, held_out, passes, setting) for setting in tried]
@@ -49,17 +49,17 @@ def run(context: Context) -> Report:
         for i in [0, *[i for i in front if i]]:
             shown = "defaults" if i == 0 else f"#{i}"
             table.add(shown, *[str(tried[i][name]) for name in names], *costs[i])
-        report.tables.append(table)
-        report.figures.append(_figure(f"study_{number}", label, costs, front))
+        found.tables.append(table)
+        found.charts.append(_chart(label, costs, front))
         settings = [tried[i] for i in front if i]  # only those that did well meet the next set
-    return report
+    return found
 
 
 def _learn(context: Context, train: NDArray, held_out: NDArray, passes: int, setting: dict[str, Any]) -> list[float]:
     """Seconds of learning and the held-out objective."""
-    inputs = context.inputs
-    model = pt.OnlineCSC(inputs.n_filters, FILTER_SIZE, PENALTY, random_state=0).set_params(**setting)
-    model.set_params(update__init=inputs.start(inputs.n_filters)).fit(train, n_epochs=passes)
+    start = context.inputs.start(context.inputs.scale.n_filters)
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**setting, update__init=start)
+    model.fit(train, n_epochs=passes)
     return [model.history_[-1]["seconds"], judge.objective(held_out, model.filters_)]
 
 
@@ -73,7 +73,7 @@ def pareto(costs: list[list[float]]) -> list[int]:
     return front
 
 
-def _figure(name: str, label: str, costs: list[list[float]], front: list[int]) -> Figure:
+def _chart(label: str, costs: list[list[float]], front: list[int]) -> Chart:
     best = ([costs[i][0] for i in front], [costs[i][1] for i in front])
     curves = {"Pareto front": best, "defaults": ([costs[0][0]], [costs[0][1]])}
-    return Figure(name, f"Settings of online learning, {label}", "seconds of learning", "held-out objective", curves)
+    return chart(f"Settings of online learning, {label}", "seconds of learning", "held-out objective", curves)

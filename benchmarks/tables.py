@@ -1,60 +1,63 @@
-"""Tables as values: shown on the terminal by rich, kept in the JSON record."""
+"""What an experiment finds, as values of the package's reports: tables that grow row by row, and charts."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table as RichTable
+from pointillist.report import blocks
+from pointillist.report.blocks import Cell, Chart, Curve
 
-from benchmarks.plots import Figure
+Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+"""Names of curves to their x and y."""
 
-Cell = str | float | int | None
 
+class Table(blocks.Table):
+    """A table of a report whose rows are added one by one."""
 
-@dataclass
-class Table:
-    """Rows under named columns; a missing number (None) shows as a dash."""
+    def __init__(self, title: str, columns: Sequence[str], note: str = "") -> None:
+        super().__init__(columns, [], title, note)
 
-    title: str
-    columns: list[str]
-    rows: list[list[Cell]] = field(default_factory=list)
-    note: str = ""
+    @classmethod
+    def of(cls, title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """A table of rows whose names are the columns; yes and no for what is true and false."""
+        table = cls(title, list(rows[0]))
+        for row in rows:
+            table.add(*[("no", "yes")[one] if isinstance(one, bool) else one for one in row.values()])
+        return table
 
     def add(self, *cells: Cell) -> None:
+        """Add a row."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{self.title}: {len(self.columns)} columns, got {len(cells)} cells")
         self.rows.append(list(cells))
 
 
 @dataclass
-class Report:
+class Findings:
     """What an experiment hands back."""
 
     tables: list[Table] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-
-def show(table: Table, console: Console) -> None:
-    """Print a table."""
-    rich = RichTable(title=table.title, title_justify="left", caption=table.note or None, caption_justify="left")
-    for i, column in enumerate(table.columns):
-        rich.add_column(column, justify="left" if i == 0 else "right")
-    for row in table.rows:
-        rich.add_row(*[_text(cell) for cell in row])
-    console.print(rich)
-
-
-def _text(cell: Cell) -> str:
-    if cell is None:
-        return "–"
-    if isinstance(cell, str | int):
-        return str(cell)
-    if abs(cell) >= 1000:
-        return f"{cell:,.0f}"
-    return f"{cell:.3g}"
+def chart(
+    title: str,
+    x: str,
+    y: str,
+    curves: Curves,
+    *,
+    levels: Mapping[str, float] | None = None,
+    log_x: bool = True,
+    log_y: bool = False,
+) -> Chart:
+    """A chart of named curves: ours in the first colours, SPORCO's dashed."""
+    ours_first = sorted(curves, key=lambda name: name.startswith("SPORCO"))
+    colours = {name: f"c{i % 8}" for i, name in enumerate(ours_first)}
+    drawn = [
+        Curve(name, across, down, colours[name], "dashed" if name.startswith("SPORCO") else "line")
+        for name, (across, down) in curves.items()
+    ]
+    return Chart(title, x, y, drawn, levels or {}, log_x, log_y)

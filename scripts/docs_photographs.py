@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import skimage.data
-from benchmarks.fills import biharmonic, psnr
+from benchmarks.fills import biharmonic, painted_over
+from benchmarks.measure import decibels
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 from scipy.ndimage import uniform_filter
@@ -34,14 +35,13 @@ def comparison(name: str, kind: str) -> Image.Image:
     """Damaged, ours, biharmonic and truth side by side, with PSNR on the missing pixels of the whole picture."""
     truth = getattr(skimage.data, name)()
     mask = scars.damage(kind, truth.shape[:2], np.random.default_rng(1), truth)
-    damaged = truth.copy()
-    damaged[mask] = (255, 0, 255)
+    damaged = painted_over(truth, mask)
     ours, theirs = pt.inpaint(damaged, mask), biharmonic(damaged, mask)
     top, left = worst_place(truth, ours, mask)
     panels = {
         "damaged": damaged,
-        f"Pointillist {psnr(truth, ours, mask):.1f} dB": ours,
-        f"biharmonic {psnr(truth, theirs, mask):.1f} dB": theirs,
+        f"Pointillist {decibels(truth, ours, mask):.1f} dB": ours,
+        f"biharmonic {decibels(truth, theirs, mask):.1f} dB": theirs,
         "truth": truth,
     }
     size = ZOOM * SIDE

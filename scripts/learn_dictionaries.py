@@ -75,8 +75,8 @@ def photograph(name: str, *, colour: bool) -> NDArray[np.float32] | None:
     samples = to_float(getattr(skimage.data, name)(), name).astype(np.float32)
     if samples.ndim == 2:
         return None if colour else samples
-    channels = np.ascontiguousarray(np.moveaxis(samples[..., :3], -1, 0))
-    return channels if colour else to_grey(channels).astype(np.float32)
+    samples = samples[..., :3]
+    return np.ascontiguousarray(np.moveaxis(samples, -1, 0)) if colour else to_grey(samples).astype(np.float32)
 
 
 def training_crops(recipe: Recipe) -> list[NDArray]:

@@ -26,7 +26,7 @@ def test_signals_continue_around(case):
     offset, lengths = as_volume(geometry.offset, 0), as_volume(geometry.signal)
     inside = tuple(slice(o, o + n) for o, n in zip(offset, lengths, strict=True))
     padded[(slice(None), *inside)] = signal.reshape(2, *lengths)
-    circle.surround(padded, lengths, offset)
+    circle.continue_around(padded, lengths, offset)
     np.testing.assert_array_equal(padded.ravel(), geometry.spread(signal)[: padded.size])
 
 

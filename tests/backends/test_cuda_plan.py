@@ -9,7 +9,7 @@ import pytest
 
 from pointillist.backends.cuda import plan as planning
 from pointillist.backends.cuda.engine import bfloat16, filter_blocks, fragments, paired
-from pointillist.backends.cuda.plan import as_volume, batches, colours, make_plan, pack, slots
+from pointillist.backends.cuda.plan import as_volume, colours, make_plan, pack, signal_groups, slots
 from pointillist.backends.cuda.sums import waves
 
 SHAPES = [
@@ -174,20 +174,20 @@ def test_shapes_of_up_to_three_dimensions():
 def test_batches_fit_and_cover():
     plan = _plan(SHAPES[0])
     memory = 100 * plan.signal_bytes
-    parts = list(batches(1000, plan, memory, in_flight=2))
+    parts = list(signal_groups(1000, plan, memory, in_flight=2))
     assert [i for part in parts for i in range(part.start, part.stop)] == list(range(1000))
     assert all(2 * (part.stop - part.start) * plan.signal_bytes <= memory for part in parts)
 
 
 def test_one_small_batch_may_take_all_memory():
     plan = _plan(SHAPES[0])
-    assert len(list(batches(90, plan, 100 * plan.signal_bytes, in_flight=3))) == 1
+    assert len(list(signal_groups(90, plan, 100 * plan.signal_bytes, in_flight=3))) == 1
 
 
 def test_a_signal_that_does_not_fit_says_how_much_it_needs():
     plan = _plan(SHAPES[0])
     with pytest.raises(MemoryError, match="one signal needs"):
-        batches(3, plan, plan.signal_bytes, shared=1)
+        signal_groups(3, plan, plan.signal_bytes, shared=1)
 
 
 def test_slots_number_the_codes_of_a_bucket():

@@ -66,7 +66,7 @@ def test_sums_are_stored_and_reordered():
     ours, theirs, _ = _both(*CASES[0])
     order = np.array([3, 1, 0, 5, 4, 2])
     again = DeviceStatistics(6, 1, (5, 5), "cuda")
-    again.restore(ours.arrays())
+    again.load(ours.arrays())
     again.permute(order)
     theirs.permute(order)
     pairs = again.on_host().pairs

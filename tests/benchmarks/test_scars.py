@@ -1,22 +1,10 @@
 """Damage of the photographs' benchmark: its shape, its share, that a seed repeats it, and where it lies."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.ndimage import find_objects, label
 
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def scars():
-    sys.path.insert(0, str(ROOT))
-    yield importlib.import_module("benchmarks.scars")
-    sys.path.remove(str(ROOT))
-
+from benchmarks import scars
 
 SHAPE = (300, 460)
 KINDS = ["scratches", "dust", "text", "holes-12", "holes-30", "holes-40", "lines", "sky-holes", "sky-lines", "corner"]
@@ -30,12 +18,12 @@ def picture():
     return image
 
 
-def test_the_kinds_are_those_tested(scars):
+def test_the_kinds_are_those_tested():
     assert set(scars.KINDS) == {*KINDS, "random-50", "random-80"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_about_a_hundredth_is_missing_and_a_seed_repeats_it(scars, picture, kind):
+def test_about_a_hundredth_is_missing_and_a_seed_repeats_it(picture, kind):
     first, again, other = (scars.damage(kind, SHAPE, np.random.default_rng(seed), picture) for seed in (1, 1, 2))
     assert first.shape == SHAPE
     assert first.dtype == bool
@@ -45,34 +33,34 @@ def test_about_a_hundredth_is_missing_and_a_seed_repeats_it(scars, picture, kind
 
 
 @pytest.mark.parametrize(("kind", "share"), [("random-50", 0.5), ("random-80", 0.8)])
-def test_random_pixels(scars, kind, share):
+def test_random_pixels(kind, share):
     assert scars.damage(kind, SHAPE, np.random.default_rng(0)).mean() == pytest.approx(share, abs=0.01)
 
 
 @pytest.mark.parametrize("kind", ["sky-holes", "sky-lines"])
-def test_the_sky_is_where_the_picture_is_smooth(scars, picture, kind):
+def test_the_sky_is_where_the_picture_is_smooth(picture, kind):
     mask = scars.damage(kind, SHAPE, np.random.default_rng(0), picture)
     assert mask[:140].sum() > 0.9 * mask.sum()
 
 
-def test_the_sky_needs_a_picture(scars):
+def test_the_sky_needs_a_picture():
     with pytest.raises(ValueError, match="image must be given"):
         scars.damage("sky-holes", SHAPE, np.random.default_rng(0))
 
 
-def test_unknown_kinds_are_refused(scars):
+def test_unknown_kinds_are_refused():
     with pytest.raises(ValueError, match="kind must be one of"):
         scars.damage("coffee", SHAPE, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(("kind", "widest"), [("dust", 8), ("holes-12", 13)])
-def test_holes_are_as_wide_as_they_say(scars, kind, widest):
+def test_holes_are_as_wide_as_they_say(kind, widest):
     """Most holes stand alone, and their sides are those of a disc."""
     mask = scars.damage(kind, (600, 600), np.random.default_rng(3))
     sides = np.array([[part.stop - part.start for part in box] for box in find_objects(label(mask)[0])])
     assert np.quantile(sides, 0.8) <= widest
 
 
-def test_no_random_pixels_are_lost_from_large_pictures(scars):
+def test_no_random_pixels_are_lost_from_large_pictures():
     assert "random-50" in list(scars.rounds(scars.KINDS, 2))
     assert "random-50" not in list(scars.rounds(scars.KINDS, 12))

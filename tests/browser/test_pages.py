@@ -8,7 +8,7 @@ from PIL import Image
 
 from pointillist import OnlineCSC, contrast_normalise, photographs
 from pointillist.report import Example, write_learning_report, write_page
-from pointillist.report.blocks import Chart, Compare, Curve, Page, Row, Section, Table, Text, Verdict, Verdicts
+from pointillist.report.blocks import Chart, Compare, Curve, Page, Section, SideBySide, Table, Text, Verdict, Verdicts
 from pointillist.report.encoded import image_picture, mosaic_picture
 
 
@@ -39,7 +39,12 @@ def _claims(picture, filters):
         ["", *[str(i) for i in range(1, 11)]], [["a row with a long name", *[f"{29 + i}.00" for i in range(10)]]]
     )
     chart = Chart("Objective", "seconds", "objective", curves, {"level": 2.5}, log_x=True)
-    blocks = [Text("Words."), Row([chart, chart]), table, Row([mosaic_picture(filters), Compare(shown, shown, "One")])]
+    blocks = [
+        Text("Words."),
+        SideBySide([chart, chart]),
+        table,
+        SideBySide([mosaic_picture(filters), Compare(shown, shown, "One")]),
+    ]
     return Page(
         "Claims",
         "A page with every kind of block.",

@@ -149,7 +149,7 @@ def test_arrays_restore_the_sums(kind, reference):
     problem, *answers = coded(reference, 9, "2-D", channels=2)
     sums, copy = (make_statistics(kind, 3, 2, problem.geometry.filter) for _ in range(2))
     reference.add(sums, problem, *answers, 1.0)
-    copy.restore({name: array.copy() for name, array in sums.arrays().items()})
+    copy.load({name: array.copy() for name, array in sums.arrays().items()})
     for one in (sums, copy):
         reference.add(one, problem, *answers, 0.5)
     assert copy.total == sums.total == 1.5

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pointillist.report.blocks import Chart, Curve
+from pointillist.report.page import Names, cell_text
+
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))
 
@@ -18,26 +21,22 @@ def maker():
     return module
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), ("SPORCO", "SPORCO"), (12, "12"), (12345.6, "12,346"), (0.01234, "0.0123"), (float("nan"), "–")],
-)
-def test_cells(maker, value, text):
-    assert maker.cell(value) == text
-
-
 def test_table_keeps_columns_together(maker):
     made = maker.table({"title": "T", "columns": ["case", "s"], "rows": [["a|b", 1.5]], "note": "N"}).splitlines()
     assert made[2:5] == ["| case | s |", "| --- | ---: |", "| a\\|b | 1.5 |"]
     assert made[-1] == "N"
 
 
-def test_curves_go_from_left_to_right_and_down(maker):
-    drawn = maker.curves(
-        {"title": "T", "x": "s", "y": "excess", "curves": {"ours": [[0.1, 1.0, 10.0], [1.0, 0.1, 0.01]]}}
-    )
-    points = [tuple(map(float, pair.split(","))) for pair in drawn.split('points="')[1].split('"')[0].split()]
-    assert points == [(70.0, 12.0), (385.0, 156.0), (700.0, 300.0)]
+def test_charts_are_drawn_in_one_line_with_their_legend(maker):
+    curves = [
+        Curve("ours", [0.1, 1.0, 10.0], [1.0, 0.1, 0.01]),
+        Curve("SPORCO", [1.0, 9.0], [1.0, 0.5], "c1", "dashed"),
+    ]
+    drawn = maker.chart(Chart("T", "s", "excess", curves, log_x=True, log_y=True), Names())
+    assert drawn.count("\n") == 1
+    assert "ours: from 1 at 0.1 to 0.01 at 10." in drawn
+    assert "var(--c1)" in drawn
+    assert '<i class="dashed" style="--c: var(--c1)"></i>SPORCO' in drawn
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
@@ -47,7 +46,8 @@ def test_records_make_a_page(maker, path):
     for experiment in content.get("experiments", {}).values():
         for table in experiment["tables"]:
             assert f"**{table['title']}**" in page
-            assert all(f"| {maker.cell(row[0])} |" in page for row in table["rows"])
+            assert all(f"| {cell_text(row[0])} |" in page for row in table["rows"])
+        assert all(f'aria-label="{chart["title"]}: ' in page for chart in experiment["charts"])
 
 
 def test_there_are_records():

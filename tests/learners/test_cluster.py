@@ -261,7 +261,7 @@ def test_pieces_hold_every_signal_once_and_in_order(length, count):
     pieces = split(part, count)
     assert len(pieces) == min(max(count, 1), length)
     assert [i for piece in pieces for i in piece.indices] == list(part.indices)
-    assert [piece.position for piece in pieces] == [10 + piece.indices[0] - 20 for piece in pieces]
+    assert [piece.offset for piece in pieces] == [10 + piece.indices[0] - 20 for piece in pieces]
     batch = Batch([np.full((1, 3), float(i)) for i in range(length)], None)
     again = join(split(batch, count))
     assert [signal[0, 0] for signal in again.signals] == list(range(length))

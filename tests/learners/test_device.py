@@ -83,7 +83,7 @@ def test_statistics_are_stored_and_read_without_a_device():
     sums.pairs[...] = np.random.default_rng(0).standard_normal(sums.pairs.shape)
     sums.total = 7.0
     there = DeviceStatistics(3, 1, (4, 5), "cuda")
-    there.restore(sums.arrays())
+    there.load(sums.arrays())
     order = np.array([2, 0, 1])
     there.permute(order)
     sums.permute(order)

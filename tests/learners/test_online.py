@@ -6,7 +6,7 @@ import pytest
 import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import UnreadableFileError
-from pointillist.learners.online import image_weights
+from pointillist.learners.online import signal_counts
 from pointillist.model.sampling import generator
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
@@ -205,8 +205,8 @@ def test_bad_settings_are_named(signals, setting, how, message):
 def test_weights_of_images_are_increments_of_a_power(forgetting):
     update = pt.FilterUpdate(forgetting=forgetting)
     power = 3 if forgetting is None else forgetting
-    np.testing.assert_allclose(image_weights(update, 2, 3), np.diff(np.arange(2.0, 6.0) ** power))
-    np.testing.assert_allclose(image_weights(update, 0, 7).sum(), 7**power)
+    np.testing.assert_allclose(signal_counts(update, 2, 3), np.diff(np.arange(2.0, 6.0) ** power))
+    np.testing.assert_allclose(signal_counts(update, 0, 7).sum(), 7**power)
 
 
 def test_bad_batches_leave_the_model_as_it_was(signals):

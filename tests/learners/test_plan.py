@@ -92,7 +92,7 @@ def test_the_line_and_the_record():
     assert plan.line().startswith(f"up to {in_bytes(plan.memory)} of memory (")
     assert plan.line().endswith("about 2 h")
     assert plan.record()["batch_size"] == 20
-    assert sum(plan.parts().values()) < plan.memory
+    assert sum(plan.uses().values()) < plan.memory
 
 
 @pytest.mark.parametrize(

@@ -37,18 +37,6 @@ def test_gaps_and_constants_may_be_welcome():
     assert why_unusable(np.ones((9, 8)), constant=True) is None
 
 
-def test_samples_of_weight_zero_do_not_count():
-    weights = np.zeros_like(SIGNAL)
-    assert why_unusable(SIGNAL, weights=weights).startswith("is NaN everywhere")
-    weights[0, 0] = 1
-    assert why_unusable(SIGNAL, weights=weights).startswith("is constant")
-    weights[1, 1] = 0.5
-    assert why_unusable(SIGNAL, weights=weights) is None
-    infinite = SIGNAL.copy()
-    infinite[5, 5] = np.inf
-    assert why_unusable(infinite, weights=weights) is None
-
-
 def test_large_signals_are_looked_at_in_bands(monkeypatch):
     monkeypatch.setattr("pointillist.model.large._BAND_SAMPLES", 8)
     last = np.zeros((9, 8))

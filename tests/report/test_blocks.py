@@ -10,7 +10,7 @@ from pointillist.report.blocks import (
     Compare,
     Curve,
     Picture,
-    Row,
+    SideBySide,
     Table,
     Verdict,
     Verdicts,
@@ -28,7 +28,7 @@ PICTURE = Picture("data:image/png;base64,AA==", 3, 2, "a picture")
         Table(["a", "b"], [["one", 1], ["two", None]], "title", "note", ["one"]),
         Compare(PICTURE, PICTURE, "title"),
         Verdicts([Verdict("claim", "paper", "ours", True, "numbers")]),
-        Row([PICTURE, Row([PICTURE])]),
+        SideBySide([PICTURE, SideBySide([PICTURE])]),
     ],
 )
 def test_json_and_back(block):

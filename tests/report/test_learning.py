@@ -5,7 +5,7 @@ import pytest
 
 from pointillist import BatchCSC, OnlineCSC
 from pointillist.report import Example
-from pointillist.report.blocks import Chart, Compare, Facts, Row, Table
+from pointillist.report.blocks import Chart, Compare, Facts, SideBySide, Table
 from pointillist.report.learning import learning_page
 from pointillist.report.page import render_page
 
@@ -34,7 +34,7 @@ def test_signals_of_every_kind(shape, size, channels, kind):
     model, signals = _fitted(shape, size, channels)
     page = learning_page(model, [Example("trained", signals[0]), Example("unseen", signals[2], held_out=True)])
     row, table = _blocks(page, "Reconstructions")
-    assert isinstance(row, Row)
+    assert isinstance(row, SideBySide)
     assert [type(block) for block in row.blocks] == [kind, kind]
     assert isinstance(table, Table)
     assert [line[0] for line in table.rows] == ["unseen", "trained"]

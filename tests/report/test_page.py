@@ -11,11 +11,11 @@ from pointillist.report.blocks import (
     Curve,
     Fact,
     Facts,
+    NamedValues,
     Page,
     Picture,
-    Row,
     Section,
-    Settings,
+    SideBySide,
     Table,
     Text,
     Verdict,
@@ -33,9 +33,9 @@ BLOCKS = [
     Table([NASTY, "b"], [[NASTY, 1], ["c", None]], NASTY, NASTY, [NASTY]),
     Compare(PICTURE, PICTURE, NASTY, NASTY),
     Facts([Fact(NASTY, NASTY, NASTY)]),
-    Settings({NASTY: NASTY}),
+    NamedValues({NASTY: NASTY}),
     Verdicts([Verdict(NASTY, NASTY, NASTY, False, NASTY)]),
-    Row([PICTURE]),
+    SideBySide([PICTURE]),
 ]
 
 
@@ -101,7 +101,7 @@ def test_charts_in_words_and_refusals():
 
 @pytest.mark.parametrize(
     ("cell", "text"),
-    [(None, "–"), ("a", "a"), (12345, "12,345"), (0.12345, "0.123"), (4995.4, "4,995")],
+    [(None, "–"), ("a", "a"), (12345, "12,345"), (0.12345, "0.123"), (4995.4, "4,995"), (float("nan"), "–")],
 )
 def test_cells(cell, text):
     assert cell_text(cell) == text

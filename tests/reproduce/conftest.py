@@ -3,9 +3,8 @@
 import pytest
 
 from pointillist.reproduce import running
-from pointillist.reproduce.inputs import Inputs
+from pointillist.reproduce.inputs import Inputs, Scale
 from pointillist.reproduce.lab import Lab
-from pointillist.reproduce.scale import Scale
 
 TINY = Scale(
     n_filters=4,

@@ -6,9 +6,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from pointillist.report.blocks import Compare, Picture, Table, Text
+from pointillist.report.blocks import Compare, Picture, Table, Text, to_plain
 from pointillist.reproduce import complexity, figure1, figure2, figure3, figure4, figure5
-from pointillist.reproduce.judging import Judgement, Path
+from pointillist.reproduce.judging import Judgement, Trajectory
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2", "figure3", "figure4", "figure5", "complexity"])
@@ -20,7 +20,7 @@ def test_every_figure_runs_on_photographs(lab, name):
         assert verdict.because.endswith(".")
     kinds = {type(block) for block in outcome.blocks}
     assert {Text, Table} <= kinds
-    assert "nan" not in str(outcome.to_plain()).lower()
+    assert "nan" not in str(to_plain(vars(outcome))).lower()
     if name == "figure4":
         assert Compare in kinds
         assert any(isinstance(block, Picture) for block in outcome.blocks[1].blocks)
@@ -28,13 +28,14 @@ def test_every_figure_runs_on_photographs(lab, name):
 
 def _run(pace, objectives, trained=100.0, gap=0.1):
     clock = list(pace * np.arange(1, len(objectives) + 1))
-    return figure1.Run(clock, objectives, gap, trained, 50.0)
+    return figure1.Learned(clock, objectives, gap, trained, 50.0)
 
 
 def test_verdicts_about_sampling_follow_the_numbers():
     def verdicts(tenth):
         admm = {p: _run(6.0 if p > 0.1 else tenth, [110.0, 101.0, 100.5, 100.4]) for p in figure1.FRACTIONS}
-        return figure1._per_iteration(admm, admm, _run(3.0, [1.0]), 0.7)
+        learned = {figure1.ADMM: admm, figure1.OURS: admm}
+        return figure1.speed_verdicts(learned, _run(3.0, [1.0]), 0.7)
 
     fast, slow = verdicts(1.0), verdicts(2.0)
     assert [one.holds for one in fast] == [True, True, True]
@@ -55,16 +56,16 @@ def test_verdicts_about_quality_follow_the_numbers(trained, last, holds):
         p: _run(1.0, [200.0, value * (1.0 if holds[-1] else 1.5), value, value], float(end))
         for p, value, end in zip(figure1.FRACTIONS, last, trained, strict=True)
     }
-    enough, _, ordered, settled = figure1._quality(runs, runs)
+    enough, _, ordered, settled = figure1.quality_verdicts({figure1.ADMM: runs, figure1.OURS: runs})
     assert [enough.holds, ordered.holds, settled.holds] == holds
 
 
 @pytest.mark.parametrize(("after", "gain", "holds"), [(900, 1.2, [True, True]), (950, 0.8, [False, False])])
-def test_verdicts_about_overcompleteness_follow_the_numbers(lab, after, gain, holds):
+def test_verdicts_about_overcompleteness_follow_the_numbers(after, gain, holds):
     under = Judgement(0.0, 30.0, [30.0], [1000])
     over = Judgement(0.0, 30.0 + gain, [30.0 + gain], [after])
     matched = {"as many non-zeros": (1.1, over), "the same PSNR": (1.2, Judgement(0.0, 30.0, [30.0], [800]))}
-    verdicts = figure3._verdicts(lab, under, over, matched, {}, pixels=10**6)
+    verdicts = figure3.coding_verdicts(figure3.Coded(4, 8, under, over, matched, {}, pixels=10**6))
     assert "at the same PSNR they use 20.0 % fewer" in verdicts[1].because
     assert [one.holds for one in verdicts] == [True, *holds]
     assert verdicts[1].ours == f"{(1000 - after) / 10:.1f} % fewer"
@@ -74,45 +75,48 @@ def test_the_papers_rows_are_met_by_the_paper_itself(lab, monkeypatch):
     lab.inputs.__dict__["folder"] = lab.folder
     rows = {**figure4.PAPER, figure4.PUBLISHED: figure4.PAPER["c"]}
     worse = {row: [value - 0.2 for value in values] for row, values in rows.items()}
-    verdicts = figure4._verdicts(lab, rows, worse, rows["c"])
+    verdicts = figure4.row_verdicts(lab, rows, worse, rows["c"])
     assert [one.holds for one in verdicts] == [True, True, True, True, True, False]
-    verdicts = figure4._verdicts(lab, worse, rows, rows["c"])
+    verdicts = figure4.row_verdicts(lab, worse, rows, rows["c"])
     assert [one.holds for one in verdicts] == [True, False, False, False, False, False], "the paper's protocol decides"
 
 
 def test_verdicts_about_batches_follow_the_numbers():
-    single = Path("single", [10.0, 100.0], [1, 2])
-    many = Path("many", [5.0, 10.0, 20.0], [20, 40, 60])
+    single = Trajectory("single", [10.0, 100.0], [1, 2])
+    many = Trajectory("many", [5.0, 10.0, 20.0], [20, 40, 60])
 
     def judged(*values):
         return [Judgement(0.0, value, [value], [1]) for value in values]
 
     known = {"single": judged(20, 25), "many": judged(24, 25.1, 26)}
-    assert figure5._faster(single, many, known, 20).ours == "10.0 times"
-    assert figure5._faster(single, many, known, 20).holds
-    late = figure5._faster(single, many, known | {"many": judged(20, 24, 25)}, 20)
+    assert figure5.batch_verdict(single, many, known, 20).ours == "10.0 times"
+    assert figure5.batch_verdict(single, many, known, 20).holds
+    late = figure5.batch_verdict(single, many, known | {"many": judged(20, 24, 25)}, 20)
     assert (late.ours, late.holds) == ("5.0 times", False)
-    assert figure5._faster(single, many, known | {"many": judged(20, 21, 22)}, 20).ours == "not reached"
+    assert figure5.batch_verdict(single, many, known | {"many": judged(20, 21, 22)}, 20).ours == "not reached"
 
 
 def test_verdicts_about_exponents_follow_the_numbers():
     claimed = {"p": 1.0, "K": 1.0}
-    assert complexity._bounded("c", "p", {"p": 1.1, "K": 0.3}, claimed).holds
-    above = complexity._bounded("c", "p", {"p": 1.2, "K": 0.3}, claimed)
+    assert complexity.bounded_verdict("c", "p", {"p": 1.1, "K": 0.3}, claimed).holds
+    above = complexity.bounded_verdict("c", "p", {"p": 1.2, "K": 0.3}, claimed)
     assert not above.holds
     assert "p lies more than 0.15 above" in above.because
 
 
 def test_verdicts_about_levels_and_speed_follow_the_numbers():
-    ours, judged = Path("ours", [1.0, 2.0, 4.0], [1, 2, 3]), [Judgement(v, 0.0, [0.0], [1]) for v in (90.0, 80.0, 70.0)]
+    ours, judged = (
+        Trajectory("ours", [1.0, 2.0, 4.0], [1, 2, 3]),
+        [Judgement(v, 0.0, [0.0], [1]) for v in (90.0, 80.0, 70.0)],
+    )
     fast, slow, never = (
-        figure2._level("they", spent, level, ours, judged) for spent, level in ((12, 80), (11, 80), (99, 60))
+        figure2.level_verdict("they", spent, level, ours, judged) for spent, level in ((12, 80), (11, 80), (99, 60))
     )
     assert [one.holds for one in (fast, slow, never)] == [True, False, False]
     assert (fast.ours, never.ours) == ("6.0 times", "not reached")
     assert never.because.endswith("our defaults end at 70.")
-    rival = Path("they", [60.0], [10])
-    assert figure4._speed(rival, Path("ours", [10.0], [10]), 20).holds
-    assert not figure4._speed(rival, Path("ours", [10.1], [10]), 20).holds
-    assert figure1._apart(0.031) == "at most 3.1 % above"
-    assert figure1._apart(-0.2) == "at least 20.0 % below"
+    rival = Trajectory("they", [60.0], [10])
+    assert figure4.patch_verdict(rival, Trajectory("ours", [10.0], [10]), 20).holds
+    assert not figure4.patch_verdict(rival, Trajectory("ours", [10.1], [10]), 20).holds
+    assert figure1.distance_in_words(0.031) == "at most 3.1 % above"
+    assert figure1.distance_in_words(-0.2) == "at least 20.0 % below"

@@ -51,7 +51,7 @@ def test_filter_updates_reach_the_constrained_optimum(images, start, monkeypatch
     monkeypatch.setattr("pointillist.reproduce.frequency.ITERATIONS", 400)
     codes = np.random.default_rng(2).standard_normal((3, 2, 12, 14)).astype(np.float32)
     learner = BatchFrequency(images, start)
-    learner._update(np.fft.rfft2(codes).astype(np.complex64), np.fft.rfft2(images).astype(np.complex64))
+    learner.update(np.fft.rfft2(codes).astype(np.complex64), np.fft.rfft2(images).astype(np.complex64))
 
     def loss(flat):
         return 0.5 * np.sum((images - _fits(codes, flat.reshape(2, 3, 3))) ** 2)
@@ -69,7 +69,7 @@ def test_batch_learning_descends(images, start):
 
 
 def test_online_learning_keeps_what_is_due(images, start):
-    path = learn_online(images, start, passes=2, due=lambda step: step == 2)
+    path = learn_online(images, start, passes=2, due=lambda step: step == 2, first=10.0, delay=5.0)
     assert path.seen == [2, 6]
     assert path.seconds[0] < path.seconds[1]
     assert not np.allclose(path.filters[-1], start)

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from pointillist.report.blocks import to_plain
 from pointillist.reproduce import figure3, redraw, reproduce, rivals
 from pointillist.reproduce.inputs import Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import exact, exponent, first_at_most, powers_of_two
-from pointillist.reproduce.pages import _summary
-from pointillist.reproduce.store import Record, read_record
+from pointillist.reproduce.judging import exact
+from pointillist.reproduce.record import Record, read_record, summary
 from pointillist.solvers.decoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("tiny")
 def test_writes_results_and_a_report_that_can_be_redrawn(tmp_path):
     told = []
     record = reproduce(["fig3", "fig5"], output=tmp_path / "a", quick=True, say=told.append)
-    assert list(record.outcomes) == ["fig3", "fig5"]
+    assert list(record.figures) == ["fig3", "fig5"]
     assert sum(text.startswith("learning 4 filters") for text in told) == 1
     page = (tmp_path / "a" / "report.html").read_text()
     redraw(tmp_path / "a" / "results.json", tmp_path / "b")
@@ -41,7 +41,7 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(figure3, "run", run)
     told = []
     after = reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
-    assert after.outcomes["fig5"] == before.outcomes["fig5"]
+    assert after.figures["fig5"] == before.figures["fig5"]
     assert after.pending == []
     assert not any(text.startswith("learning") for text in told)  # fig5 had learned what fig3 needs
     assert "fig5 finished already" in told[0]
@@ -51,7 +51,7 @@ def test_a_finished_run_starts_afresh_but_keeps_other_figures(tmp_path):
     first = reproduce(["fig3"], output=tmp_path, quick=True)
     second = reproduce(["fig5"], output=tmp_path, quick=True)
     assert second.token != first.token
-    assert second.outcomes["fig3"].to_plain() == json.loads(json.dumps(first.outcomes["fig3"].to_plain()))
+    assert to_plain(vars(second.figures["fig3"])) == to_plain(vars(first.figures["fig3"]))
     told = []
     reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
     assert any(text.startswith("learning") for text in told)
@@ -74,7 +74,7 @@ def test_refusals(tmp_path):
 def test_a_busy_machine_is_mentioned(load, said):
     about = {"scale": "quick", "data": "photographs", "rival": "our own"}
     record = Record(about, {"load": load, "threads": 2})
-    assert ("busy" in _summary(record, [])) is said
+    assert ("busy" in summary(record)) is said
 
 
 def test_results_are_plain_json_without_nan(tmp_path):
@@ -96,19 +96,13 @@ def test_the_papers_iterations_come_to_the_exact_minimiser(tiny):
     np.testing.assert_allclose(dense, sparse, atol=0.03 * scale)
 
 
-def test_paths_and_fits():
-    assert [step for step in range(1, 20) if powers_of_two(step)] == [1, 2, 4, 8, 16]
-    assert first_at_most([1, 2, 3], [9, 5, 4], 5) == 2
-    assert first_at_most([1, 2, 3], [9, 5, 4], 3) is None
-    assert exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
-
-
 @pytest.mark.slow
-def test_sporco_learns_where_it_is_installed(tiny):
+def test_sporco_learns_where_it_is_installed(tiny, monkeypatch):
     pytest.importorskip("sporco")
+    monkeypatch.setattr(rivals, "has_sporco", lambda: True)
     inputs = Inputs(tiny)
-    batch = rivals._sporco_batch(inputs.train, inputs.start(4), 0.2)
-    online = rivals._sporco_online(inputs.train, inputs.start(4), rivals.TUNED, 1, lambda step: True)
+    batch = rivals.learn_batch(inputs.train, inputs.start(4), 0.2)
+    online = rivals.learn_online(inputs.train, inputs.start(4), rivals.TUNED, passes=1)
     for path in (batch, online):
         assert path.filters[-1].shape == (4, 5, 5)
         assert path.seconds[-1] > 0

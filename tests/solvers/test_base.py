@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from pointillist.model.codes import SparseCodes
-from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, judge, parallel
+from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, judge, merge_results, parallel
 
 
 def part(numbers, statuses):
@@ -24,7 +24,7 @@ def part(numbers, statuses):
 
 def test_merge_puts_every_signal_in_its_place():
     ok, limit = Status.CONVERGED, Status.ITERATION_LIMIT
-    merged = Result.merge([part([5, 1, 3], [ok, ok, limit]), part([2, 4], [ok, ok])], [[4, 0, 2], [1, 3]])
+    merged = merge_results([part([5, 1, 3], [ok, ok, limit]), part([2, 4], [ok, ok])], [[4, 0, 2], [1, 3]])
     np.testing.assert_array_equal(merged.objective, [1, 2, 3, 4, 5])
     np.testing.assert_array_equal(merged.gap, np.arange(1, 6) / 100)
     np.testing.assert_array_equal(merged.iterations, [1, 2, 3, 4, 5])

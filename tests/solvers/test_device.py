@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.devices import Batch
+from pointillist.backends.devices import SignalGroup
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.geometry import Geometry
@@ -129,7 +129,7 @@ def test_both_scans_find_the_same(size, channels, sampled):
     penalty = broadcast_penalty(np.linspace(0.5, 1.0, 77), 77, geometry)
     state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, sample=sample))
     with state.device.use():
-        batch = Batch(state.engine, list(_signals(3, channels, *geometry.signal)))
+        batch = SignalGroup(state.engine, list(_signals(3, channels, *geometry.signal)))
         looks = []
         for tensor in (False, True):
             batch.best.fill(np.nan)

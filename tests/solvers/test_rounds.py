@@ -36,7 +36,7 @@ class Scripted:
         self.calls.append(("descend", active.tolist(), targets.tolist()))
         self.rounds += 1
 
-    def prune(self, active, part):
+    def prune(self, active, share):
         self.calls.append(("prune", active.tolist()))
 
     def collect(self):
@@ -132,7 +132,7 @@ class ScriptedBatch:
 
 @pytest.fixture
 def device_sets(monkeypatch):
-    monkeypatch.setattr(on_devices, "Batch", ScriptedBatch)
+    monkeypatch.setattr(on_devices, "SignalGroup", ScriptedBatch)
     engine = SimpleNamespace(has_tensor_scan=True)
     state = SimpleNamespace(problem=PROBLEM, engine=engine, rounding=1e-6, tensor_rounding=1e-1)
     return DeviceWorkingSets(DeviceDescent(), state, [np.ones((1, 5))] * 3, slice(0, 3), None)
@@ -140,7 +140,7 @@ def device_sets(monkeypatch):
 
 def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
     found = device_sets.look(np.arange(3), rough=False)
-    assert device_sets.batch.looks == [([0, 1, 2], True), ([1], False)]
+    assert device_sets.group.looks == [([0, 1, 2], True), ([1], False)]
     assert found.gap[0] > 0.1
     assert found.gap[1] < 1e-5
     assert found.gap[2] == 0.0
@@ -149,7 +149,7 @@ def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
 
 def test_targets_reach_their_signals_on_a_device(device_sets):
     device_sets.descend(np.array([0, 2]), np.array([0.5, 0.25]))
-    assert device_sets.batch.descents == [([0, 2], [0.5, 0.0, 0.25], 20, 5, 0.0)]
+    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, 5, 0.0)]
 
 
 def test_far_answers_of_a_device_are_not_evaluated_again(device_sets):

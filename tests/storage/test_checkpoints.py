@@ -84,7 +84,7 @@ def test_what_a_killed_run_left_is_swept(folder, tmp_path, monkeypatch):
             with pytest.raises(KeyboardInterrupt):
                 one.write(1, {}, ARRAYS)
     assert len(names(tmp_path)) == 2
-    folder.sweep()
+    folder.remove_leftovers()
     assert len(names(tmp_path)) == 1
-    other.sweep()
+    other.remove_leftovers()
     assert names(tmp_path) == []

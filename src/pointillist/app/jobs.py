@@ -1,7 +1,5 @@
 """Jobs: work in a thread of its own, with progress, the time left, and a way to stop it; one at a time."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -27,7 +25,7 @@ class Cancelled(Exception):
 
 
 class Busy(Exception):
-    """Something is being worked on already."""
+    """Raised where work is asked for while other work is going on."""
 
 
 class Job(Generic[Answer]):
@@ -53,7 +51,7 @@ class Job(Generic[Answer]):
         self._thread = threading.Thread(target=self._run, name=f"{THREADS}{what}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin the work in its thread."""
         self._thread.start()
 
     def cancel(self) -> None:
@@ -61,7 +59,7 @@ class Job(Generic[Answer]):
         self._stop.set()
 
     def wait(self, seconds: float = _PATIENCE) -> bool:
-        """Whether the work ended within so many seconds."""
+        """Wait for the work; whether it ended within so many seconds."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 

@@ -4,8 +4,6 @@ It listens on 127.0.0.1 alone. A request needs the token (by cookie or header) a
 that neither other users' programs nor web sites open in the same browser reach the photograph.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import shutil
@@ -21,7 +19,7 @@ from typing import Any
 from pointillist.app.jobs import Busy
 from pointillist.app.session import Session
 from pointillist.app.tasks import Wish
-from pointillist.app.views import Window
+from pointillist.app.views import View
 
 try:
     import uvicorn
@@ -174,7 +172,7 @@ class Desk:
         return JSONResponse(self._session.describe())
 
     def acting(self, act: Callable[[Request], None]) -> Callable[[Request], Response]:
-        """A handler that does something and answers with the state after it."""
+        """Make a handler that does something and answers with the state after it."""
 
         def handler(request: Request) -> Response:
             act(request)
@@ -209,7 +207,7 @@ class Desk:
 
     def view(self, request: Request) -> Response:
         query = request.query_params
-        content, kind = self._session.view(query.get("of", "before"), Window.read(query))
+        content, kind = self._session.view(query.get("of", "before"), View.read(query))
         return Response(content, media_type=kind)
 
     def download(self, request: Request) -> Response:

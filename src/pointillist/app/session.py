@@ -1,9 +1,7 @@
-"""One photograph, what was found on it, what was made of it, and the work in progress.
+"""The session of the page: one photograph, what was found on it, what was made of it, and the work in progress.
 
 The server calls a session from several threads; whatever they share is read and replaced under one lock.
 """
-
-from __future__ import annotations
 
 import logging
 import shutil
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 from pointillist.app import tasks
 from pointillist.app.jobs import Worker
 from pointillist.app.strokes import painted
-from pointillist.app.views import Window, mask_view, picture_view
+from pointillist.app.views import View, mask_view, picture_view
 from pointillist.data.photofiles import Photograph, answer_suffix, read_photograph, write_photograph
 
 log = logging.getLogger(__name__)
@@ -41,7 +39,7 @@ class Shown:
     task: str | None = None
 
     def describe(self) -> dict[str, Any]:
-        """What the page needs to know."""
+        """What the page shows of the photograph, for JSON."""
         height, width = self.photograph.shape
         return {
             "name": self.name,
@@ -176,14 +174,14 @@ class Session:
         with self._lock:
             self._result = None
 
-    def view(self, of: str, window: Window) -> tuple[bytes, str]:
-        """A window of ``before``, ``after``, or a found mask by its number."""
+    def view(self, of: str, view: View) -> tuple[bytes, str]:
+        """A view of ``before``, ``after``, or a found mask by its number."""
         if of in ("before", "after"):
-            return picture_view(self._shown(of).photograph, window)
+            return picture_view(self._shown(of).photograph, view)
         mask = self._masks.found.get(int(of)) if of.isdigit() else None
         if mask is None:
             raise LookupError(f"there is no view of {of}")
-        return mask_view(mask, window)
+        return mask_view(mask, view)
 
     def download(self) -> Path:
         """The file of the result, written with all that the photograph's own file told."""

@@ -3,8 +3,6 @@
 Coordinates are those of the photograph: the pixel in row i and column j covers the square from (j, i) to (j + 1, i + 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import ceil, floor, hypot
@@ -63,7 +61,7 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
 
 
 def painted(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found: Mapping[int, Mask]) -> Mask:
-    """`draw_mask` for filling in: raises where nothing is painted, and where everything is."""
+    """Draw the mask for filling in; raises where nothing is painted, and where everything is."""
     mask = draw_mask(steps, shape, found)
     if not mask.any():
         raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")

@@ -1,11 +1,9 @@
-"""Calls of the library: everything that can be done to a photograph on the page."""
-
-from __future__ import annotations
+"""Everything that can be done to a photograph on the page, as calls of the library."""
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,25 +13,19 @@ from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.restore import find_key, find_marks, grey_beside
+from pointillist.restore.marks import KEYS
 
 TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
 BLURS = ("gaussian", "motion")
 FACTOR = 2
 
-_COLOURS = {
-    "#ff00ff": "magenta",
-    "#00ff00": "green",
-    "#ff0000": "red",
-    "#00ffff": "cyan",
-    "#0000ff": "blue",
-    "#ffff00": "yellow",
-}
+_COLOURS = dict(zip(KEYS, ("magenta", "green", "red", "cyan", "blue", "yellow"), strict=True))
 _LONGEST_BLUR = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What somebody asked for on the page.
+    """A task with its settings, as somebody asked for it on the page.
 
     Parameters
     ----------
@@ -78,8 +70,8 @@ class Wish:
             raise ValueError("The angle of the blur must lie between -360 and 360 degrees.")
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> Wish:
-        """The wish that the page sent; what is not named keeps its default."""
+    def read(cls, given: Mapping[str, Any]) -> Self:
+        """Read the wish that the page sent; what is not named keeps its default."""
         names = ("texture", "sigma", "width", "length", "angle")
         numbers = {name: given[name] for name in names if given.get(name) is not None}
         try:

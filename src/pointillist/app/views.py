@@ -1,11 +1,9 @@
-"""Windows of a photograph or of a mask as small images for the page; never larger than a screen can show."""
-
-from __future__ import annotations
+"""Views of a photograph or of a mask as small images for the page; never larger than a screen can show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +17,7 @@ _AMPLIFIED = 4
 
 
 @dataclass(frozen=True)
-class Window:
+class View:
     """A box of the photograph, in its pixels, and how many pixels of the screen one of them gets (at most one)."""
 
     x: int
@@ -35,8 +33,8 @@ class Window:
             raise ValueError("scale must lie in (0, 1]")
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Window:
-        """The window that a query asks for, such as ``x=0&y=0&w=640&h=480&scale=0.5``."""
+    def read(cls, given: Mapping[str, str]) -> Self:
+        """The view that a query asks for, such as ``x=0&y=0&w=640&h=480&scale=0.5``."""
         try:
             x, y, width, height = (int(given[name]) for name in "xywh")
             scale = float(given["scale"])
@@ -45,7 +43,7 @@ class Window:
         return cls(x, y, width, height, scale)
 
     def of(self, pixels: NDArray[Any]) -> NDArray[Any]:
-        """The box, cut at the photograph's edges."""
+        """Cut this box out of an array of the photograph's size, as far as that goes."""
         cut = pixels[self.y : self.y + self.height, self.x : self.x + self.width]
         if cut.size == 0:
             raise ValueError("the view lies outside the photograph")
@@ -59,17 +57,17 @@ class Window:
         return width, height
 
 
-def picture_view(photograph: Photograph, window: Window) -> tuple[bytes, str]:
-    """An image of a window and its media type: PNG where pixels are shown one by one or see-through, JPEG otherwise."""
+def picture_view(photograph: Photograph, view: View) -> tuple[bytes, str]:
+    """An image of a view and its media type: PNG where pixels are shown one by one or see-through, JPEG otherwise."""
     alpha, profile = photograph.alpha, photograph.metadata.icc
-    cut = _eight_bits(window.of(photograph.pixels), photograph.peak)
-    size = window.size(cut)
+    cut = _eight_bits(view.of(photograph.pixels), photograph.peak)
+    size = view.size(cut)
     image = Image.fromarray(cut)
     if alpha is not None:
-        image.putalpha(Image.fromarray(_eight_bits(window.of(alpha), photograph.peak)))
+        image.putalpha(Image.fromarray(_eight_bits(view.of(alpha), photograph.peak)))
     if image.size != size:
         image = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
-    exact = window.scale == 1 or alpha is not None
+    exact = view.scale == 1 or alpha is not None
     stream = BytesIO()
     if exact:
         image.save(stream, "PNG", compress_level=1, icc_profile=profile)
@@ -78,10 +76,10 @@ def picture_view(photograph: Photograph, window: Window) -> tuple[bytes, str]:
     return stream.getvalue(), "image/png" if exact else "image/jpeg"
 
 
-def mask_view(mask: NDArray[np.bool_], window: Window) -> tuple[bytes, str]:
+def mask_view(mask: NDArray[np.bool_], view: View) -> tuple[bytes, str]:
     """A PNG that is opaque where the mask is true."""
-    cut = window.of(mask)
-    size = window.size(cut)
+    cut = view.of(mask)
+    size = view.size(cut)
     image = Image.fromarray(cut.astype(np.uint8) * 255)
     if image.size != size:
         shown = np.asarray(image.resize(size, Image.Resampling.BOX), np.uint16)

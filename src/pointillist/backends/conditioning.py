@@ -18,7 +18,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that: the
     surroundings may be livelier than the block.
 
-    A mean is calmer than a picture. A part `texture` of what it lacks is what the same prediction misses where it is known,
+    A mean is calmer than a picture. A share `texture` of what it lacks is what the same prediction misses where it is known,
     at one of the shifts: that where the picture looks most like the known pixels around the block.
 
     planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
@@ -70,7 +70,7 @@ def _listed(mask, top, bottom, left, right):
 
 @nb.njit(cache=True, nogil=True)
 def _nearest(sources, targets, most):
-    """At most so many of the sources, those nearest to a target; ties go to the first in raster order."""
+    """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
     if len(sources) <= most:
         return sources
     distances = np.empty(len(sources), np.int64)

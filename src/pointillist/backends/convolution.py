@@ -9,12 +9,10 @@ from numba import njit
 
 from pointillist.backends.vectors import FILTERS_A_BLOCK, add_runs, correlate_block, dot_runs
 
-_FILTERS_A_BLOCK = FILTERS_A_BLOCK
-
 
 @njit(cache=True, nogil=True, inline="always")
 def base_of(layout, position):
-    """Where the box of a code at `position` starts in the padded signal."""
+    """Index of the padded signal at which the box of a code at `position` starts."""
     row = position // layout.row_length
     return layout.row_bases[row] + position - row * layout.row_length
 
@@ -64,30 +62,22 @@ def correlate_dense(layout, signal, first_row, last_row, out):
     length = layout.row_length
     n_taps = len(layout.taps)
     stride = (last_row - first_row) * length
-    narrow = np.empty(_FILTERS_A_BLOCK * width, out.dtype)
-    for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
-        start = block * n_taps * _FILTERS_A_BLOCK
+    narrow = np.empty(FILTERS_A_BLOCK * width, out.dtype)
+    for block in range(len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)):
+        start = block * n_taps * FILTERS_A_BLOCK
         for row in range(first_row, last_row):
             base = layout.row_bases[row]
-            place = block * _FILTERS_A_BLOCK * stride + (row - first_row) * length
+            place = block * FILTERS_A_BLOCK * stride + (row - first_row) * length
             if length < width:
                 correlate_block(layout.block_lanes, signal, base, layout.blocks, start, layout.taps, narrow, 0, width)
-                for k in range(_FILTERS_A_BLOCK):
+                for k in range(FILTERS_A_BLOCK):
                     for j in range(length):
                         out[place + k * stride + j] = narrow[k * width + j]
                 continue
             for j in range(0, length, width):
                 at = min(j, length - width)
                 correlate_block(
-                    layout.block_lanes,
-                    signal,
-                    base + at,
-                    layout.blocks,
-                    start,
-                    layout.taps,
-                    out,
-                    place + at,
-                    stride,
+                    layout.block_lanes, signal, base + at, layout.blocks, start, layout.taps, out, place + at, stride
                 )
 
 

@@ -17,8 +17,6 @@ from pointillist.backends.vectors import (
     dot_runs_at,
 )
 
-_FILTERS_A_BLOCK = FILTERS_A_BLOCK
-_POSITIONS_AT_ONCE = POSITIONS_AT_ONCE
 _BLOCK_LANES = (0,) * FILTERS_A_BLOCK
 
 
@@ -155,7 +153,7 @@ def merge(codes, values, fresh, n_positions, n_filters):
 
 @njit(cache=True, nogil=True)
 def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
-    """For every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
+    """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 
     `per_penalty` is 1/λ, (n_filters padded to blocks, 1 or n_positions), zero for the padding; `best` and `best_filter`
     (n_positions,) start from zero.
@@ -173,9 +171,9 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
             at = min(j, length - width)
             base = layout.row_bases[row] + at
             place = row * length + at
-            for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
-                start = block * n_taps * _FILTERS_A_BLOCK
-                first = block * _FILTERS_A_BLOCK
+            for block in range(len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)):
+                start = block * n_taps * FILTERS_A_BLOCK
+                first = block * FILTERS_A_BLOCK
                 if shared:
                     best_of_block(
                         layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
@@ -190,22 +188,22 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
 
 @njit(cache=True, nogil=True)
 def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
-    """`scan` for grids narrower than a vector."""
+    """Do what `scan` does, for grids narrower than a vector."""
     width = len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
     shared = per_penalty.shape[1] == 1
-    found = np.empty(_FILTERS_A_BLOCK * width, residual.dtype)
+    found = np.empty(FILTERS_A_BLOCK * width, residual.dtype)
     for row in range(first_row, last_row):
         for at in range(0, length, width):
             count = min(width, length - at)
             position = row * length + at
             base = layout.row_bases[row] + at
-            for block in range(len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)):
-                start = block * n_taps * _FILTERS_A_BLOCK
+            for block in range(len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)):
+                start = block * n_taps * FILTERS_A_BLOCK
                 correlate_block(layout.block_lanes, residual, base, layout.blocks, start, layout.taps, found, 0, width)
-                for k in range(_FILTERS_A_BLOCK):
-                    filter_ = block * _FILTERS_A_BLOCK + k
+                for k in range(FILTERS_A_BLOCK):
+                    filter_ = block * FILTERS_A_BLOCK + k
                     for lane in range(count):
                         factor = per_penalty[filter_, 0 if shared else position + lane]
                         ratio = found[k * width + lane] * factor
@@ -218,26 +216,26 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
 
 @njit(cache=True, nogil=True)
 def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
-    """`scan` for scattered positions: what was found there before is forgotten, other positions stay as they are."""
+    """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
     n_taps = len(layout.taps)
-    n_blocks = len(layout.blocks) // (n_taps * _FILTERS_A_BLOCK)
+    n_blocks = len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)
     shared = per_penalty.shape[1] == 1
-    found = np.empty(_POSITIONS_AT_ONCE * _FILTERS_A_BLOCK, residual.dtype)
-    bases = np.empty(_POSITIONS_AT_ONCE, np.int64)
-    for first in range(0, len(positions), _POSITIONS_AT_ONCE):
-        count = min(_POSITIONS_AT_ONCE, len(positions) - first)
-        for n in range(_POSITIONS_AT_ONCE):
+    found = np.empty(POSITIONS_AT_ONCE * FILTERS_A_BLOCK, residual.dtype)
+    bases = np.empty(POSITIONS_AT_ONCE, np.int64)
+    for first in range(0, len(positions), POSITIONS_AT_ONCE):
+        count = min(POSITIONS_AT_ONCE, len(positions) - first)
+        for n in range(POSITIONS_AT_ONCE):
             bases[n] = base_of(layout, positions[first + min(n, count - 1)])
         for n in range(count):
             best[positions[first + n]] = 0
         for block in range(n_blocks):
-            start = block * n_taps * _FILTERS_A_BLOCK
+            start = block * n_taps * FILTERS_A_BLOCK
             correlate_positions(_BLOCK_LANES, residual, bases, 0, layout.blocks, start, layout.taps, found)
             for n in range(count):
                 position = positions[first + n]
-                for k in range(_FILTERS_A_BLOCK):
-                    filter_ = block * _FILTERS_A_BLOCK + k
-                    ratio = found[n * _FILTERS_A_BLOCK + k] * per_penalty[filter_, 0 if shared else position]
+                for k in range(FILTERS_A_BLOCK):
+                    filter_ = block * FILTERS_A_BLOCK + k
+                    ratio = found[n * FILTERS_A_BLOCK + k] * per_penalty[filter_, 0 if shared else position]
                     if not nonnegative:
                         ratio = abs(ratio)
                     if ratio > best[position]:
@@ -247,21 +245,21 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
 
 @njit(cache=True, nogil=True)
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
-    """Like `scan`, over the sampled codes only (ascending): dot products, some positions of a filter at a time."""
+    """Scan the sampled codes only (ascending) by dot products, some positions of a filter at a time."""
     length = layout.row_length
     n_positions = len(layout.row_bases) * length
     step = len(layout.run_offsets) * len(layout.run_lanes)
     shared = per_penalty.shape[1] == 1
-    bases = np.zeros(_POSITIONS_AT_ONCE, np.int64)
-    positions = np.empty(_POSITIONS_AT_ONCE, np.int64)
-    slopes = np.empty(_POSITIONS_AT_ONCE, residual.dtype)
+    bases = np.zeros(POSITIONS_AT_ONCE, np.int64)
+    positions = np.empty(POSITIONS_AT_ONCE, np.int64)
+    slopes = np.empty(POSITIONS_AT_ONCE, residual.dtype)
     i = 0
     for k in range(layout.n_filters):
         row, first_of_row = 0, 0  # followed along the ascending codes: divisions would cost as much as a dot
         end_of_filter = (k + 1) * n_positions
         while i < len(codes) and codes[i] < end_of_filter:
             count = 0
-            while count < _POSITIONS_AT_ONCE and i < len(codes) and codes[i] < end_of_filter:
+            while count < POSITIONS_AT_ONCE and i < len(codes) and codes[i] < end_of_filter:
                 position = codes[i] - k * n_positions
                 while position >= first_of_row + length:
                     row += 1
@@ -278,3 +276,21 @@ def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_fi
                 if ratio > best[positions[n]]:
                     best[positions[n]] = ratio
                     best_filter[positions[n]] = k
+
+
+@njit(cache=True, nogil=True)
+def window_sums(lines, width, out):
+    """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
+    outer, length, inner = lines.shape
+    running = np.empty(inner, np.float64)
+    for o in range(outer):
+        running[:] = 0
+        for i in range(length):
+            for n in range(inner):
+                running[n] += lines[o, i, n]
+            if i >= width:
+                for n in range(inner):
+                    running[n] -= lines[o, i - width, n]
+            if i >= width - 1:
+                for n in range(inner):
+                    out[o, i - width + 1, n] = running[n]

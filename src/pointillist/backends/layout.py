@@ -6,6 +6,7 @@ padded signal. Two filter stores exist side by side: `runs` for one filter at a 
 transposed store that `correlate_block` wants.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -39,8 +40,8 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     """Lay out `filters` (n_filters, channels, *size) for codes on `grid` over a signal `(channels, *padded)`."""
     n_filters, channels, *size = filters.shape
     width = run_width(size[-1])
-    strides = _strides((channels, *padded))
-    leading = _offsets((channels, *size[:-1]), strides[:-1])
+    strides = strides_of((channels, *padded))
+    leading = flat_offsets((channels, *size[:-1]), strides[:-1])
     chunks = -(-size[-1] // width)
     padded_rows = np.zeros((n_filters, len(leading), chunks * width), filters.dtype)
     padded_rows[..., : size[-1]] = filters.reshape(n_filters, len(leading), size[-1])
@@ -57,7 +58,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
         run_offsets=run_offsets,
         blocks=_blocks(filters),
         taps=taps,
-        row_bases=_offsets(grid[:-1], strides[1:-1]),
+        row_bases=flat_offsets(grid[:-1], strides[1:-1]),
         row_length=grid[-1],
         n_filters=n_filters,
     )
@@ -75,11 +76,12 @@ def register_width(dtype: np.dtype) -> int:
     return (64 if wide else 32) // dtype.itemsize
 
 
-def _strides(shape: tuple[int, ...]) -> np.ndarray:
+def strides_of(shape: Sequence[int]) -> np.ndarray:
+    """Samples between neighbours along each axis of a C-contiguous array."""
     return np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1]
 
 
-def _offsets(shape: tuple[int, ...], strides: np.ndarray) -> np.ndarray:
+def flat_offsets(shape: Sequence[int], strides: np.ndarray) -> np.ndarray:
     """Flat offsets of all index tuples of `shape`, in raster order."""
     offsets = np.zeros(1, np.int64)
     for length, stride in zip(shape, strides, strict=True):

@@ -6,10 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from pointillist.backends.layout import register_width
+from pointillist.backends.layout import flat_offsets, register_width, strides_of
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
-
-_ROWS_AT_ONCE = ROWS_AT_ONCE
 
 
 @njit(cache=True, nogil=True)
@@ -91,10 +89,7 @@ def make_toeplitz(blocks, size):
     n_pairs = (len(blocks) - toeplitz_spare(size)) // prod(span)
     n_filters = int((2 * n_pairs + 0.25) ** 0.5)
     k = np.arange(n_filters, dtype=np.int64)
-    strides = np.cumprod([1, *span[:0:-1]])[::-1]
-    lattice = np.zeros(1, np.int64)
-    for s, stride in zip(size, strides, strict=True):
-        lattice = (lattice[:, None] + stride * np.arange(s)).reshape(-1)
+    lattice = flat_offsets(size, strides_of(span))
     widest = min(16, 2 * register_width(blocks.dtype))
     width = min(widest, next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
     chunks = -(-size[-1] // width)
@@ -122,7 +117,7 @@ def _groups(lattice, size, row_step, width, chunks):
     def add(members, step):
         bases.append(rows[members[0][0], 0] + members[0][1] * width)
         steps.append(step)
-        slots = np.full((_ROWS_AT_ONCE, width), -1, np.int64)
+        slots = np.full((ROWS_AT_ONCE, width), -1, np.int64)
         for slot, (row, chunk) in zip(slots, members, strict=False):
             piece = numbers[row, chunk * width : (chunk + 1) * width]
             slot[: len(piece)] = piece
@@ -130,13 +125,13 @@ def _groups(lattice, size, row_step, width, chunks):
 
     if plane == 1:
         for row in range(len(rows)):
-            for chunk in range(0, chunks, _ROWS_AT_ONCE):
-                add([(row, c) for c in range(chunk, min(chunk + _ROWS_AT_ONCE, chunks))], width)
+            for chunk in range(0, chunks, ROWS_AT_ONCE):
+                add([(row, c) for c in range(chunk, min(chunk + ROWS_AT_ONCE, chunks))], width)
     else:
         for top in range(0, len(rows), plane):
             for chunk in range(chunks):
-                for row in range(top, top + plane, _ROWS_AT_ONCE):
-                    add([(r, chunk) for r in range(row, min(row + _ROWS_AT_ONCE, top + plane))], row_step)
+                for row in range(top, top + plane, ROWS_AT_ONCE):
+                    add([(r, chunk) for r in range(row, min(row + ROWS_AT_ONCE, top + plane))], row_step)
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
@@ -146,7 +141,7 @@ def toeplitz_product(toeplitz, filters, k, out):
     n_filters, n_channels, n_taps = filters.shape
     flat = filters.reshape(-1)
     places = toeplitz.places
-    group_size = _ROWS_AT_ONCE * len(toeplitz.lanes)
+    group_size = ROWS_AT_ONCE * len(toeplitz.lanes)
     later = np.empty(len(places), filters.dtype)
     earlier = np.empty(len(places), filters.dtype)
     for c in range(n_channels):

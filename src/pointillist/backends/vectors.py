@@ -11,6 +11,8 @@ A padded lane reads past the end of its row and adds zero there, so signals need
 the end and concurrent writers need footprints that are disjoint including the padding.
 """
 
+from contextlib import contextmanager
+
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -51,15 +53,37 @@ def _sum_lanes(builder, vector_value):
     vector = vector_value.type
     suffix = f"v{vector.count}{'f64' if _bytes(vector.element) == 8 else 'f32'}"
     function = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(vector.element, [vector.element, vector]),
-        f"llvm.vector.reduce.fadd.{suffix}",
+        builder.module, ir.FunctionType(vector.element, [vector.element, vector]), f"llvm.vector.reduce.fadd.{suffix}"
     )
     return builder.call(function, [ir.Constant(vector.element, 0.0), vector_value], fastmath=("reassoc",))
 
 
 def _vector_type(context, array_type, lanes_type):
     return ir.VectorType(context.get_value_type(array_type.dtype), lanes_type.count)
+
+
+def _whole(number):
+    return ir.Constant(ir.IntType(64), number)
+
+
+def _sums(builder, vector, count):
+    """Places for so many vectors to be summed in, zero at first; they end up in registers."""
+    slots = [cgutils.alloca_once(builder, vector) for _ in range(count)]
+    for slot in slots:
+        builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
+    return slots
+
+
+def _add_product(builder, a, b, slot):
+    builder.store(_multiply_add(builder, a, b, builder.load(slot)), slot)
+
+
+@contextmanager
+def _each_offset(context, builder, array_type, array):
+    """A loop over an array of offsets, with the number of each and the offset itself."""
+    offsets = context.make_array(array_type)(context, builder, array)
+    with cgutils.for_range(builder, builder.extract_value(offsets.shape, 0)) as loop:
+        yield loop.index, builder.load(builder.gep(offsets.data, [loop.index]))
 
 
 @intrinsic
@@ -69,64 +93,52 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
 
     def codegen(context, builder, sig, args):
         vector = _vector_type(context, sig.args[1], sig.args[0])
-        width = ir.Constant(ir.IntType(64), vector.count)
         signal_at = _pointer(context, builder, sig.args[1], args[1])
         filter_at = _pointer(context, builder, sig.args[3], args[3])
         offset_array = context.make_array(sig.args[5])(context, builder, args[5])
-        offset_at = offset_array.data
         count = builder.extract_value(offset_array.shape, 0)
-        sums = [cgutils.alloca_once(builder, vector) for _ in range(2)]
-        for one in sums:
-            builder.store(ir.Constant(vector, [0.0] * vector.count), one)
+        sums = _sums(builder, vector, 2)
 
         def accumulate(i, into):
-            offset = builder.load(builder.gep(offset_at, [i]))
+            offset = builder.load(builder.gep(offset_array.data, [i]))
             left, _ = _vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-            where = builder.add(args[4], builder.mul(i, width))
+            where = builder.add(args[4], builder.mul(i, _whole(vector.count)))
             right, _ = _vector_at(builder, filter_at, where, vector)
-            builder.store(_multiply_add(builder, left, right, builder.load(into)), into)
+            _add_product(builder, left, right, into)
 
-        one = ir.Constant(ir.IntType(64), 1)
+        one = _whole(1)
         with cgutils.for_range(builder, builder.lshr(count, one)) as loop:
             first = builder.shl(loop.index, one)
             accumulate(first, sums[0])
             accumulate(builder.add(first, one), sums[1])
         with builder.if_then(builder.trunc(builder.and_(count, one), ir.IntType(1))):
             accumulate(builder.sub(count, one), sums[0])
-        total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
-        return _sum_lanes(builder, total)
+        return _sum_lanes(builder, builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
 
     return signature, codegen
 
 
 @intrinsic
 def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
-    """`dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
+    """Compute `dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
     signature = types.void(lanes, signal, bases, filters, start, offsets, out)
 
     def codegen(context, builder, sig, args):
         vector = _vector_type(context, sig.args[1], sig.args[0])
-        width = ir.Constant(ir.IntType(64), vector.count)
+        width = _whole(vector.count)
         signal_at = _pointer(context, builder, sig.args[1], args[1])
         base_at = _pointer(context, builder, sig.args[2], args[2])
         filter_at = _pointer(context, builder, sig.args[3], args[3])
-        offset_array = context.make_array(sig.args[5])(context, builder, args[5])
         out_at = _pointer(context, builder, sig.args[6], args[6])
-        sums, bases = [], []
-        for n in range(POSITIONS_AT_ONCE):
-            slot = cgutils.alloca_once(builder, vector)
-            builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
-            sums.append(slot)
-            bases.append(builder.load(builder.gep(base_at, [ir.Constant(ir.IntType(64), n)])))
-        with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
-            offset = builder.load(builder.gep(offset_array.data, [loop.index]))
-            run, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(loop.index, width)), vector)
+        sums = _sums(builder, vector, POSITIONS_AT_ONCE)
+        bases = [builder.load(builder.gep(base_at, [_whole(n)])) for n in range(POSITIONS_AT_ONCE)]
+        with _each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
+            run, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
             for slot, base in zip(sums, bases, strict=True):
                 sample, _ = _vector_at(builder, signal_at, builder.add(base, offset), vector)
-                builder.store(_multiply_add(builder, sample, run, builder.load(slot)), slot)
+                _add_product(builder, sample, run, slot)
         for n, slot in enumerate(sums):
-            place = builder.gep(out_at, [ir.Constant(ir.IntType(64), n)])
-            builder.store(_sum_lanes(builder, builder.load(slot)), place)
+            builder.store(_sum_lanes(builder, builder.load(slot)), builder.gep(out_at, [_whole(n)]))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -146,7 +158,7 @@ def add_runs(typingctx, lanes, signal, base, filters, start, offsets, scale):
 
 @intrinsic
 def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, scale, weights):
-    """Like `add_runs`, each sample multiplied by `weights` at the same place as in the signal."""
+    """Add runs as `add_runs` does, each sample multiplied by `weights` at the same place as in the signal."""
     signature = types.void(lanes, signal, base, filters, start, offsets, scale, weights)
 
     def codegen(context, builder, sig, args):
@@ -158,23 +170,18 @@ def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, s
 
 def _each_run(context, builder, sig, args, weights):
     vector = _vector_type(context, sig.args[1], sig.args[0])
-    width = ir.Constant(ir.IntType(64), vector.count)
+    width = _whole(vector.count)
     signal_at = _pointer(context, builder, sig.args[1], args[1])
     filter_at = _pointer(context, builder, sig.args[3], args[3])
-    offset_array = context.make_array(sig.args[5])(context, builder, args[5])
     factor = _broadcast(builder, context.cast(builder, args[6], sig.args[6], sig.args[1].dtype), vector)
-    count = builder.extract_value(offset_array.shape, 0)
-    with cgutils.for_range(builder, count) as loop:
-        offset = builder.load(builder.gep(offset_array.data, [loop.index]))
+    with _each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
         place = builder.add(args[2], offset)
         old, address = _vector_at(builder, signal_at, place, vector)
-        run, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(loop.index, width)), vector)
+        run, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
         if weights is not None:
-            weight_at = _pointer(context, builder, *weights)
-            weight, _ = _vector_at(builder, weight_at, place, vector)
+            weight, _ = _vector_at(builder, _pointer(context, builder, *weights), place, vector)
             run = builder.fmul(run, weight, flags=_CONTRACT)
-        new = _multiply_add(builder, run, factor, old)
-        builder.store(new, address, align=_bytes(vector.element))
+        builder.store(_multiply_add(builder, run, factor, old), address, align=_bytes(vector.element))
 
 
 FILTERS_A_BLOCK = 8
@@ -194,7 +201,7 @@ def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out
         sums = _block_sums(context, builder, sig, args)
         out_at = _pointer(context, builder, sig.args[6], args[6])
         for k, total in enumerate(sums):
-            place = builder.add(args[7], builder.mul(args[8], ir.Constant(ir.IntType(64), k)))
+            place = builder.add(args[7], builder.mul(args[8], _whole(k)))
             address = builder.bitcast(builder.gep(out_at, [place]), total.type.as_pointer())
             builder.store(total, address, align=_bytes(total.type.element))
         return context.get_dummy_value()
@@ -224,7 +231,7 @@ def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, facto
 def best_of_block_local(
     typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
 ):
-    """`best_of_block` with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
+    """Do what `best_of_block` does with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
     signature = types.void(
         lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
     )
@@ -251,7 +258,7 @@ def _keep_best(context, builder, sig, args, factor_of):
     winner = builder.load(winner_address, align=4)
     zero = ir.Constant(vector, [0.0] * vector.count)
     for k, total in enumerate(sums):
-        number = builder.add(args[7], ir.Constant(ir.IntType(64), k))
+        number = builder.add(args[7], _whole(k))
         ratio = builder.fmul(total, factor_of(factor_at, number, vector))
         size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
         ratio = builder.select(args[8], ratio, size)
@@ -267,22 +274,16 @@ def _keep_best(context, builder, sig, args, factor_of):
 def _block_sums(context, builder, sig, args):
     """The correlations of a block of filters, a vector of neighbouring positions each."""
     vector = _vector_type(context, sig.args[1], sig.args[0])
-    block = ir.Constant(ir.IntType(64), FILTERS_A_BLOCK)
     signal_at = _pointer(context, builder, sig.args[1], args[1])
     filter_at = _pointer(context, builder, sig.args[3], args[3])
-    offset_array = context.make_array(sig.args[5])(context, builder, args[5])
-    sums = [cgutils.alloca_once(builder, vector) for _ in range(FILTERS_A_BLOCK)]
-    for one in sums:
-        builder.store(ir.Constant(vector, [0.0] * vector.count), one)
-    with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
-        offset = builder.load(builder.gep(offset_array.data, [loop.index]))
+    sums = _sums(builder, vector, FILTERS_A_BLOCK)
+    with _each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
         sample, _ = _vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-        row = builder.add(args[4], builder.mul(loop.index, block))
-        for k, one in enumerate(sums):
-            tap = builder.load(builder.gep(filter_at, [builder.add(row, ir.Constant(row.type, k))]))
-            value = _broadcast(builder, tap, vector)
-            builder.store(_multiply_add(builder, sample, value, builder.load(one)), one)
-    return [builder.load(one) for one in sums]
+        row = builder.add(args[4], builder.mul(i, _whole(FILTERS_A_BLOCK)))
+        for k, slot in enumerate(sums):
+            tap = builder.load(builder.gep(filter_at, [builder.add(row, _whole(k))]))
+            _add_product(builder, sample, _broadcast(builder, tap, vector), slot)
+    return [builder.load(slot) for slot in sums]
 
 
 @intrinsic
@@ -296,27 +297,21 @@ def correlate_positions(typingctx, lanes, signal, bases, first, filters, start, 
 
     def codegen(context, builder, sig, args):
         vector = _vector_type(context, sig.args[1], sig.args[0])
-        block = ir.Constant(ir.IntType(64), FILTERS_A_BLOCK)
+        block = _whole(FILTERS_A_BLOCK)
         signal_at = _pointer(context, builder, sig.args[1], args[1])
         base_at = _pointer(context, builder, sig.args[2], args[2])
         filter_at = _pointer(context, builder, sig.args[4], args[4])
-        offset_array = context.make_array(sig.args[6])(context, builder, args[6])
         out_at = _pointer(context, builder, sig.args[7], args[7])
-        sums, bases = [], []
-        for n in range(POSITIONS_AT_ONCE):
-            slot = cgutils.alloca_once(builder, vector)
-            builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
-            sums.append(slot)
-            bases.append(builder.load(builder.gep(base_at, [builder.add(args[3], ir.Constant(ir.IntType(64), n))])))
-        with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
-            offset = builder.load(builder.gep(offset_array.data, [loop.index]))
-            taps, _ = _vector_at(builder, filter_at, builder.add(args[5], builder.mul(loop.index, block)), vector)
+        sums = _sums(builder, vector, POSITIONS_AT_ONCE)
+        places = [builder.add(args[3], _whole(n)) for n in range(POSITIONS_AT_ONCE)]
+        bases = [builder.load(builder.gep(base_at, [place])) for place in places]
+        with _each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
+            taps, _ = _vector_at(builder, filter_at, builder.add(args[5], builder.mul(i, block)), vector)
             for slot, base in zip(sums, bases, strict=True):
                 sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
-                value = _broadcast(builder, sample, vector)
-                builder.store(_multiply_add(builder, value, taps, builder.load(slot)), slot)
+                _add_product(builder, _broadcast(builder, sample, vector), taps, slot)
         for n, slot in enumerate(sums):
-            place = builder.gep(out_at, [ir.Constant(ir.IntType(64), n * FILTERS_A_BLOCK)])
+            place = builder.gep(out_at, [_whole(n * FILTERS_A_BLOCK)])
             builder.store(builder.load(slot), builder.bitcast(place, vector.as_pointer()), align=_bytes(vector.element))
         return context.get_dummy_value()
 
@@ -337,27 +332,22 @@ def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, o
 
     def codegen(context, builder, sig, args):
         vector = _vector_type(context, sig.args[1], sig.args[0])
-        width = ir.Constant(ir.IntType(64), vector.count)
         signal_at = _pointer(context, builder, sig.args[1], args[1])
         filter_at = _pointer(context, builder, sig.args[4], args[4])
-        offset_array = context.make_array(sig.args[6])(context, builder, args[6])
         out_at = _pointer(context, builder, sig.args[7], args[7])
-        sums, addresses, bases = [], [], []
-        for a in range(ROWS_AT_ONCE):
-            row = ir.Constant(ir.IntType(64), a)
-            value, address = _vector_at(builder, out_at, builder.add(args[8], builder.mul(row, width)), vector)
-            slot = cgutils.alloca_once(builder, vector)
+        sums, addresses, bases = _sums(builder, vector, ROWS_AT_ONCE), [], []
+        for a, slot in enumerate(sums):
+            place = builder.add(args[8], _whole(a * vector.count))
+            value, address = _vector_at(builder, out_at, place, vector)
             builder.store(value, slot)
-            sums.append(slot)
             addresses.append(address)
-            bases.append(builder.add(args[2], builder.mul(row, args[3])))
-        with cgutils.for_range(builder, builder.extract_value(offset_array.shape, 0)) as loop:
-            offset = builder.load(builder.gep(offset_array.data, [loop.index]))
-            tap = builder.load(builder.gep(filter_at, [builder.add(args[5], loop.index)]))
+            bases.append(builder.add(args[2], builder.mul(_whole(a), args[3])))
+        with _each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
+            tap = builder.load(builder.gep(filter_at, [builder.add(args[5], i)]))
             value = _broadcast(builder, tap, vector)
             for slot, row_base in zip(sums, bases, strict=True):
                 sample, _ = _vector_at(builder, signal_at, builder.add(row_base, offset), vector)
-                builder.store(_multiply_add(builder, sample, value, builder.load(slot)), slot)
+                _add_product(builder, sample, value, slot)
         for slot, address in zip(sums, addresses, strict=True):
             builder.store(builder.load(slot), address, align=_bytes(vector.element))
         return context.get_dummy_value()

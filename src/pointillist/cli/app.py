@@ -21,23 +21,11 @@ app = typer.Typer(
 )
 
 
-class Mode(StrEnum):
-    online = "online"
-    batch = "batch"
-
-
+Mode = StrEnum("Mode", "online batch")
+Init = StrEnum("Init", "random patches")
+Normalise = StrEnum("Normalise", "contrast none")
 Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: ignore[misc]
 _SAME = Boundary("same")
-
-
-class Init(StrEnum):
-    random = "random"
-    patches = "patches"
-
-
-class Normalise(StrEnum):
-    contrast = "contrast"
-    none = "none"
 
 
 def _tolerance(value: float | None) -> float | None:
@@ -59,7 +47,7 @@ def _forgetting(value: float | None) -> float | None:
 
 
 def _size(text: str) -> Any:
-    """``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
+    """Read a filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
     try:
         sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
     except ValueError:
@@ -91,10 +79,10 @@ Training = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
-Solver = Annotated[
-    str | None, typer.Option("--solver", help="How codes are solved for: cd, admm.", show_default="the fastest")
-]
-Mosaic = Annotated[Path | None, typer.Option("--mosaic", help="Also draw the filters.", metavar="FILE.png")]
+Solver = Annotated[str | None, typer.Option(help="How codes are solved for: cd, admm.", show_default="the fastest")]
+Mosaic = Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")]
+Folder = Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")]
+Seed = Annotated[int, typer.Option(min=0, help="Decides all that is random.")]
 
 
 @app.callback()
@@ -113,9 +101,9 @@ def learn(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
-    filters: Annotated[int, typer.Option("--filters", min=1, help="Number of filters.")] = 100,
+    filters: Annotated[int, typer.Option(min=1, help="Number of filters.")] = 100,
     size: Annotated[
-        Any, typer.Option("--size", parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
+        Any, typer.Option(parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
     ] = "11",
     penalty: Annotated[float, typer.Option(callback=positive, help="Price of a code: more is sparser.")] = 1.0,
     sampling: Annotated[float, typer.Option(callback=_fraction, help="Fraction of codes solved for in a step.")] = 1.0,
@@ -130,7 +118,7 @@ def learn(
     forgetting: Annotated[
         float | None, typer.Option(callback=_forgetting, help="online: 1 or more.", show_default="3")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
+    seed: Seed = 0,
     solver: Solver = None,
     boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = _SAME,
     init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
@@ -150,9 +138,7 @@ def learn(
     jobs: Jobs = -1,
     device: Device = "cpu",
     mosaic: Mosaic = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a page about the run.", metavar="FILE.html")
-    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
     on_error: Failing = OnError.stop,
     plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
     max_memory: Annotated[
@@ -287,14 +273,7 @@ def info(
 
 
 @app.command()
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path(
-        "demo-output"
-    ),
-    seed: Annotated[int, typer.Option(min=0, help="Decides all that is random.")] = 0,
-    jobs: Jobs = -1,
-    quiet: Quiet = False,
-) -> None:
+def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, quiet: Quiet = False) -> None:
     """Learn filters from the photographs that come with the package, and draw what came out."""
     from pointillist.cli.demo import run
 
@@ -311,7 +290,7 @@ def reproduce(
         Path | None,
         typer.Option(help="The folder with the paper's images.", show_default="the shipped photographs", metavar="DIR"),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A folder, made if it is missing.")] = Path("report"),
+    output: Folder = Path("report"),
     quick: Annotated[bool, typer.Option("--quick", help="Everything on a small scale, in minutes.")] = False,
     results: Annotated[
         Path | None,

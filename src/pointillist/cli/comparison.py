@@ -1,7 +1,5 @@
 """A mended picture beside what it was: PSNR where there is a reference, both drawn, and both as they are for a preview."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where words go: results to stdout, progress, warnings and errors to stderr.
+"""Consoles: results are printed to stdout; progress, warnings and errors to stderr.
 
 Consoles are made when they are needed, so that they follow redirected streams.
 """
@@ -34,7 +34,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def fail(message: str) -> None:
-    """One line that says what went wrong."""
+    """Print one line that says what went wrong."""
     _print("error", "bold red", message)
 
 
@@ -75,10 +75,10 @@ def hide_log() -> None:
 
 
 def count(amount: int, noun: str) -> str:
-    """``1 signal``, ``2 signals``."""
+    """Write a number with its noun, as ``1 signal`` or ``2 signals``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def number(value: float) -> str:
-    """Four or more digits, and never an exponent that people would have to decode."""
+    """Write a number with four or more digits, and never with an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,7 +1,5 @@
 """Crops of pictures to try settings on: given by ``--crop``, or chosen for ``--preview``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +20,7 @@ class Crop:
     height: int
 
     def of(self, array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
-        """This rectangle of an array (height, width, ...) of which `factor` samples are a pixel's."""
+        """Cut this rectangle out of an array (height, width, ...) that is `factor` times as large as the picture."""
         rows = slice(factor * self.top, factor * (self.top + self.height))
         columns = slice(factor * self.left, factor * (self.left + self.width))
         return np.ascontiguousarray(array[rows, columns])
@@ -35,7 +33,7 @@ class Crop:
 
 
 def parse_crop(text: str) -> Crop:
-    """``100,50,400,300``: 400 pixels wide and 300 high, 100 from the left and 50 from the top."""
+    """Read ``100,50,400,300``: 400 pixels wide and 300 high, 100 from the left and 50 from the top."""
     try:
         left, top, width, height = (int(number) for number in text.split(","))
     except ValueError:

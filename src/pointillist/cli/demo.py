@@ -22,7 +22,7 @@ FILTER_SIZE = 11
 PENALTY = 1.0
 N_EPOCHS = 3
 HELD_OUT = "camera"
-TILE = 120  # about the side of the pieces that photographs are cut into: many small steps learn sooner than few large
+CROP = 120  # about the side of the crops that photographs are cut into: many small steps learn sooner than few large
 VALIDATIONS = 34
 VALIDATION_SIDE = 176  # the middle of the held-out photograph is followed while learning, all of it judged at the end
 
@@ -41,26 +41,15 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
 
     begin = time.perf_counter()
     train, test = _signals()
-    model = OnlineCSC(
-        n_filters=N_FILTERS,
-        filter_size=FILTER_SIZE,
-        penalty=PENALTY,
-        n_jobs=jobs,
-        random_state=seed,
-    )
+    model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
         err().print(
-            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} pieces of photographs"
+            f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs"
         )
     stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
-    save(
-        model,
-        model_file,
-        preprocessing={"normalise": "contrast"},
-        extra={"data": data, "stopped_early": stopped},
-    )
+    save(model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": stopped})
     save_mosaic(filters, model.filters_)
     plot_convergence(model.history_, convergence)
     plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
@@ -69,7 +58,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
         model,
         [Example(HELD_OUT, test, held_out=True), *_shown(photographs("train"))],
         title="Filters from a few photographs",
-        data={"signals": f"{len(train)} pieces of the shipped photographs, contrast-normalised"},
+        data={"signals": f"{len(train)} crops of the shipped photographs, contrast-normalised"},
     )
     if not quiet:
         _summarise(folder, model, test, result, time.perf_counter() - begin)
@@ -77,7 +66,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
 
 def _signals() -> tuple[list[NDArray], NDArray]:
     """Pieces of the training photographs, and the held-out one."""
-    train = [tile for image in photographs("train").values() for tile in _tiles(contrast_normalise(image))]
+    train = [crop for image in photographs("train").values() for crop in _crops(contrast_normalise(image))]
     return train, contrast_normalise(photographs("test")[HELD_OUT])
 
 
@@ -92,10 +81,10 @@ def _middle(image: NDArray) -> NDArray:
     return image[tuple(slice(c, c + VALIDATION_SIDE) for c in corner)]
 
 
-def _tiles(image: NDArray) -> list[NDArray]:
-    rows, columns = (max(1, round(side / TILE)) for side in image.shape)
+def _crops(image: NDArray) -> list[NDArray]:
+    rows, columns = (max(1, round(side / CROP)) for side in image.shape)
     strips = np.array_split(image, rows, axis=0)
-    return [tile for strip in strips for tile in np.array_split(strip, columns, axis=1)]
+    return [crop for strip in strips for crop in np.array_split(strip, columns, axis=1)]
 
 
 def _summarise(folder: Path, model: OnlineCSC, test: NDArray, result: Result, seconds: float) -> None:

@@ -1,11 +1,9 @@
 """``pointillist encode``: a model and files in, sparse codes and their certificates out."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 
 @dataclass(frozen=True)
 class EncodeRequest:
-    """What the user asked for; `settings` holds None where the model's own parameter serves."""
+    """What the user asked ``pointillist encode`` for; `settings` holds None where the model's own parameter serves."""
 
     model: Path
     paths: list[Path]
@@ -85,7 +83,7 @@ def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
 
 
 def _encode(
-    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: _Pictures | None, *, quiet: bool
+    model: BatchCSC | OnlineCSC, names: list[str], signals: list[NDArray], pictures: "_Pictures | None", *, quiet: bool
 ) -> tuple[SparseCodes, list[CodedSignal]]:
     """Encode a few signals at a time, as many as keep all threads busy, so that residuals do not pile up."""
     parts: list[SparseCodes] = []
@@ -117,7 +115,7 @@ def _part_of(progress: Callable[[float], None], first: float, share: float) -> C
 
 
 def _chunks(signals: list[NDArray], most: int) -> list[slice]:
-    """At most so many signals at a time, and large ones alone."""
+    """Divide signals into lists of at most so many, large signals each in a list of its own."""
     edges = [0]
     for i, signal in enumerate(signals):
         alone = signal.size >= LARGE or signals[i - 1].size >= LARGE
@@ -151,7 +149,7 @@ def _decibels(signal: NDArray, residual: NDArray) -> float | None:
 
 
 class _Pictures:
-    """Reconstructions as PNG files in a folder, named after the signals."""
+    """Writes reconstructions as PNG files to a folder, named after the signals."""
 
     def __init__(self, folder: Path, normalise: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -185,11 +183,7 @@ def _metadata(request: EncodeRequest, model: BatchCSC | OnlineCSC, rows: list[Co
         "penalty": np.asarray(model.penalty).tolist(),
         "boundary": model.boundary,
         "preprocessing": model.preprocessing_,
-        "signals": [
-            {"name": row.name, "shape": list(row.shape), "objective": row.objective, "gap": row.gap}
-            | {"nonzeros": row.nonzeros, "psnr": row.psnr, "status": row.status.value}
-            for row in rows
-        ],
+        "signals": [{**asdict(row), "shape": list(row.shape), "status": row.status.value} for row in rows],
     }
 
 

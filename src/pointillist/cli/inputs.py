@@ -3,8 +3,6 @@
 Reading and normalising themselves belong to the data layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +20,7 @@ from pointillist.model.usable import why_unusable
 
 @dataclass(frozen=True)
 class Wanted:
-    """What signals to read, and how to prepare them.
+    """Which signals to read, and how to prepare them.
 
     Attributes
     ----------
@@ -88,7 +86,7 @@ def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], lis
 
 
 def normalisation(preprocessing: dict[str, Any]) -> str:
-    """What a model recorded about its signals; a model that says nothing had them as they were."""
+    """How a model's training signals were prepared; a model that records nothing took them as they were."""
     name = str(preprocessing.get("normalise", "none"))
     if name not in ("contrast", "none"):
         raise ValueError(f"the model's signals were prepared by {name!r}, which this version cannot do: upgrade it")

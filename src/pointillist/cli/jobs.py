@@ -1,7 +1,5 @@
 """Which files a restoration command reads and writes, settled and checked before any of them is worked on."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +24,7 @@ WORDS = {
     "super_resolve": "enlarged",
     "demosaic": "coloured",
 }
-"""What the names of answers end in, for each command."""
+"""Words at the end of the names of answers, for each command."""
 
 PREVIEW = "preview"
 PREVIEW_MARK = ("Software", "pointillist preview")
@@ -34,8 +32,8 @@ PREVIEW_MARK = ("Software", "pointillist preview")
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asked for; `task` is the command, `options` are its own."""
+class RestoreRequest:
+    """What the user asked a command for that mends pictures; `task` is the command, `options` are its own."""
 
     task: str
     paths: list[Path]
@@ -60,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Job:
-    """One file with the files that belong to it."""
+    """One photograph to mend with the files that belong to it: answer, mask, reference."""
 
     source: Path
     target: Path
@@ -71,7 +69,7 @@ class Job:
     save_mask: Path | None = None
 
 
-def make_jobs(request: Request) -> tuple[list[Job], int]:
+def make_jobs(request: RestoreRequest) -> tuple[list[Job], int]:
     """Match sources, targets, masks and references, and complain before any work is done.
 
     Returns the jobs, and how many files were found unusable already and skipped.
@@ -122,7 +120,7 @@ def _is_own(path: Path) -> bool:
     return path.stem.endswith(tuple(f"-{word}" for word in (*WORDS.values(), PREVIEW)))
 
 
-def _targets(request: Request, sources: list[Path], several: bool) -> list[Path]:
+def _targets(request: RestoreRequest, sources: list[Path], several: bool) -> list[Path]:
     """The file that each answer is written to."""
     output = request.output
     if output is None:
@@ -137,7 +135,7 @@ def _targets(request: Request, sources: list[Path], several: bool) -> list[Path]
     return [output.with_name(f"{output.stem}-{PREVIEW}.png") if request.preview else output]
 
 
-def _beside(request: Request, source: Path) -> Path:
+def _beside(request: RestoreRequest, source: Path) -> Path:
     if request.preview:
         return source.with_name(f"{source.stem}-{PREVIEW}.png")
     cut = "" if request.crop is None else "-crop"
@@ -159,17 +157,19 @@ def _drawn(given: Path | None, option: str, end: str, sources: list[Path], sever
 
 def _partner(given: Path | None, source: Path, option: str) -> Path | None:
     """The file itself, or from a folder the one that is named like the source."""
-    if given is None or given.is_file():
-        return given
+    if given is None:
+        return None
     if not given.exists():
         raise FileNotFoundError(f"{option} {given} does not exist")
+    if not given.is_dir():
+        return given
     named = [path for path in sorted(given.iterdir()) if path.stem == source.stem and path.is_file()]
     if not named:
         raise FileNotFoundError(f"{option} {given} holds no file named {source.stem}")
     return named[0]
 
 
-def _check_sizes(request: Request, job: Job) -> None:
+def _check_sizes(request: RestoreRequest, job: Job) -> None:
     """Raise if mask, reference or crop do not fit the picture; only the heads of the files are read."""
     if job.crop is None and job.mask is None and job.reference is None:
         return
@@ -188,7 +188,7 @@ def _check_sizes(request: Request, job: Job) -> None:
         )
 
 
-def _check_names(request: Request, jobs: Sequence[Job]) -> None:
+def _check_names(request: RestoreRequest, jobs: Sequence[Job]) -> None:
     """Raise if an answer cannot be written, or would take the place of an input, another answer or an older file."""
     pairs = [(path, job) for job in jobs for path in (job.target, job.compare, job.save_mask) if path is not None]
     written = [path for path, _ in pairs]

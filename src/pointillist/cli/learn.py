@@ -1,9 +1,7 @@
 """``pointillist learn``: files in, model file out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -88,7 +86,7 @@ def _learn(
     *,
     quiet: bool,
 ) -> tuple[bool, dict[str, int]]:
-    """Fit as planned, `how` being for `OnlineCSC.fit`; whether a signal ended it early, and what was left out."""
+    """Fit as planned, with arguments `how` of `OnlineCSC.fit`; returns whether Ctrl-C ended it, and what was left out."""
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, request.box)
         return fit(model, signals, held_out, quiet=quiet, callbacks=how["callbacks"]), skipped
@@ -146,7 +144,8 @@ def _held_out(request: LearnRequest, source: Source) -> Source | None:
         return None
     others = open_inputs(replace(request.wanted, paths=request.validation, crops=None))
     if request.wanted.crops is None:
-        both = sorted({source.name(i) for i in range(len(source))} & {others.name(i) for i in range(len(others))})
+        names = {others.name(i) for i in range(len(others))}
+        both = sorted(names.intersection(source.name(i) for i in range(len(source))))
         if both:
             warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
     return others
@@ -160,14 +159,9 @@ def _look_through(request: LearnRequest, source: Source) -> None:
                 break
 
 
-@contextmanager
-def _cluster(request: LearnRequest) -> Iterator[Any]:
-    """Where the request says that codes are solved for, None where that is here; workers last as long as the context."""
-    with ExitStack() as stack:
-        cluster: Any = request.scheduler
-        if request.workers is not None:
-            cluster = stack.enter_context(local_cluster(request.workers))
-        yield cluster
+def _cluster(request: LearnRequest) -> AbstractContextManager[Any]:
+    """The cluster that solves for codes, None for this process; local workers last as long as the context."""
+    return nullcontext(request.scheduler) if request.workers is None else local_cluster(request.workers)
 
 
 @contextmanager

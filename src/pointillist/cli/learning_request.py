@@ -1,7 +1,5 @@
 """What the user asked ``pointillist learn`` for, and whether that can be done at all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ _ONLY_FOR = {
 
 @dataclass(frozen=True)
 class Survival:
-    """How a run is put away and taken up again; None and False are not at all."""
+    """Whether and how a run writes checkpoints and is resumed; None and False mean that it does not."""
 
     every: str | None = None
     resume: bool = False
@@ -43,7 +41,7 @@ class Survival:
 
 @dataclass(frozen=True)
 class LearnRequest:
-    """What the user asked for; `optional` holds None where the learner's own default serves."""
+    """What the user asked ``pointillist learn`` for; `optional` holds None where the learner's own default serves."""
 
     wanted: Wanted
     output: Path

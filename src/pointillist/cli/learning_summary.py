@@ -1,7 +1,5 @@
 """What ``pointillist learn`` says and records when a run has ended: data, examples for the report, and the last lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy.typing import NDArray

@@ -4,8 +4,6 @@ What is read and written is settled by `jobs`, what is done to a picture by `tas
 through, and people are told.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import warnings
@@ -21,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.cli.comparison import draw_comparison, psnr_before_and_after, side_by_side
 from pointillist.cli.console import count, err, number, out, show_log
 from pointillist.cli.cropping import Crop, preview_crop
-from pointillist.cli.jobs import PREVIEW_MARK, Job, Request, make_jobs
+from pointillist.cli.jobs import PREVIEW_MARK, Job, RestoreRequest, make_jobs
 from pointillist.cli.pictures import plain
 from pointillist.cli.progress import is_live, picture_progress
 from pointillist.cli.stopping import Interrupted
@@ -35,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Row:
+class MendedPicture:
     """One picture's line in the table."""
 
     job: Job
@@ -47,12 +45,12 @@ class Row:
     after: float | None
 
 
-def run(request: Request, *, quiet: bool, verbose: bool) -> None:
+def run(request: RestoreRequest, *, quiet: bool, verbose: bool) -> None:
     """Mend every file; the first that cannot be mended stops the command unless it shall be skipped."""
     show_log(quiet=quiet, verbose=verbose)
     jobs, failed = make_jobs(request)
     task = make_task(request, _settings(request))
-    rows: list[Row] = []
+    rows: list[MendedPicture] = []
     try:
         with picture_progress(request.task.replace("_", "-"), len(jobs), quiet=quiet) as progress:
             for done, job in enumerate(jobs, 1):
@@ -75,34 +73,34 @@ def run(request: Request, *, quiet: bool, verbose: bool) -> None:
         _summarise(rows)
 
 
-def _left_undone(jobs: list[Job], rows: list[Row]) -> str:
-    """What Ctrl-C left behind, as the end of a sentence."""
+def _left_undone(jobs: list[Job], rows: list[MendedPicture]) -> str:
+    """Say what Ctrl-C left undone, as the end of a sentence."""
     if len(jobs) == 1:
         return f"nothing was written for {jobs[0].source}"
     return f"{len(rows)} of {len(jobs)} pictures were written"
 
 
-def _settings(request: Request) -> dict[str, Any]:
-    """What all pictures share: filters, penalty, threads, device."""
+def _settings(request: RestoreRequest) -> dict[str, Any]:
+    """Settings of all pictures: filters, penalty, threads, device."""
     settings: dict[str, Any] = {"n_jobs": request.jobs, "device": request.device}
     if request.filters is not None:
         path = Path(request.filters)
         settings["filters"] = (
             load_model(path).arrays["filters"].astype(np.float32) if path.exists() else load_filters(request.filters)
         )
-    settings["penalty"] = _price(request.penalty)
+    settings["penalty"] = _penalty(request.penalty)
     return settings
 
 
-def _price(text: str) -> float | str:
-    """A number, "auto" or a percentage, as the library takes them."""
+def _penalty(text: str) -> float | str:
+    """Read a penalty: a number, "auto" or a percentage, as the library takes them."""
     try:
         return text if text == "auto" else f"{float(text[:-1]):g}%" if text.endswith("%") else float(text)
     except ValueError:
         raise ValueError(f'--penalty {text!r} is not a number, a percentage such as "5%", or "auto"') from None
 
 
-def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
+def _one(request: RestoreRequest, job: Job, task: Task, progress: Progress) -> MendedPicture:
     """Read, mend and write one picture."""
     photograph = read_photograph(job.source)
     for note in photograph.notes:
@@ -132,7 +130,7 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
     if job.compare is not None:
         draw_comparison(job.compare, answer.before, answer.pixels, reference, qualities, photograph.peak)
     penalty = answer.details.penalty
-    return Row(
+    return MendedPicture(
         job, answer.pixels.shape[:2], answer.note, number(penalty) if np.isfinite(penalty) else "–", seconds, *qualities
     )
 
@@ -140,7 +138,7 @@ def _one(request: Request, job: Job, task: Task, progress: Progress) -> Row:
 def _cropped(
     crop: Crop, factor: int, photograph: Photograph, marks: Marks | None, reference: Photograph | None
 ) -> tuple[Photograph, Marks | None, Photograph | None]:
-    """The same rectangle of all three; the reference has `factor` times the size."""
+    """Crop photograph, mask and reference to the same rectangle; the reference is `factor` times as large."""
     if marks is not None:
         marks = replace(marks, missing=crop.of(marks.missing))
         if marks.missing.all():
@@ -161,7 +159,7 @@ def _write_preview(photograph: Photograph, answer: Answer, path: Path) -> None:
 
 
 def _seen_before(photograph: Photograph, answer: Answer) -> NDArray[Any]:
-    """What people saw before: the damage as it looks, white where nothing was."""
+    """The picture before it was mended, as people saw it: white where pixels are transparent."""
     if photograph.shape != answer.before.shape[:2]:
         return answer.before
     if photograph.alpha is None:
@@ -171,7 +169,7 @@ def _seen_before(photograph: Photograph, answer: Answer) -> NDArray[Any]:
     return np.where(clear if photograph.pixels.ndim == 2 else clear[..., None], white, photograph.pixels)
 
 
-def _summarise(rows: list[Row]) -> None:
+def _summarise(rows: list[MendedPicture]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("picture", overflow="fold")
     for heading in ("size", "what", "penalty", "seconds"):
@@ -182,17 +180,8 @@ def _summarise(rows: list[Row]) -> None:
         table.add_column("after", justify="right", no_wrap=True)
     table.add_column("written to", overflow="fold")
     for row in rows:
-        quality = (
-            [] if not judged else ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
-        )
-        words = [
-            str(row.job.source),
-            sizes(row.shape),
-            row.note,
-            row.penalty,
-            f"{row.seconds:.1f}",
-            *quality,
-            str(row.job.target),
-        ]
-        table.add_row(*[word.replace("[", r"\[") for word in words])
+        words = [str(row.job.source), sizes(row.shape), row.note, row.penalty, f"{row.seconds:.1f}"]
+        if judged:
+            words += ["–" if value is None else f"{value:.2f} dB" for value in (row.before, row.after)]
+        table.add_row(*[word.replace("[", r"\[") for word in (*words, str(row.job.target))])
     out().print(table)

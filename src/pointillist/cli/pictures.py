@@ -3,8 +3,6 @@
 Files are read and written by the data layer; mending what is found here is done by the restoration layer.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Sizes alone do not tell that: signals are looked at, and some throw-away steps a
 and ``--max-memory``.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,6 +59,8 @@ def make_plan(
     # First of all: what reading signals leaves behind in the allocator is no part of the program.
     base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
     peak = memory_peak()
+    if request.limit is not None:  # what cannot fit is refused before anything is read
+        within(_run_sizes(request, model, seen, n_steps, itemsize=4), request.limit, base, peak)
     signals = _first_signals(request, source, _together(model, seen))
     run = _run_sizes(request, model, seen, n_steps, signals[0].dtype.itemsize)
     if others is not None:
@@ -146,12 +146,12 @@ def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
 
 
 def show(plan: Plan, output: Path) -> None:
-    """The whole plan, as ``--plan`` prints it."""
+    """Print the whole plan, for ``--plan``."""
     run = plan.run
     table = Table(title="memory at its peak, at most", title_justify="left")
     table.add_column("for")
     table.add_column("", justify="right")
-    for name, size in plan.parts().items():
+    for name, size in plan.uses().items():
         table.add_row(name, in_bytes(size))
     table.add_section()
     table.add_row("in all, with what allocators keep", in_bytes(plan.memory))

@@ -1,11 +1,11 @@
-"""How far a command is: a live bar in a terminal, a line now and then everywhere else, silence when asked for."""
+"""Progress of a command: a live bar in a terminal, a line now and then everywhere else, nothing when quiet."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Any, Protocol
+from typing import Any
 
 from pointillist.cli.console import err, number
 
@@ -32,24 +32,24 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
         yield _Lines(total)
 
 
-class PictureProgress(Protocol):
-    """How far a command is with several pictures or other items, and with the one that it works on."""
+class PictureProgress:
+    """Shows how far a command is with several pictures or other items, and with the one in work; this one is silent."""
 
     def begin(self, name: str) -> None:
-        """Work on the next picture begins."""
+        """Tell that work on the next picture begins."""
 
-    def share(self, part: float) -> None:
-        """A part of the picture, from 0 to 1, is done."""
+    def share(self, done: float) -> None:
+        """Tell which share of the picture, from 0 to 1, is done."""
 
     def end(self) -> None:
-        """The picture is finished."""
+        """Tell that the picture is finished."""
 
 
 @contextmanager
 def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureProgress]:
     """Show progress with the time left over `total` pictures, not before a second has passed."""
     if quiet:
-        yield _Silence()
+        yield PictureProgress()
     elif is_live():
         with _PictureBars(what, total) as bars:
             yield bars
@@ -57,50 +57,29 @@ def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureP
         yield _PictureLines()
 
 
-class _Silence:
-    def begin(self, name: str) -> None:
-        pass
-
-    def share(self, part: float) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
-
-
-class _PictureLines:
-    """A line every few seconds of work on one picture."""
+class _PictureLines(PictureProgress):
+    """Prints a line every few seconds of work on one picture."""
 
     def begin(self, name: str) -> None:
         self._name = name
         self._begin = self._last = time.monotonic()
 
-    def share(self, part: float) -> None:
+    def share(self, done: float) -> None:
         now = time.monotonic()
-        if now - self._last < _SECONDS_BETWEEN_LINES or part <= 0:
+        if now - self._last < _SECONDS_BETWEEN_LINES or done <= 0:
             return
         self._last = now
-        left = (now - self._begin) * (1 - part) / part
-        err().print(f"{self._name}: {100 * part:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
-
-    def end(self) -> None:
-        pass
+        left = (now - self._begin) * (1 - done) / done
+        err().print(f"{self._name}: {100 * done:.0f} %, about {left:.0f} s left", markup=False, soft_wrap=True)
 
 
-class _PictureBars:
+class _PictureBars(PictureProgress):
     """A bar for the picture that is worked on, and one over all pictures if there are several."""
 
     def __init__(self, what: str, total: int) -> None:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import TaskProgressColumn
 
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            TaskProgressColumn(),
-            TimeRemainingColumn(compact=True),
-            TextColumn("left", style="dim"),
-        )
-        self._progress = Progress(*columns, console=err(), transient=True)
+        self._progress = _live(TaskProgressColumn())
         self._all = self._progress.add_task(f"{what} {total} pictures", total=total, visible=total > 1)
         self._one = self._progress.add_task(what, total=None)
         self._done = 0
@@ -119,28 +98,29 @@ class _PictureBars:
     def begin(self, name: str) -> None:
         self._progress.reset(self._one, total=None, description=name)
 
-    def share(self, part: float) -> None:
-        self._progress.update(self._one, total=1.0, completed=part)
-        self._progress.update(self._all, completed=self._done + part)
+    def share(self, done: float) -> None:
+        self._progress.update(self._one, total=1.0, completed=done)
+        self._progress.update(self._all, completed=self._done + done)
 
     def end(self) -> None:
         self._done += 1
         self._progress.update(self._all, completed=self._done)
 
 
+def _live(*columns: Any) -> Any:
+    """Bars with a description before and the time left behind these columns."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    before = TextColumn("{task.description}", markup=False), BarColumn(bar_width=30)
+    behind = TimeRemainingColumn(compact=True), TextColumn("left", style="dim")
+    return Progress(*before, *columns, *behind, console=err(), transient=True)
+
+
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, TextColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}", style="dim"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left", style="dim"),
-    )
-    with Progress(*columns, console=err(), transient=True) as progress:
+    with _live(MofNCompleteColumn(), TextColumn("{task.fields[numbers]}", style="dim")) as progress:
         task = progress.add_task(what, total=total, numbers="")
 
         def advance(done: int, numbers: str) -> bool:
@@ -151,7 +131,7 @@ def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
 
 
 class _Lines:
-    """A line for the first and the last step, and every few seconds between."""
+    """Prints a line for the first and the last step, and every few seconds between."""
 
     def __init__(self, total: int) -> None:
         self._total = total

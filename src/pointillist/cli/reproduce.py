@@ -1,14 +1,12 @@
 """``pointillist reproduce``: the paper's figures from our code, with verdicts, in one page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pointillist.cli.console import err, out, show_log, warn
 from pointillist.reproduce import FIGURES, redraw, reproduce
+from pointillist.reproduce.record import Record
 from pointillist.reproduce.running import REPORT, RESULTS
-from pointillist.reproduce.store import Record
 from pointillist.storage import check_writable
 
 
@@ -47,7 +45,7 @@ def _summarise(record: Record, output: Path, *, drawn_only: bool) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", show_lines=False)
     for heading in ("where", "claim", "paper", "ours", "verdict"):
         table.add_column(heading, overflow="fold")
-    for name, outcome in record.outcomes.items():
+    for name, outcome in record.figures.items():
         for verdict in outcome.verdicts:
             word = "holds" if verdict.holds else "does not hold"
             style = "green" if verdict.holds else "yellow"

@@ -43,7 +43,7 @@ Output = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
 CropOption = Annotated[
-    str | None, typer.Option("--crop", help="Mend and write only this part, to try settings.", metavar="X,Y,W,H")
+    str | None, typer.Option(help="Mend and write only this part, to try settings.", metavar="X,Y,W,H")
 ]
 Preview = Annotated[
     bool,
@@ -52,23 +52,19 @@ Preview = Annotated[
         help="Only write NAME-preview.png: a part before and after, side by side; the most damaged part, or --crop.",
     ),
 ]
-Penalty = Annotated[str, typer.Option("--penalty", help="Price of a code: more is smoother.", metavar="NUMBER|5%|auto")]
+Penalty = Annotated[str, typer.Option(help="Price of a code: more is smoother.", metavar="NUMBER|5%|auto")]
 Filters = Annotated[
-    str | None,
-    typer.Option(
-        "--filters", help="A shipped dictionary or a model file.", show_default="shipped", metavar="NAME|MODEL"
-    ),
+    str | None, typer.Option(help="A shipped dictionary or a model file.", show_default="shipped", metavar="NAME|MODEL")
 ]
 Sigma = Annotated[
     float | None,
     typer.Option(callback=_positive, help="Deviation of the noise, 25 of 255 for instance.", show_default="estimated"),
 ]
 Reference = Annotated[
-    Path | None, typer.Option("--reference", help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE")
+    Path | None, typer.Option(help="The undamaged picture (or a folder): prints PSNR.", metavar="FILE")
 ]
 Compare = Annotated[
-    Path | None,
-    typer.Option("--compare", help="Also draw before and after (a folder for several).", metavar="FILE.png"),
+    Path | None, typer.Option(help="Also draw before and after (a folder for several).", metavar="FILE.png")
 ]
 
 
@@ -97,11 +93,11 @@ def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
     paths, output, *shared = inspect.signature(_shared).parameters.values()
 
     def command(*, quiet: bool, verbose: bool, **given: Any) -> None:
-        from pointillist.cli.jobs import Request
+        from pointillist.cli.jobs import RestoreRequest
         from pointillist.cli.mending import run
 
         options = own(**{name: given.pop(name) for name in particular})
-        run(Request(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
+        run(RestoreRequest(task=own.__name__, options=options, **given), quiet=quiet, verbose=verbose)
 
     command.__name__, command.__doc__ = own.__name__, own.__doc__
     parameters = [paths, output, *particular.values(), *shared]
@@ -115,17 +111,14 @@ def _command(own: Callable[..., dict[str, Any]]) -> Callable[..., None]:
 def inpaint(
     mask: Annotated[
         Path | None,
-        typer.Option(
-            "--mask", help="An image (or a folder): white, or what is opaque in it, is missing.", metavar="FILE"
-        ),
+        typer.Option(help="An image (or a folder): white, or what is opaque in it, is missing.", metavar="FILE"),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option("--key", help='Pixels of this colour are missing: magenta, "#f0f", white, ...', metavar="COLOUR"),
+        typer.Option(help='Pixels of this colour are missing: magenta, "#f0f", white, ...', metavar="COLOUR"),
     ] = None,
     find: Annotated[
-        list[Damage] | None,
-        typer.Option("--find", metavar="dust|scratches", help="Look for such damage; may be repeated."),
+        list[Damage] | None, typer.Option(metavar="dust|scratches", help="Look for such damage; may be repeated.")
     ] = None,
     sensitivity: Annotated[
         float,
@@ -137,12 +130,9 @@ def inpaint(
     fringe: Annotated[
         bool, typer.Option("--fringe/--no-fringe", help="Whether soft edges of marks are taken as missing too.")
     ] = True,
-    grow: Annotated[int, typer.Option("--grow", min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,
+    grow: Annotated[int, typer.Option(min=0, max=100, help="Also so many pixels around.", metavar="N")] = 0,
     save_mask: Annotated[
-        Path | None,
-        typer.Option(
-            "--save-mask", help="Also write what is missing, in white (a folder for several).", metavar="FILE"
-        ),
+        Path | None, typer.Option(help="Also write what is missing, in white (a folder for several).", metavar="FILE")
     ] = None,
     texture: Annotated[
         float,
@@ -219,7 +209,7 @@ def denoise(
 @_command
 def deblur(
     psf: Annotated[
-        Path | None, typer.Option("--psf", help="The blur: what it makes of a single white pixel.", metavar="FILE")
+        Path | None, typer.Option(help="The blur: what it makes of a single white pixel.", metavar="FILE")
     ] = None,
     gaussian: Annotated[
         float | None,
@@ -229,7 +219,7 @@ def deblur(
         str | None, typer.Option(help="A straight blur: pixels and degrees, 9,30.", metavar="LENGTH,ANGLE")
     ] = None,
     estimate: Annotated[
-        Blurs | None, typer.Option("--estimate", help="Find such a blur in the picture.", metavar="motion|gaussian")
+        Blurs | None, typer.Option(help="Find such a blur in the picture.", metavar="motion|gaussian")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Undo the blur even if it does not seem to fit.")] = False,
     sigma: Sigma = None,
@@ -238,13 +228,8 @@ def deblur(
 
     A blur that is not the picture's own makes ringing out of it; then nothing is written, and the command says why.
     """
-    blur = {
-        "psf": psf,
-        "gaussian": gaussian,
-        "motion": motion,
-        "estimate": None if estimate is None else estimate.value,
-    }
-    return {**blur, "force": force, "sigma": sigma}
+    kind = None if estimate is None else estimate.value
+    return {"psf": psf, "gaussian": gaussian, "motion": motion, "estimate": kind, "force": force, "sigma": sigma}
 
 
 @_command

@@ -1,8 +1,9 @@
-"""From an exception to one line on stderr and an exit code.
+"""Runs a command line; an exception becomes one line on stderr and an exit code.
 
 Commands raise; nothing else in this package catches errors to print them.
 """
 
+import logging
 import re
 import sys
 import traceback
@@ -21,7 +22,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 _UNDONE = {"learn": "no model was saved", "encode": "no codes were written"}
-"""What Ctrl-C leaves undone, by command, where the command itself does not say it."""
+"""Words for what Ctrl-C leaves undone, by command, where the command itself does not say it."""
 
 _INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
@@ -53,6 +54,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = ""
     # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
         code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -97,5 +99,5 @@ def _one_line(error: Exception) -> str:
 
 
 def _in_options(message: str) -> str:
-    """Name the option where the library names its parameter."""
+    """Replace parameters of the library by the options of the command in an error message."""
     return re.sub(rf"^({'|'.join(_OPTIONS)})\b", lambda found: _OPTIONS[found[0]], message)

@@ -1,7 +1,5 @@
 """``pointillist app``: the page on which photographs are mended, in the browser of this machine."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

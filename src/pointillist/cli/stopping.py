@@ -3,14 +3,12 @@
 A second signal raises KeyboardInterrupt, as Python itself would have done for the first.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 import threading
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
 
@@ -20,7 +18,7 @@ class Interrupted(Exception):
 
 
 class GracefulStop:
-    """While entered, `requested` turns true at the first signal.
+    """While entered, `requested` turns true at the first Ctrl-C or SIGTERM.
 
     Parameters
     ----------
@@ -33,16 +31,14 @@ class GracefulStop:
         self._announce = announce
         self._previous: dict[int, Any] = {}
 
-    def __enter__(self) -> GracefulStop:
+    def __enter__(self) -> Self:
         # Python lets only the main thread handle signals; elsewhere there is nothing to catch.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._previous[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
         self._previous.clear()

@@ -3,8 +3,6 @@
 Files, crops, progress and tables are the business of the modules around it.
 """
 
-from __future__ import annotations
-
 import logging
 import warnings
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist import restore
 from pointillist.cli.console import number
-from pointillist.cli.jobs import Job, Request
+from pointillist.cli.jobs import Job, RestoreRequest
 from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, read_photograph, write_photograph
 from pointillist.errors import BlurMisfitWarning
@@ -50,18 +48,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Task:
-    """A command's two verbs; `find` looks at the whole photograph, `mend` works on it or on a crop of it."""
+    """What a command does: `find` looks for missing pixels of the photograph, `mend` works on it or on a crop of it."""
 
     mend: Callable[[Photograph, Marks | None, Progress | None], Answer]
     find: Callable[[Photograph, Job], Marks | None] = lambda photograph, job: None
 
 
-def make_task(request: Request, settings: dict[str, Any]) -> Task:
+def make_task(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     """The task of a command; complains about its options."""
     return _TASKS[request.task](request, settings)
 
 
-def _inpaint(request: Request, settings: dict[str, Any]) -> Task:
+def _inpaint(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     options = request.options
     own = {**settings, "method": options["method"], "texture": options["texture"]}
     if options["key"] is not None:
@@ -118,7 +116,7 @@ def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: in
     return Marks(*marked_by_itself(photograph, job.source, **by_colour))
 
 
-def _denoise(request: Request, settings: dict[str, Any]) -> Task:
+def _denoise(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     sigma, noise, gain = (request.options[name] for name in ("sigma", "noise", "gain"))
 
     def mend(photograph: Photograph, marks: Marks | None, progress: Progress | None) -> Answer:
@@ -132,7 +130,7 @@ def _denoise(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend)
 
 
-def _deblur(request: Request, settings: dict[str, Any]) -> Task:
+def _deblur(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     options, sigma = request.options, request.options["sigma"]
     given = {name: options[name] for name in (*_KERNELS, "estimate") if options[name] is not None}
     if len(given) != 1:
@@ -172,7 +170,7 @@ def _estimated(pixels: NDArray[Any], kind: str, sigma: float | None) -> tuple[ND
 
 
 def parse_motion(text: str) -> NDArray[np.float64]:
-    """The kernel of ``9,30``: a motion of nine pixels at 30 degrees."""
+    """Make the kernel that ``9,30`` describes: a motion of nine pixels at 30 degrees."""
     try:
         length, angle = (float(number) for number in text.split(","))
         return restore.motion_kernel(length, angle)
@@ -197,7 +195,7 @@ _KERNELS: dict[str, Callable[[Any], NDArray[np.float64]]] = {
 }
 
 
-def _super_resolve(request: Request, settings: dict[str, Any]) -> Task:
+def _super_resolve(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     factor = request.factor
 
     def repeated(array: NDArray[Any]) -> NDArray[Any]:
@@ -213,7 +211,7 @@ def _super_resolve(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend)
 
 
-def _demosaic(request: Request, settings: dict[str, Any]) -> Task:
+def _demosaic(request: RestoreRequest, settings: dict[str, Any]) -> Task:
     pattern = request.options["pattern"]
 
     def mend(photograph: Photograph, marks: Marks | None, progress: Progress | None) -> Answer:
@@ -227,7 +225,7 @@ def _demosaic(request: Request, settings: dict[str, Any]) -> Task:
     return Task(mend)
 
 
-_TASKS: dict[str, Callable[[Request, dict[str, Any]], Task]] = {
+_TASKS: dict[str, Callable[[RestoreRequest, dict[str, Any]], Task]] = {
     "inpaint": _inpaint,
     "denoise": _denoise,
     "deblur": _deblur,

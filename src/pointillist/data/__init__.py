@@ -6,17 +6,10 @@ here knows about codes or solvers.
 """
 
 from pointillist.data.images import load_image, load_images
-from pointillist.data.library import load_filters
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.shipped import photographs
+from pointillist.data.shipped import load_filters, photographs
 from pointillist.data.signals import as_signals, load_signals
 
 __all__ = [
-    "as_signals",
-    "contrast_normalise",
-    "load_filters",
-    "load_image",
-    "load_images",
-    "load_signals",
-    "photographs",
-]
+    "as_signals", "contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs",
+]  # fmt: skip

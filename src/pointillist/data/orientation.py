@@ -1,7 +1,5 @@
 """Pixels as they are seen from how they are stored, by the EXIF and TIFF codes from 1 to 8, and back."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,12 +1,12 @@
 """Which files people mean by the paths that they give: files themselves, and what is in folders."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
+
+from pointillist.storage import missing
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def files_of(paths: PathLike | Iterable[PathLike], suffixes: Iterable[str]) -> l
     files: list[Path] = []
     for root in roots:
         if not root.exists():
-            raise FileNotFoundError(f"no such file or folder: {root}")
+            raise missing(root, "file or folder")
         files.extend(_files_in(root, wanted) if root.is_dir() else [root])
     return files
 

@@ -1,6 +1,8 @@
-"""The photographs that come with the package, for demonstrations and tests that need real images.
+"""What comes with the package: photographs, for whoever needs real images, and dictionaries learned from such.
 
-All are CC0 or in the public domain; ``photographs/SOURCES.md`` says where each comes from.
+The photographs are CC0 or in the public domain; ``photographs/SOURCES.md`` says where each comes from.
+``dictionaries/MODEL_CARD.md`` says from which photographs the dictionaries were learned, how, and what they are worth.
+Learning them is done by ``scripts/learn_dictionaries.py``.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from numpy.typing import NDArray
 
 from pointillist.data.images import load_image
 from pointillist.model.arguments import check_arguments
+from pointillist.storage import load_model
 
 _FILES = {
     "train": ("astronaut.jpg", "brick.jpg", "chelsea.jpg", "gravel.jpg", "rocket.jpg"),
     "test": ("camera.jpg", "coffee.jpg"),
 }
+_DICTIONARIES = ("natural-400", "natural-100", "natural-colour-100")
 
 
 def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = True) -> dict[str, NDArray[np.float32]]:
@@ -52,3 +56,29 @@ def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = 
         with as_file(files("pointillist.data").joinpath("photographs", name)) as path:
             pictures[path.stem] = load_image(path, grey=grey)
     return pictures
+
+
+def load_filters(name: str = "natural-100") -> NDArray[np.float32]:
+    """Return a dictionary that ships with the package.
+
+    Parameters
+    ----------
+    name : {"natural-100", "natural-400", "natural-colour-100"}
+        Filters of 11×11 for the detail of photographs in [0, 1], the most used first. The colour ones have three
+        channels, red, green and blue, that share their codes.
+
+    Returns
+    -------
+    float32 array (400, 11, 11), (100, 11, 11) or (100, 3, 11, 11)
+
+    Examples
+    --------
+    >>> from pointillist.data import load_filters
+    >>> load_filters("natural-100").shape
+    (100, 11, 11)
+    """
+    if name not in _DICTIONARIES:
+        raise ValueError(f"no dictionary {name!r} comes with the package: choose one of {', '.join(_DICTIONARIES)}")
+    resource = files("pointillist.data").joinpath("dictionaries", f"{name}.safetensors")
+    with as_file(resource) as path:
+        return load_model(path).arrays["filters"].astype(np.float32)

@@ -1,7 +1,5 @@
 """What happens to an item that cannot be read or used: it ends the work, or it is left out, counted and said once."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeVar
@@ -27,13 +25,13 @@ class Skipped(dict[str, int]):
 
 
 def check_on_error(on_error: str) -> None:
-    """Refuse a word that is none of the two."""
+    """Refuse an `on_error` that is neither "raise" nor "skip"."""
     if on_error not in ("raise", "skip"):
         raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
 
 
 def read_each(items: Sequence[Item], read: Callable[[Item], Content], on_error: OnError) -> list[Content]:
-    """What `read` makes of every item; those for which it raises `UnreadableFileError` are left out where asked for.
+    """Read every item; with "skip" those for which `read` raises `UnreadableFileError` are left out.
 
     Raises ValueError if nothing is left.
     """

@@ -41,7 +41,7 @@ class FilterConstraints:
         return inside / norm if norm > 0 else inside
 
     def normalise(self, filters: NDArray) -> NDArray:
-        """`unit` for all filters."""
+        """Make every filter feasible and of unit norm, as `unit` does."""
         return np.stack([self.unit(one, k) for k, one in enumerate(filters)])
 
     def _inside(self, filter_: NDArray, k: int) -> NDArray:

@@ -1,7 +1,5 @@
 """B and C of the dictionary update as full matrices, for small problems and as the reference for other statistics."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
@@ -94,13 +92,9 @@ class DenseStatistics:
         self._quadratic = self._quadratic[:, places][:, :, places]
 
     def arrays(self) -> dict[str, NDArray]:
-        return {
-            "linear": self._linear,
-            "quadratic": self._quadratic,
-            "sums": np.array([self.total, self._energy]),
-        }
+        return {"linear": self._linear, "quadratic": self._quadratic, "sums": np.array([self.total, self._energy])}
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
+    def load(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]
         self._quadratic[...] = arrays["quadratic"]
         self.total, self._energy = (float(value) for value in arrays["sums"])

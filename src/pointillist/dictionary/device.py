@@ -1,7 +1,5 @@
 """The block-Toeplitz statistics with their sums on a CUDA device, where a step adds to them and sweeps over the filters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod
@@ -41,27 +39,27 @@ class DeviceStatistics:
         self.n_filters, self.channels, self.size, self.device = n_filters, channels, tuple(size), device
         self.total = 0.0
         self._energy: Any = 0.0  # on the device once something was added
-        self._restored: ToeplitzStatistics | None = None  # what the device is to begin with
+        self._loaded: ToeplitzStatistics | None = None  # what the device is to begin with
         self._laid: dict[tuple[int, ...], tuple[list[NDArray], CodeLists]] = {}
 
     @cached_property
     def _sums(self) -> DeviceSums:
         sums = DeviceSums(open_device(self.device), self.n_filters, self.channels, as_volume(self.size))
-        if self._restored is not None:
-            sums.linear.set(self._restored.linear().reshape(sums.linear.shape))
-            sums.pairs.set(self._restored.pairs.reshape(sums.pairs.shape))
-            self._restored = None
+        if self._loaded is not None:
+            sums.linear.set(self._loaded.linear().reshape(sums.linear.shape))
+            sums.pairs.set(self._loaded.pairs.reshape(sums.pairs.shape))
+            self._loaded = None
         return sums
 
     def on_host(self) -> ToeplitzStatistics:
         """A copy of the sums for the CPU."""
-        if self._restored is not None:
-            return self._restored
+        if self._loaded is not None:
+            return self._loaded
         copy = ToeplitzStatistics(self.n_filters, self.channels, self.size)
         shapes = {name: array.shape for name, array in copy.arrays().items()}
         linear, pairs = self._sums.linear.get().reshape(shapes["linear"]), self._sums.pairs.get()
         sums = np.array([self.total, float(self._energy)])
-        copy.restore({"linear": linear, "pairs": pairs.reshape(shapes["pairs"]), "sums": sums})
+        copy.load({"linear": linear, "pairs": pairs.reshape(shapes["pairs"]), "sums": sums})
         return copy
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:
@@ -75,14 +73,14 @@ class DeviceStatistics:
         objectives, flat = np.empty(len(batch)), filters.reshape(self.n_filters, -1)
         for members, some, lists, offset in self._parts(batch, filters):
             losses = self._sums.losses(lists, flat, some.signals, offset, some.weights)
-            price = broadcast_penalty(penalty, self.n_filters, some.geometry(filters))
-            objectives[members] = (losses + lists.prices(price)).get()
+            penalties = broadcast_penalty(penalty, self.n_filters, some.geometry(filters))
+            objectives[members] = (losses + lists.penalty_sums(penalties)).get()
         return objectives
 
     def _parts(
         self, batch: CodedBatch, filters: NDArray
     ) -> Iterator[tuple[list[int], CodedBatch, CodeLists, tuple[int, ...]]]:
-        """Signals of one shape, their codes laid out, and where they lie on the padded grid."""
+        """Yield the signals of each shape with their codes laid out, and where they lie on the padded grid."""
         for members in group_by_shape(batch.signals):
             some = batch.take(members)
             geometry = some.geometry(filters)
@@ -107,19 +105,18 @@ class DeviceStatistics:
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def energies(self) -> NDArray:
-        energies: NDArray = self._sums.energies().get()
-        return energies
+        return self._sums.energies().get()
 
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()
         moved.permute(order)
-        self.restore(moved.arrays())
+        self.load(moved.arrays())
 
     def arrays(self) -> dict[str, NDArray]:
         return self.on_host().arrays()
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
-        self._restored = ToeplitzStatistics(self.n_filters, self.channels, self.size)
-        self._restored.restore(arrays)
+    def load(self, arrays: dict[str, NDArray]) -> None:
+        self._loaded = ToeplitzStatistics(self.n_filters, self.channels, self.size)
+        self._loaded.load(arrays)
         self.total, self._energy = (float(value) for value in arrays["sums"])
         self.__dict__.pop("_sums", None)

@@ -5,8 +5,6 @@ signals, each part of C is fetched once for all of them. Every sum is still adde
 its bits do not depend on how many are taken together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
@@ -22,14 +20,14 @@ _WORTH_THREADS = 2000
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
 _CODE = 120
-"""Bytes of a code meanwhile: its filter, place, values and orders, and what these are made from."""
+"""Bytes of a code while pairs are added: its filter, place, values and orders, and what these are made from."""
 
 _Layer = tuple[tuple[int, ...], NDArray, NDArray, NDArray, NDArray, NDArray]
 """Grid of a signal, and of its codes the filters, positions in the stack, values, weighted values, whether own."""
 
 
 def bytes_together(n_positions: int, n_signals: int, density: float) -> int:
-    """What `add_pairs` holds at its peak for signals with so many positions and codes at each of them."""
+    """Bytes that `add_pairs` takes at its peak for signals with so many positions and codes at each of them."""
     positions = min(n_signals, max(1, _TOGETHER // n_positions)) * n_positions
     return 4 * positions + int(density * positions) * _CODE
 
@@ -96,21 +94,21 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
 def _layers(
     geometry: Geometry, indices: Sequence[NDArray], values: Sequence[NDArray], weights: Sequence[float]
 ) -> Iterator[_Layer]:
-    """For each signal its grid, and of its codes the filters, positions in the stack, values, weighted ones, whether own."""
+    """Make the layer of each signal."""
     for number, (index, value, weight) in enumerate(zip(indices, values, weights, strict=True)):
         filters, positions = np.divmod(index, geometry.n_positions)
         value = value.astype(np.float64)
         shape, own = geometry.grid, np.ones(len(filters), bool)
         if geometry.boundary == "circular":
-            shape, sources, positions = _around(positions, shape, geometry.filter)
+            shape, sources, positions = _on_circle(positions, shape, geometry.filter)
             filters, value, own = filters[sources], value[sources], np.arange(len(sources)) < len(filters)
         yield shape, filters, positions + number * prod(shape), value, weight * value, own
 
 
-def _around(
+def _on_circle(
     positions: NDArray, grid: tuple[int, ...], size: tuple[int, ...]
 ) -> tuple[tuple[int, ...], NDArray, NDArray]:
-    """Codes on a circular grid and, behind them, the copies of those near a border that others meet around it.
+    """Codes on a circular grid, followed by copies beyond the border of those that codes at the other end meet there.
 
     Returns the widened grid, for every code the number of its original (the originals come first) and its position.
     """

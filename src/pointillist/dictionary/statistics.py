@@ -1,10 +1,8 @@
-"""What statistics of codes promise, and what those of the host share.
+"""The protocol of the statistics that filters are updated from, and what those of the host share.
 
 B = Zᵀx and C = ZᵀZ, summed over signals, are all that the dictionary update needs from the codes. `toeplitz` and `dense`
 hold these sums on the host, `device` holds them on a GPU. They are never averages: what is added is weighted by the caller.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ class CodedBatch:
     def __len__(self) -> int:
         return len(self.signals)
 
-    def take(self, members: Sequence[int]) -> CodedBatch:
+    def take(self, members: Sequence[int]) -> "CodedBatch":
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in members]
         residuals = [self.residuals[i] for i in members]
@@ -75,35 +73,28 @@ class Statistics(Protocol):
 
         The sums do not depend on `n_jobs`, the number of threads.
         """
-        ...
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
-        ...
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
         """One pass of projected block coordinate descent over all filters, in their precision."""
-        ...
 
     def energies(self) -> NDArray:
         """Σ z² for each filter."""
-        ...
 
     def permute(self, order: NDArray) -> None:
         """Follow filters that were reordered as ``filters[order]``."""
-        ...
 
     def arrays(self) -> dict[str, NDArray]:
         """The sums as arrays of the host, for storage and for other statistics of the same kind."""
-        ...
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
-        """Take over the sums that `arrays` gave."""
-        ...
+    def load(self, arrays: dict[str, NDArray]) -> None:
+        """Replace the sums by those that `arrays` gave."""
 
 
 def host_objectives(batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
-    """`Statistics.objectives` for signals and codes on the host."""
+    """Compute `Statistics.objectives` for signals and codes on the host."""
     exact = filters.astype(np.float64)
     shapes = [signal.shape[1:] for signal in batch.signals]
     fits = synthesise(batch.codes, exact, shapes, filters.shape[1], batch.boundary)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class FilterShapes:
-    """How many filters of which sizes.
+    """How many filters of which sizes a dictionary has.
 
     Attributes
     ----------

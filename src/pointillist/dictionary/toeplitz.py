@@ -5,8 +5,6 @@ masked signals are *imputed* (x̃ = Dz + r on the padded grid), which majorises 
 touches it at the current filters.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from math import prod
 
@@ -155,13 +153,9 @@ class ToeplitzStatistics:
         pairs[...] = moved
 
     def arrays(self) -> dict[str, NDArray]:
-        return {
-            "linear": self._linear,
-            "pairs": self.pairs,
-            "sums": np.array([self.total, self._energy]),
-        }
+        return {"linear": self._linear, "pairs": self.pairs, "sums": np.array([self.total, self._energy])}
 
-    def restore(self, arrays: dict[str, NDArray]) -> None:
+    def load(self, arrays: dict[str, NDArray]) -> None:
         self._linear[...] = arrays["linear"]
         self.pairs[...] = arrays["pairs"]
         self.total, self._energy = (float(value) for value in arrays["sums"])

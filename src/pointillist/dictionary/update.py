@@ -71,12 +71,13 @@ class FilterUpdate:
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:
-        """The set that filters live in; `support` is (n_filters, *size), for filters of several sizes."""
+        """Make the constraints of these settings; `support` is (n_filters, *size), for filters of several sizes."""
         return FilterConstraints(self.zero_mean, self.nonnegative, support)
 
-    def home(self, device: str) -> str:
-        """Where statistics live while codes are solved for on `device`: only the small form can live on a GPU."""
-        return device if self.statistics == "toeplitz" else "cpu"
+
+def statistics_device(kind: str, device: str) -> str:
+    """Say where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
+    return device if kind == "toeplitz" else "cpu"
 
 
 def as_update(given: FilterUpdate | None) -> FilterUpdate:

@@ -1,6 +1,4 @@
-"""What both learners show of themselves: a scikit-learn transformer with learned filters."""
-
-from __future__ import annotations
+"""The base of both learners: a scikit-learn transformer with learned filters."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -13,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.backends.devices import is_cpu
-from pointillist.dictionary.update import FilterUpdate, as_update
+from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
@@ -33,7 +31,7 @@ Callback = Callable[[dict[str, Any]], bool | None]
 
 
 class ConvolutionalLearner(TransformerMixin, NestedParameters):
-    """Base of the learners; see `BatchCSC` and `OnlineCSC` for the parameters."""
+    """What `BatchCSC` and `OnlineCSC` share; their constructors describe the parameters."""
 
     n_filters: Any
     filter_size: Any
@@ -66,11 +64,15 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
         return self.encode(X, weights).codes
 
     def fit_transform(self, X: Signals, y: Any = None, *, weights: Signals | None = None, **fit: Any) -> SparseCodes:
-        """`fit`, then `transform` of the same signals with the same weights."""
+        """Call `fit`, to which all further arguments `fit` go, then `transform` with the same X and `weights`."""
         return self.fit(X, y, weights=weights, **fit).transform(X, weights)
 
     def encode(self, X: Signals, weights: Signals | None = None, *, progress: Progress | None = None) -> Result:
-        """Like `transform`, with objective, duality gap, status and residuals; `progress` as in `pointillist.encode`."""
+        """Solve for codes as `transform` does, and return them with objective, duality gap, status and residuals.
+
+        Samples of the signals `X` whose `weights` are zero were not seen; without weights NaN marks them. `progress` is
+        called now and then with the share of the work that is done, from 0 to 1.
+        """
         check_is_fitted(self, "filters_")
         X = as_arrays(X, self.channels)
         return encode(
@@ -93,15 +95,15 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
         return take_unseen(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, device=self.device)
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
-        """Signals from codes: an array when they share a shape, a list otherwise."""
+        """Signals from sparse `codes`: an array when they share a shape, a list otherwise."""
         check_is_fitted(self, "filters_")
         return decode(codes, self.filters_, boundary=self.boundary, channels=self.channels)
 
     def score(self, X: Signals, y: Any = None, weights: Signals | None = None) -> float:
-        """Minus the mean objective per signal sample: higher is better.
+        """Return minus the mean objective per sample of the signals `X`, whose `weights` may be given; higher is better.
 
-        It compares dictionaries for *one* penalty. It cannot choose the penalty, because the penalty is part of the
-        objective: the smallest one always scores best. Choose that by what the codes are for (restoration error on
+        `y` is not used. The score compares dictionaries for *one* penalty. It cannot choose the penalty, which is part of
+        the objective: the smallest one always scores best. Choose that by what the codes are for (restoration error on
         held-out samples, sparsity).
         """
         result = self.encode(X, weights)
@@ -132,7 +134,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
             half_life=self._half_life(),
             n_jobs=effective_jobs(self.n_jobs),
             device=self.device,
-            home="cpu" if is_cpu(self.device) or shared else update.home(self.device),
+            home="cpu" if is_cpu(self.device) or shared else statistics_device(update.statistics, self.device),
         )
 
     def _half_life(self) -> float:
@@ -150,11 +152,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
             self.feature_names_in_ = np.asarray(X.columns, object)
 
     def _record(
-        self,
-        state: LearnerState,
-        info: dict[str, Any],
-        callbacks: Sequence[Callback] = (),
-        judged: float | None = None,
+        self, state: LearnerState, info: dict[str, Any], callbacks: Sequence[Callback] = (), judged: float | None = None
     ) -> bool:
         """Append to the history; true when a callback asks to stop."""
         if judged is not None:

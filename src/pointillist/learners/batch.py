@@ -174,7 +174,6 @@ class BatchCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        """The step of learning that the parameters describe, checked."""
         check_arguments(max_iter=self.max_iter)
         if getattr(self.update, "forgetting", None) is not None:
             raise ValueError("update has forgetting, which is for OnlineCSC: BatchCSC starts every iteration afresh")

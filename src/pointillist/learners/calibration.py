@@ -1,6 +1,4 @@
-"""What sizes cannot tell about a run, by throw-away steps: what the program itself takes, and how long a step lasts."""
-
-from __future__ import annotations
+"""Measured by throw-away steps before a run: the memory of the program itself, and how long a step lasts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +26,7 @@ class Pace:
         return n_steps * self.step + n_signals * self.signal
 
 
-def warm_up(model: ConvolutionalLearner, shape: Sequence[int], dtype: Any = np.float32) -> int:
+def warm_up(model: ConvolutionalLearner, shape: Sequence[int]) -> int:
     """Load the libraries and compile the kernels by a few steps on noise; returns the bytes that the program then has.
 
     Parameters
@@ -42,7 +40,7 @@ def warm_up(model: ConvolutionalLearner, shape: Sequence[int], dtype: Any = np.f
     update = replace(model.update or FilterUpdate(), init="random")
     trial = _trial(model, n_filters=few, penalty=_PENALTY, update=update)
     count = 2 * effective_jobs(model.n_jobs)
-    noise = np.random.default_rng(0).standard_normal((count, *shape)).astype(dtype)
+    noise = np.random.default_rng(0).standard_normal((count, *shape)).astype(np.float32)
     for _ in range(_WARM_STEPS):
         trial.partial_fit(noise)
     return memory_now()

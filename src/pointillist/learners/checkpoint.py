@@ -1,6 +1,6 @@
 """Putting away the state of an online run and taking it up again, to the bit.
 
-A checkpoint is a model file with statistics that also holds the position of its run in the stream, and what must not change
+A checkpoint is a model file with statistics that also holds the place of its run in the stream, and what must not change
 in between (arguments of `fit`, data, version), so that a run is never continued as another one.
 """
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _FREE = "n_jobs"
-"""The parameter that may change between two parts of a run: threads do not change its bits."""
+"""The parameter that a resumed run may change: the number of threads does not change the bits."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ class Checkpoints:
         self.folder.clear()
 
     def begin(self, *, resume: bool) -> Stored | None:
-        """The checkpoint to go on from, if there is one; half-written files of a killed run are removed."""
+        """Find the checkpoint to go on from, if there is one; it is an error without `resume`. Half-written files go."""
         folder = self.folder
         found = folder.files()
         if found and not resume:
             raise ValueError(
                 f"{found[0]} is a checkpoint of a run that has not ended: resume it (resume=True, --resume), or remove it"
             )
-        folder.sweep()
+        folder.remove_leftovers()
         stored = folder.newest()
         if stored is None and resume:
             log.info("there is no checkpoint of %s yet: the run begins", self.path)
@@ -125,7 +125,7 @@ class Keeper:
             self.write(state)
 
     def finish(self, state: LearnerState) -> None:
-        """The run has come to its end."""
+        """Remove the checkpoints of a run that has ended, or keep them with one of its end if asked to."""
         if self._checkpoints.keep:
             self.write(state)
             return
@@ -137,7 +137,7 @@ class Keeper:
     def write(self, state: LearnerState) -> None:
         """Write a checkpoint, or say why not; the last good one stays."""
         metadata, arrays = pack(self._learner, statistics=True)
-        metadata |= {**self._run, "stream": self._feed.stream.state(), "record": dict(self._checkpoints.record)}
+        metadata |= {**self._run, "stream": self._feed.stream.place(), "record": dict(self._checkpoints.record)}
         begin = time.monotonic()
         try:
             path = self._checkpoints.folder.write(state.step, metadata, arrays)
@@ -154,17 +154,17 @@ class Keeper:
         self._last = time.monotonic()
 
 
-def restore(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Stored) -> LearnerState:
-    """The state of a checkpoint, for a learner and data that are those of its run; the feed goes on from there.
+def resumed_state(learner: ConvolutionalLearner, step: Step, feed: Feed, stored: Stored) -> LearnerState:
+    """Return the state of a checkpoint, and let the feed go on from there.
 
     Raises
     ------
     CheckpointError
-        If they are not; the message names what differs.
+        If learner or data are not those of the checkpoint's run; the message names what differs.
     """
     _refuse_differences(learner, feed, stored)
     state = unpack_state(step, stored)
-    feed.stream.restore(stored.metadata["stream"])
+    feed.stream.go_to(stored.metadata["stream"])
     publish(learner, state)
     log.info("resuming from %s", stored.path)
     return state
@@ -192,7 +192,7 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
 
 
 def _run(feed: Feed) -> dict[str, Any]:
-    """What the bits of a run depend on besides the learner's parameters and the version of the package."""
+    """What the bits of a run depend on besides the learner's parameters and the version of the package: for a checkpoint."""
     return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
 
 

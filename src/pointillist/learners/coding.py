@@ -54,11 +54,6 @@ class Ridge:
             raise ValueError(f"strength must be positive, got {self.strength}; to learn without a ridge: learning=0.1")
         check_arguments(strength=self.strength, half_life=self.half_life)
 
-    def at(self, step: int, half_life: float) -> float:
-        """The ridge after so many steps; `half_life` serves where there is no own one."""
-        half = half_life if self.half_life is None else self.half_life
-        return float(self.strength) / (1 + (step / half) ** 2)
-
 
 Learning = Ridge | float | None
 
@@ -87,12 +82,13 @@ def judging_solver(solver: str | Solver, tol: float | None) -> Solver:
 
 
 def learning_solver(solver: str | Solver, learning: Learning, step: int, half_life: float) -> Solver:
-    """The solver for the codes of a step: a named one works as `learning` says, an object as it is."""
+    """Make the solver for the codes of a step; `half_life` is that of a ridge that has none of its own."""
     if not isinstance(solver, str):
         return make_solver(solver)
     if learning is None and solver == "cd":
         learning = Ridge()
     if isinstance(learning, Ridge):
-        ridge = learning.at(step, half_life)
+        half = half_life if learning.half_life is None else learning.half_life
+        ridge = float(learning.strength) / (1 + (step / half) ** 2)
         return make_solver(solver, **({**_RIDGE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver]))
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))

@@ -42,7 +42,7 @@ def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
 
 
 def ahead(batches: Iterable[AnyBatch], device: str | None) -> Iterable[AnyBatch]:
-    """`prefetch` for the learners' batches, data classes with `signals` and `weights`; as they are without a device."""
+    """Move batches to the device ahead of time, as `prefetch` does with arrays; without a device they stay as they are."""
     if device is None:
         return batches
     opened = open_device(device)
@@ -50,7 +50,7 @@ def ahead(batches: Iterable[AnyBatch], device: str | None) -> Iterable[AnyBatch]
 
 
 def placed(batch: AnyBatch, device: str | None) -> AnyBatch:
-    """A batch that is learned from again and again, on the device for good if that leaves most of the memory free."""
+    """Put a batch that is learned from again and again on the device, if that leaves most of the memory free."""
     if device is None:
         return batch
     opened = open_device(device)
@@ -69,15 +69,15 @@ def _moved(batch: AnyBatch, device: Device) -> AnyBatch:
 def _ahead(items: Iterable[Any], device: Device, move: Callable[[Any], Any]) -> Iterator[Any]:
     waiting = iter(items)
 
-    def step() -> tuple[Any, ...]:
-        """The next item, moved through page-locked memory on a stream of its own; nothing after the last."""
+    def next_item() -> tuple[Any, ...]:
+        """Move the next item through page-locked memory, on a stream of its own; an empty tuple after the last."""
         for item in waiting:
             with device.use(), device.mover:
                 return (move(item),)
         return ()
 
     with ThreadPoolExecutor(1, thread_name_prefix="pointillist-move") as mover:
-        coming = mover.submit(step)
+        coming = mover.submit(next_item)
         while arrived := coming.result():
-            coming = mover.submit(step)
+            coming = mover.submit(next_item)
             yield arrived[0]

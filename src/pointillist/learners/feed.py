@@ -1,10 +1,8 @@
-"""From what `fit` is given to batches: arrays that are checked at once, or a source that is read as the run goes on."""
-
-from __future__ import annotations
+"""The batches that `fit` learns from: of arrays, which are checked at once, or of a source, read as the run goes on."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import scipy.sparse
 from numpy.typing import NDArray
@@ -30,7 +28,7 @@ from pointillist.learners.step import Step
 from pointillist.model.signals import Signals
 
 Check = Callable[[list[NDArray]], Batch]
-"""Makes a `Batch` of signals that were read."""
+"""A function that checks signals that were read and makes a `Batch` of them."""
 _PATCH_CACHE = 2**26
 """Bytes of signals that are kept while first filters are drawn from them."""
 
@@ -52,7 +50,7 @@ class FilterBox:
         return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
 
 
-def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> Feed:
+def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> "Feed":
     """The batches that `fit` learns from.
 
     Parameters
@@ -109,11 +107,11 @@ class Feed:
 
     @property
     def elsewhere(self) -> Stream | None:
-        """The stream, where other processes can read its batches themselves."""
+        """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
         return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
 
     def patches(self) -> Sequence[NDArray] | None:
-        """Where first filters can be drawn from, None for an iterator."""
+        """The signals that first filters can be drawn from; None for an iterator."""
         source = self.stream.source
         if self.whole is not None:
             return self.whole.signals
@@ -141,13 +139,7 @@ class Readable(Sequence[NDArray]):
     def __len__(self) -> int:
         return len(self._source)
 
-    @overload
-    def __getitem__(self, index: int) -> NDArray: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[NDArray]: ...
-    def __getitem__(self, index: int | slice) -> NDArray | Sequence[NDArray]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         return self._cache.get(int(index), lambda: self._usable(int(index)))
 
     def _usable(self, index: int) -> NDArray:

@@ -1,7 +1,5 @@
 """What users give to learners, as checked batches of signals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +25,7 @@ class Batch:
     def __len__(self) -> int:
         return len(self.signals)
 
-    def take(self, chosen: Sequence[int]) -> Batch:
+    def take(self, chosen: Sequence[int]) -> "Batch":
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in chosen]
         return Batch([self.signals[i] for i in chosen], weights)

@@ -14,7 +14,7 @@ from pointillist.data.skipping import OnError
 from pointillist.data.sources import Source
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
-from pointillist.learners.checkpoint import Checkpoints, Keeper, restore
+from pointillist.learners.checkpoint import Checkpoints, Keeper, resumed_state
 from pointillist.learners.cluster import coded_steps, connect
 from pointillist.learners.coding import Learning
 from pointillist.learners.device import ahead
@@ -206,13 +206,13 @@ class OnlineCSC(ConvolutionalLearner):
         if stored is None:
             self.state_ = step.start(feed.first(), seed, feed.patches())
         else:
-            self.state_ = restore(self, step, feed, stored)
+            self.state_ = resumed_state(self, step, feed, stored)
         state = self.state_
         keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
         stop = False
-        with closing(self._coded(step, feed, state, cluster, keep_position=keeper is not None)) as coded:
+        with closing(self._coded(step, feed, state, cluster, keep_place=keeper is not None)) as coded:
             for begin, codes in coded:
-                info = step.learn(state, codes, image_weights(self.update, state.n_seen, len(codes)), begin)
+                info = step.learn(state, codes, signal_counts(self.update, state.n_seen, len(codes)), begin)
                 judged = None
                 if held_out is not None and state.step % validation_every == 0:
                     judged = step.objective(state, held_out)
@@ -252,12 +252,11 @@ class OnlineCSC(ConvolutionalLearner):
         state = self.state_
         begin = time.perf_counter()
         result = step.encode(state, batch)
-        counts = image_weights(self.update, state.n_seen, len(batch))
+        counts = signal_counts(self.update, state.n_seen, len(batch))
         self._record(state, step.learn(state, step.codes(batch, result), counts, begin))
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        """The step of learning that the parameters describe, checked."""
         if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a positive integer, got {self.batch_size!r}")
         return super().training_step(shared=shared)
@@ -266,20 +265,20 @@ class OnlineCSC(ConvolutionalLearner):
         return _HALF_LIFE
 
     def _coded(
-        self, step: Step, feed: Feed, state: LearnerState, cluster: Any, *, keep_position: bool
+        self, step: Step, feed: Feed, state: LearnerState, cluster: Any, *, keep_place: bool
     ) -> Generator[tuple[float, StepCodes], None, None]:
-        """For each batch when its step began, and its codes for the filters that `state` has by then."""
+        """Yield for each batch when its step began, and its codes for the filters that `state` has by then."""
         if cluster is not None:
             with connect(cluster) as client:
                 yield from coded_steps(client, step, self.batch_size, feed, state)
             return
-        # The position of a stream that is read ahead of the run cannot be put away.
-        for batch in feed if keep_position else ahead(feed, step.resident):
+        # The place in a stream that is read ahead of the run cannot be put away.
+        for batch in feed if keep_place else ahead(feed, step.resident):
             begin = time.perf_counter()
             yield begin, step.codes(batch, step.encode(state, batch))
 
 
-def image_weights(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
-    """Weights i^γ − (i−1)^γ of the next signals, γ being the forgetting: their sum telescopes, whatever the batches."""
+def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
+    """How much the next signals count in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
     forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
     return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)

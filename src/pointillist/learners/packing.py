@@ -1,9 +1,7 @@
 """A learner's parameters and state as metadata and arrays of a file, and back. Nothing is pickled.
 
-Models and checkpoints are packed here alike; a checkpoint adds the position of its run.
+Models and checkpoints are packed here alike; a checkpoint adds the place of its run.
 """
-
-from __future__ import annotations
 
 import json
 import logging
@@ -117,7 +115,7 @@ def flat(packed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed_arrays(now: Mapping[str, NDArray], then: Mapping[str, NDArray]) -> list[str]:
-    """Which parameters have other arrays than they had, by names such as ``update__init``."""
+    """Names, such as ``update__init``, of the parameters whose arrays have changed."""
     changed = [name for name, array in now.items() if not np.array_equal(array, then.get(name, np.empty(0)))]
     return [name.removeprefix(_PARAMETER).replace(".", "__") for name in changed]
 

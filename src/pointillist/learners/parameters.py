@@ -1,7 +1,5 @@
 """Names such as ``update__zero_mean`` for the fields of frozen settings that are parameters of an estimator."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
@@ -39,7 +37,7 @@ class NestedParameters(BaseEstimator):
         Parameters
         ----------
         **params : any
-            Settings are frozen: a changed copy takes their place.
+            New values by name. Settings are frozen: a changed copy takes their place.
 
         Returns
         -------
@@ -67,7 +65,7 @@ class NestedParameters(BaseEstimator):
         setattr(self, owner, replace(settings, **{field: value}))
 
     def _settings(self, name: str, value: Any) -> Any:
-        """The settings that a parameter stands for, None where it has no fields; None stands for the default ones."""
+        """The settings object of a parameter, the default one for None; None for a parameter without fields."""
         if value is None and name == "update":
             return FilterUpdate()
         if value is None and name == "learning" and getattr(self, "solver", None) == "cd":

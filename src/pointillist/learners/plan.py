@@ -4,8 +4,6 @@ The modules that allocate arrays say how many bytes these take. What Python, the
 how long a step lasts, cannot be known from sizes: the calibration measures these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +19,7 @@ from pointillist.model.sampling import sample_bytes
 from pointillist.solvers.descent import descent_bytes
 
 MARGIN, ALLOWANCE = 1.1, 2 * 10**7
-"""Allocators keep more than what was asked for: so many times as much, and so many bytes in any case."""
+"""Factor and bytes that are added to the forecast, because allocators keep more memory than was asked for."""
 _RECORD = 800
 """Bytes of one step's record in the history."""
 
@@ -151,14 +149,14 @@ class Plan:
         """Bytes that the process will have at its peak, at most."""
         return max(self.peak, int(self.base + ALLOWANCE + MARGIN * sum(self.run.memory().values())))
 
-    def parts(self) -> dict[str, int]:
+    def uses(self) -> dict[str, int]:
         """Bytes of the program and of everything in `RunSizes.memory`, the largest first."""
-        parts = {"program": self.base, **self.run.memory()}
-        return dict(sorted(parts.items(), key=lambda part: -part[1]))
+        uses = {"program": self.base, **self.run.memory()}
+        return dict(sorted(uses.items(), key=lambda use: -use[1]))
 
     def line(self) -> str:
         """The plan in a few words."""
-        largest = [f"{name} {in_bytes(size)}" for name, size in list(self.parts().items())[:3]]
+        largest = [f"{name} {in_bytes(size)}" for name, size in list(self.uses().items())[:3]]
         words = f"up to {in_bytes(self.memory)} of memory ({', '.join(largest)}), {in_bytes(self.run.disk())} on disk"
         return words if self.seconds is None else f"{words}, about {duration(self.seconds)}"
 
@@ -186,7 +184,7 @@ def within(run: RunSizes, limit: int, base: int, peak: int = 0) -> tuple[RunSize
 
 
 def _concessions(run: RunSizes) -> Iterator[tuple[RunSizes, tuple[str, ...]]]:
-    """The run as it is, then with ever less."""
+    """Yield the run as it is, then versions of it that need less and less memory."""
     yield run, ()
     words: dict[str, str] = {}
     steps = [
@@ -215,23 +213,23 @@ def _fewer(run: RunSizes, name: str, value: int) -> RunSizes:
 
 
 def _reason(plan: Plan, limit: int) -> str:
-    run, parts = plan.run, plan.parts()
-    name = "program" if plan.base > limit else next(name for name in parts if name != "program")
+    run, uses = plan.run, plan.uses()
+    name = "program" if plan.base > limit else next(name for name in uses if name != "program")
     signal = f"a signal of {sizes(run.signal)}"
     advice = {
         "statistics": f"the statistics of {run.n_filters} filters of {sizes(run.size)}: use fewer or smaller filters",
         "filters": f"the {run.n_filters} filters: use fewer",
         "solving": f"solving for {signal}: learn from crops of it",
         "batch": f"{signal} and its codes: learn from crops",
-        "reading ahead": f"reading {signal} at most: leave the largest files out",
+        "reading ahead": f"reading {signal} or the chunk that it lies in: leave the largest files out",
         "program": "the program itself: nothing can be done about that",
         "history": f"the records of {run.n_steps:,} steps: take larger batches",
     }
-    return f"of which {in_bytes(parts[name])} are {advice[name]}"
+    return f"of which {in_bytes(uses[name])} are {advice[name]}"
 
 
 def in_bytes(amount: float) -> str:
-    """``1.8 GB``: decimal units, as memory is bought."""
+    """Write a number of bytes as ``1.8 GB``, in decimal units."""
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if amount >= unit:
             return f"{amount / unit:.3g} {name}"
@@ -255,7 +253,7 @@ def parse_bytes(text: str) -> int:
 
 
 def duration(seconds: float) -> str:
-    """``50 s``, ``12 min``, ``3.5 h`` or ``2.1 days``."""
+    """Write seconds as ``50 s``, ``12 min``, ``3.5 h`` or ``2.1 days``."""
     for unit, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.2g} {name}"

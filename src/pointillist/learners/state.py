@@ -1,7 +1,5 @@
 """What learners carry from step to step, and what a step works on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -41,7 +39,7 @@ class LearnerState:
 
 
 class Coding(Protocol):
-    """What the codes of a step depend on, besides the signals; a `LearnerState` has it all."""
+    """The attributes of a `LearnerState` that the codes of a step depend on; a cluster's `Brief` has them too."""
 
     filters: NDArray
     penalty: float | NDArray
@@ -50,7 +48,7 @@ class Coding(Protocol):
 
 
 class StepCodes(Protocol):
-    """The codes of a step, wherever they are: all that learning asks of them."""
+    """What a step of learning asks of its codes, whether they are in this process or with the workers of a cluster."""
 
     def __len__(self) -> int: ...
     def add_to(self, state: LearnerState, counts: NDArray) -> None: ...
@@ -65,7 +63,7 @@ class StepCodes(Protocol):
 
 @dataclass(frozen=True)
 class CodesHere:
-    """Codes in this process."""
+    """The codes of a step in this process."""
 
     coded: CodedBatch
     gap: float

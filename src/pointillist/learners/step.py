@@ -4,8 +4,6 @@ A `Step` is a value: settings that were checked, and verbs that work on a `Learn
 workers of a cluster hold one. It knows nothing of scikit-learn.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +82,7 @@ class Step:
         return None if is_cpu(self.home) else self.home
 
     def check(self, X: Signals, weights: Signals | None = None) -> Batch:
-        """A batch of what users give: signals and weights that fit the settings."""
+        """Check signals and weights of users against the settings and make a batch of them."""
         X = as_arrays(X, self.channels)
         ndim = spatial_axes(X, self.filter_size, self.channels)
         return checked_batch(X, weights, ndim, self.channels, self.resident)
@@ -108,11 +106,11 @@ class Step:
         """Statistics for filters of shape (n_filters, channels, *size), empty or with given sums."""
         made = make_statistics(self.update.statistics, shape[0], shape[1], tuple(shape[2:]), self.home)
         if sums:
-            made.restore(sums)
+            made.load(sums)
         return made
 
     def encode(self, state: Coding, batch: Batch, start: SparseCodes | None = None) -> Result:
-        """Codes for the next step."""
+        """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
         solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
@@ -140,11 +138,11 @@ class Step:
         )
 
     def coded(self, batch: Batch, result: Result) -> CodedBatch:
-        """A batch with its codes, as statistics take it in."""
+        """Put a batch and its codes together as a `CodedBatch`, for statistics."""
         return CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
 
     def codes(self, batch: Batch, result: Result) -> CodesHere:
-        """A batch with its codes, as `learn` takes it in."""
+        """Put a batch and its codes together as `StepCodes`, for `learn`."""
         return CodesHere(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs)
 
     def learn(self, state: LearnerState, codes: StepCodes, counts: NDArray, begin: float) -> dict[str, Any]:
@@ -179,7 +177,7 @@ class Step:
         }
 
     def _update(self, state: LearnerState, codes: StepCodes) -> int:
-        """Improve the filters by the statistics, and replace those that no code uses; the number of these."""
+        """Improve the filters by the statistics and replace those that no code uses; returns how many were replaced."""
         sweeps = self.update.n_sweeps
         state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
         unused = unused_filters(state.statistics) if self.update.replace_unused else np.empty(0, int)

@@ -1,12 +1,9 @@
 """Callbacks to look at a run while it goes: its records as lines of JSON, or as TensorBoard events."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 _MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "seconds")
@@ -21,9 +18,7 @@ class _Watcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

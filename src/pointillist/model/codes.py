@@ -44,11 +44,7 @@ class SparseCodes:
     """
 
     def __init__(
-        self,
-        indices: Sequence[NDArray],
-        values: Sequence[NDArray],
-        grids: Sequence[tuple[int, ...]],
-        n_filters: int,
+        self, indices: Sequence[NDArray], values: Sequence[NDArray], grids: Sequence[tuple[int, ...]], n_filters: int
     ) -> None:
         check_arguments(n_filters=n_filters)
         indices, values, grids = as_list(indices, "indices"), as_list(values, "values"), as_list(grids, "grids")
@@ -66,7 +62,7 @@ class SparseCodes:
 
     @classmethod
     def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
-        """Make codes from ``(n_signals, n_filters, *grid)`` or a list of ``(n_filters, *grid)`` arrays."""
+        """Make codes from `dense` ones, ``(n_signals, n_filters, *grid)`` or a list of ``(n_filters, *grid)`` arrays."""
         arrays = [np.asarray(one) for one in dense]
         if not arrays:
             raise ValueError("dense must hold at least one signal")
@@ -77,7 +73,7 @@ class SparseCodes:
 
     @classmethod
     def concatenate(cls, parts: Sequence[SparseCodes]) -> SparseCodes:
-        """Codes of all signals of all parts, in order."""
+        """Join the codes of all signals of all `parts`, in order."""
         if not parts:
             raise ValueError("parts must hold at least one SparseCodes")
         _check_one_number([part.n_filters for part in parts])
@@ -94,7 +90,7 @@ class SparseCodes:
         return any_resident(self.values[:1])
 
     def on_host(self) -> SparseCodes:
-        """The same codes as NumPy arrays."""
+        """Return these codes as NumPy arrays."""
         if not self.resident:
             return self
         return SparseCodes(all_to_host(self.indices), all_to_host(self.values), self.grids, self.n_filters)
@@ -109,7 +105,7 @@ class SparseCodes:
         return out.reshape(len(self), self.n_filters, *grid)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
-        """`to_dense`, for whoever takes arrays, such as the next step of a pipeline."""
+        """Return what `to_dense` does, for whoever takes arrays, such as the next step of a pipeline."""
         return self.to_dense().astype(dtype or self.dtype, copy=False)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
@@ -136,7 +132,7 @@ class SparseCodes:
         return (len(self), self.n_filters, *_common_grid(self, "shape"))
 
     def count(self, threshold: float = 0.1) -> NDArray:
-        """Codes of each signal with ``|value| ≥ threshold``, as the paper counts them."""
+        """Count the codes of each signal whose ``|value|`` is at least `threshold`, as the paper does."""
         return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.on_host().values])
 
     def usage(self) -> NDArray:

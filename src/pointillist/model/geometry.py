@@ -1,4 +1,4 @@
-"""Where codes live and where the filters they place fall.
+"""Geometry of codes: their positions, and the samples that a filter at a position covers.
 
 A code at grid position g adds its filter to the samples g … g + size − 1 of a *padded* signal. The boundary says
 which part of the padded signal is the signal itself:
@@ -122,5 +122,5 @@ class Geometry:
 
 
 def sizes(shape: Sequence[int]) -> str:
-    """``11×11`` for (11, 11)."""
+    """Write a size such as (11, 11) as ``11×11``."""
     return "×".join(str(axis) for axis in shape)

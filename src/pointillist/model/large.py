@@ -1,7 +1,5 @@
 """Arrays that may not fit into memory: walked in bands, with companions in temporary files where they live in files."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from math import prod

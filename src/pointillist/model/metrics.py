@@ -1,4 +1,4 @@
-"""Figures of merit that people quote."""
+"""Measures of how near a picture or signal is to another."""
 
 from __future__ import annotations
 

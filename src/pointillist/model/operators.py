@@ -64,7 +64,7 @@ class ConvolutionOperator:
         return self.correlate_padded(flat, indices)
 
     def correlate_padded(self, flat: NDArray, indices: NDArray | None = None) -> NDArray:
-        """Like `correlate`, of a flat padded signal."""
+        """Compute Dᵀ of a flat padded signal, as `correlate` does for an unpadded one."""
         if indices is not None:
             out = np.empty(len(indices), flat.dtype)
             convolution.correlate(self.layout, indices, flat, out)

@@ -1,4 +1,4 @@
-"""The sparse coding problem of Eq. 1 for signals of one shape, and what its answers are worth.
+"""The sparse coding problem of the paper's Eq. 1 for signals of one shape, and certificates of its answers.
 
     minimise over z   ½ Σ_i w_i (x_i − (D z)_i)² + Σ_j λ_j |z_j|
 
@@ -54,7 +54,7 @@ class Problem:
 
     @cached_property
     def exact_operator(self) -> ConvolutionOperator:
-        """The same operator in float64, for evaluations."""
+        """The operator D in float64, for evaluations."""
         if self.filters.dtype == np.float64:
             return self.operator
         return ConvolutionOperator(self.filters.astype(np.float64), self.geometry)
@@ -166,8 +166,7 @@ def relative_gap(objective: Values, loss: Values, energy: Values, ratio: Values)
     peak = np.maximum(energy, 0.0) / np.maximum(2 * loss, _TINY)  # without loss there is no energy either
     scale = np.minimum(peak, 1 / np.maximum(ratio, _TINY))
     gap = objective - (scale * energy - scale * scale * loss)
-    relative: Values = np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
-    return relative
+    return np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
 
 
 def worst_ratio(problem: Problem, correlations: NDArray) -> float:
@@ -183,7 +182,7 @@ def worst_ratio(problem: Problem, correlations: NDArray) -> float:
 
 
 def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
-    """For each signal the factor of `problem.penalty` from which on the answer is all zero.
+    """Smallest factor of `problem.penalty`, for each signal, with which all codes are zero.
 
     With a penalty of one everywhere that is λ_max itself.
     """

@@ -55,7 +55,7 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], sampling: float, seed: in
 
 
 def sample_bytes(n_codes: int, sampling: float, itemsize: int) -> int:
-    """Bytes of the choice among so many codes, made once for all signals of a shape; a large one is also kept as a mask."""
+    """Bytes that a sample of so many codes takes; a large one is also kept as a mask."""
     if sampling >= 1:
         return 0
     return int(64 * sampling * n_codes) + (itemsize * n_codes if sampling > 0.25 else 0)

@@ -1,4 +1,4 @@
-"""From what users pass to what the engine works on: lists of ``(channels, *space)`` arrays, checked once.
+"""Checks of signals, weights and filters that users pass, which become arrays ``(channels, *space)``.
 
 The checks are the same wherever the arrays live; a `Namespace` says how they are made there.
 """
@@ -17,7 +17,7 @@ Signals = NDArray | Sequence[ArrayLike]
 
 
 class Namespace:
-    """What the checks ask for of arrays: of NumPy's here, large ones of which are walked in bands and may live in files.
+    """The array operations that the checks need, here for NumPy; large arrays are walked in bands and may live in files.
 
     A subclass serves another library; `xp` is its module, with NumPy's functions.
     """
@@ -25,7 +25,7 @@ class Namespace:
     xp: Any = np
 
     def array(self, given: Any, name: str) -> Any:
-        """Anything that is like an array as one of this library; errors call it by `name`."""
+        """Convert anything like an array to an array of this library; errors call it by `name`."""
         return as_numbers(given, name)
 
     def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:

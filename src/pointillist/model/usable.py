@@ -1,7 +1,5 @@
 """Whether there is anything in a signal to code or to learn from: the one test of it, for all layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,12 +10,7 @@ from pointillist.model.large import bands
 
 
 def why_unusable(
-    signal: NDArray,
-    least: Sequence[int] = (),
-    *,
-    weights: NDArray | None = None,
-    gaps: bool = True,
-    constant: bool = False,
+    signal: NDArray, least: Sequence[int] = (), *, gaps: bool = True, constant: bool = False
 ) -> str | None:
     """Say what makes a signal useless, as the end of a sentence that begins with its name; None where it is usable.
 
@@ -26,8 +19,6 @@ def why_unusable(
     signal : ([channels,] *space) array
     least : sequence of int
         Size of the filters; a smaller signal is useless.
-    weights : array of the signal's shape, optional
-        Samples of weight zero do not count.
     gaps : bool
         Whether some samples may be NaN, which marks those that were not seen.
     constant : bool
@@ -39,7 +30,7 @@ def why_unusable(
         return f"is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones"
     low, high, missing = np.nan, np.nan, False
     for _, rows in bands((1, *signal.shape)):
-        part = signal[rows] if weights is None else np.where(weights[rows] > 0, signal[rows], np.nan)
+        part = signal[rows]
         low, high = np.fmin(low, np.fmin.reduce(part, axis=None)), np.fmax(high, np.fmax.reduce(part, axis=None))
         missing = missing or (not gaps and bool(np.isnan(part).any()))
     if np.isinf(low) or np.isinf(high):

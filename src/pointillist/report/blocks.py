@@ -32,7 +32,7 @@ class Curve:
         Its name in the legend.
     x, y : sequences of float
     colour : str
-        "c0" to "c5" for things that differ in kind, "r0" to "r4" for steps of one quantity.
+        "c0" to "c7" for things that differ in kind, "r0" to "r4" for steps of one quantity.
     style : {"line", "dashed", "dots", "bars"}
     """
 
@@ -112,7 +112,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Settings:
+class NamedValues:
     """Names and values in two columns."""
 
     items: Mapping[str, str]
@@ -138,13 +138,13 @@ class Verdicts:
 
 
 @dataclass(frozen=True)
-class Row:
-    """Blocks side by side where there is room, one under the other on a phone."""
+class SideBySide:
+    """Blocks beside each other where there is room, one under the other on a phone."""
 
     blocks: Sequence[Block]
 
 
-Block = Text | Chart | Table | Picture | Compare | Facts | Settings | Verdicts | Row
+Block = Text | Chart | Table | Picture | Compare | Facts | NamedValues | Verdicts | SideBySide
 
 
 @dataclass(frozen=True)
@@ -167,36 +167,32 @@ class Page:
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Text, Curve, Chart, Table, Picture, Compare, Fact, Facts, Settings, Verdict, Verdicts, Row)
+    for kind in (Text, Curve, Chart, Table, Picture, Compare, Fact, Facts, NamedValues, Verdict, Verdicts, SideBySide)
 }
 
 
-def to_plain(block: Any) -> dict[str, Any]:
-    """A block as JSON can hold it, with its kind."""
-    return {"kind": type(block).__name__, **{one.name: _plain(getattr(block, one.name)) for one in fields(block)}}
-
-
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
+    """A value as JSON can hold it: a block becomes a mapping with its kind, an array a list, inside others too."""
     if type(value).__name__ in _KINDS:
-        return to_plain(value)
+        contents = {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
+        return {"kind": type(value).__name__, **contents}
     if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): to_plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
+        return [to_plain(one) for one in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-def from_plain(plain: Mapping[str, Any]) -> Any:
-    """The block that `to_plain` wrote."""
+def from_plain(plain: Any) -> Any:
+    """The value that `to_plain` was given, with lists for its arrays and tuples."""
+    if isinstance(plain, list):
+        return [from_plain(one) for one in plain]
+    if not isinstance(plain, Mapping):
+        return plain
+    contents = {name: from_plain(one) for name, one in plain.items() if name != "kind"}
     kind = plain.get("kind")
+    if kind is None:
+        return contents
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
-    return _KINDS[kind](**{name: _revived(value) for name, value in plain.items() if name != "kind"})
-
-
-def _revived(value: Any) -> Any:
-    if isinstance(value, Mapping) and value.get("kind") in _KINDS:
-        return from_plain(value)
-    if isinstance(value, list):
-        return [_revived(one) for one in value]
-    return value
+    return _KINDS[kind](**contents)

@@ -1,11 +1,12 @@
-"""Charts as SVG that takes its colours and its font from the page around it, so that they follow light and dark.
+"""Charts drawn by matplotlib, into axes of a figure or as SVG that takes its colours and font from the page around it.
 
-Matplotlib draws with placeholder colours; the page's own variables are put in their place. The legend is left to the page,
-where it wraps on a phone.
+For a page, charts are drawn in placeholder colours, for which the page's own variables are put in afterwards, so that they
+follow light and dark. The legend is left to the page, where it wraps on a phone.
 """
 
 import io
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,11 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from pointillist.report.blocks import Chart, Curve
-from pointillist.report.style import new_figure
+from pointillist.report.style import FAINT, GRID, INK, new_figure, tidy
 
-COLOURS = (*(f"c{i}" for i in range(6)), *(f"r{i}" for i in range(5)))
-_NAMES = ("ink", "faint", "grid", *COLOURS)
-_PLACEHOLDERS = {name: f"#0102{i:02x}" for i, name in enumerate(_NAMES)}
+COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
+_PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
+_PRINTED = ("#2f5d8a", "#d9772b", "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
+_PRINTED_STEPS = ("#12304d", "#27557f", "#3f7fb3", "#6fa8d6", "#a3cbe8")
+_FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
+    "ink": INK,
+    "faint": FAINT,
+    "grid": GRID,
+}
 _DASHES = {"line": "-", "dashed": (0, (4, 2)), "dots": "none"}
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
@@ -28,26 +35,44 @@ _MOST_MARKERS = 40
 
 def chart_svg(chart: Chart, name: str) -> str:
     """An inline ``<svg>`` of a chart; `name` keeps its ids apart from those of other charts on the page."""
+    figure = new_figure(5.4, 3.2)
+    figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves space around it already
+    draw_chart(figure.subplots(), chart, _PAGE_COLOURS, label_size=10.5)
+    return _themed_svg(figure, name, describe(chart))
+
+
+def draw_chart(
+    axes: Axes, chart: Chart, colours: Mapping[str, str] = _FILE_COLOURS, *, label_size: float = 8.5
+) -> None:
+    """Draw a chart into axes of matplotlib, without its title, caption and legend.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    chart : Chart
+    colours : mapping of str to str
+        What matplotlib takes for the curves' names of colours, and for "ink", "faint" and "grid".
+    label_size : float
+        Size of the numbers at the axes, in points.
+    """
     for curve in chart.curves:
         if curve.colour not in COLOURS or curve.style not in (*_DASHES, "bars"):
             raise ValueError(f"curve {curve.label!r} has colour {curve.colour!r} and style {curve.style!r}")
-    figure = new_figure(5.4, 3.2)
-    figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves room around it already
-    axes = figure.subplots()
-    _frame(axes, chart)
+    ink, faint, grid = (colours[name] for name in ("ink", "faint", "grid"))
+    tidy(axes, ink=ink, faint=faint, grid=grid, label_size=label_size)
+    axes.set_xlabel(chart.x, fontsize=label_size + 0.5, color=ink)
+    axes.set_ylabel(chart.y, fontsize=label_size + 0.5, color=ink)
     bars = [curve for curve in chart.curves if curve.style == "bars"]
     scattered = any(curve.style == "dots" for curve in chart.curves)  # a line through dots has none of its own
     for curve in chart.curves:
         if curve.style == "bars":
-            _bars(axes, curve, bars.index(curve), len(bars))
+            _bars(axes, curve, colours[curve.colour], bars.index(curve), len(bars))
         else:
-            _line(axes, curve, plain=scattered)
+            _line(axes, curve, colours[curve.colour], plain=scattered)
     for label, level in chart.levels.items():
-        axes.axhline(level, color=_PLACEHOLDERS["faint"], linewidth=1.1, linestyle=(0, (2, 2)))
-        place = ("axes fraction", "data")
-        axes.annotate(label, (1, level), (-2, 2), place, "offset points", color=_PLACEHOLDERS["faint"], ha="right")
+        axes.axhline(level, color=faint, linewidth=1.1, linestyle=(0, (2, 2)))
+        axes.annotate(label, (1, level), (-2, 2), ("axes fraction", "data"), "offset points", color=faint, ha="right")
     _scales(axes, chart)
-    return themed_svg(figure, name, describe(chart))
 
 
 def describe(chart: Chart) -> str:
@@ -60,8 +85,8 @@ def describe(chart: Chart) -> str:
     return " ".join(parts)
 
 
-def themed_svg(figure: Figure, name: str, words: str) -> str:
-    """A figure, drawn in placeholder or named colours, as inline SVG with `words` for a description."""
+def _themed_svg(figure: Figure, name: str, words: str) -> str:
+    """A figure drawn in placeholder colours as inline SVG, with `words` for a description."""
     buffer = io.StringIO()
     # Text stays text: it is sharp, small, selectable, and set in the page's font.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
@@ -75,14 +100,9 @@ def themed_svg(figure: Figure, name: str, words: str) -> str:
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _LINK)
     text = ElementTree.tostring(root, encoding="unicode")
-    for variable, colour in _PLACEHOLDERS.items():
+    for variable, colour in _PAGE_COLOURS.items():
         text = text.replace(colour, f"var(--{variable})")
     return text
-
-
-def placeholder(name: str) -> str:
-    """The colour to draw with where the page's colour `name` is meant."""
-    return _PLACEHOLDERS[name]
 
 
 def _clean(root: ElementTree.Element, name: str) -> None:
@@ -106,19 +126,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
                 element.set(key, f"{rest}; font-size: {size[1] if size else 10}px")
 
 
-def _frame(axes: Axes, chart: Chart) -> None:
-    ink, faint, grid = (_PLACEHOLDERS[name] for name in ("ink", "faint", "grid"))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(faint)
-    axes.tick_params(which="both", colors=faint, labelcolor=ink, labelsize=10.5, length=3)
-    axes.grid(color=grid, linewidth=0.9)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(chart.x, fontsize=11, color=ink)
-    axes.set_ylabel(chart.y, fontsize=11, color=ink)
-
-
-def _line(axes: Axes, curve: Curve, plain: bool) -> None:
-    colour = _PLACEHOLDERS[curve.colour]
+def _line(axes: Axes, curve: Curve, colour: str, plain: bool) -> None:
     dots = curve.style == "dots"
     marked = dots or not (plain or len(curve.x) > _MOST_MARKERS)
     axes.plot(
@@ -135,10 +143,10 @@ def _line(axes: Axes, curve: Curve, plain: bool) -> None:
     )
 
 
-def _bars(axes: Axes, curve: Curve, place: int, count: int) -> None:
+def _bars(axes: Axes, curve: Curve, colour: str, place: int, count: int) -> None:
     width = 0.8 / count
     left = np.asarray(curve.x, float) - 0.4 + width * (place + 0.5)
-    axes.bar(left, curve.y, width=0.92 * width, color=_PLACEHOLDERS[curve.colour], linewidth=0)
+    axes.bar(left, curve.y, width=0.92 * width, color=colour, linewidth=0)
 
 
 def _scales(axes: Axes, chart: Chart) -> None:
@@ -146,7 +154,8 @@ def _scales(axes: Axes, chart: Chart) -> None:
     for log, axis, setter in ((chart.log_x, axes.xaxis, axes.set_xscale), (chart.log_y, axes.yaxis, axes.set_yscale)):
         if log:
             setter("log")
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=8))
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 500 * low else (1,), numticks=8))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(_tick))

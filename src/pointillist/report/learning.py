@@ -20,15 +20,15 @@ from pointillist.report.blocks import (
     Curve,
     Fact,
     Facts,
+    NamedValues,
     Page,
     Picture,
-    Row,
     Section,
-    Settings,
+    SideBySide,
     Table,
     Text,
 )
-from pointillist.report.convergence import HELD_OUT, running_mean, scatters
+from pointillist.report.convergence import held_out_chart, training_chart
 from pointillist.report.encoded import contrast_limits, image_picture, mosaic_picture
 from pointillist.report.machine import fact_items, facts, peak_mb
 from pointillist.report.page import write_page
@@ -95,7 +95,7 @@ def learning_page(
         sections.append(Section("Reconstructions", _reconstructions(shown)))
     sections += [
         Section("Usage of the filters", _usage(model)),
-        Section("Settings and machine", [Settings({**dict(data or {}), **_settings(model), **fact_items(facts())})]),
+        Section("Settings and machine", [NamedValues({**dict(data or {}), **_settings(model), **fact_items(facts())})]),
     ]
     summary = (
         f"{len(filters)} filters of {size} learned in {last['seconds']:.1f} s and {model.n_iter_:,} steps. "
@@ -169,27 +169,21 @@ def _filters(model: BatchCSC | OnlineCSC) -> Picture:
 
 def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
     history = model.history_
-    held_out = [info for info in history if info.get(HELD_OUT) is not None]
-    charts: list[Block] = []
-    if len(held_out) > 1:
-        line = Curve("held out", [i["seconds"] for i in held_out], [i[HELD_OUT] for i in held_out], "c1")
-        charts.append(Chart("Held-out signals", "seconds of learning", "objective", [line]))
-    steps = [info["iteration"] for info in history]
-    values = np.array([info["objective"] for info in history], np.float64)
-    if scatters(values):
-        curves = [
-            Curve("each mini-batch", steps, values, "c0", "dots"),
-            Curve("running mean", steps, running_mean(values), "c0"),
-        ]
-        trend = "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
+    training = training_chart(history, "iteration")
+    charts: list[Block] = [training]
+    held_out = held_out_chart(history, "seconds")
+    if held_out is not None and len(held_out.curves[0].x) > 1:
+        charts.insert(0, held_out)
     else:
-        curves = [Curve("training signals", steps, values, "c0")]
-        trend = "Codes and filters are improved in turns, so the objective falls."
-    charts.append(Chart("Training signals", "step", "objective", curves))
-    if len(charts) == 1:
+        steps = [info["iteration"] for info in history]
         counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
-        charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
-    return [Text(f"{trend} The clock stands still while held-out signals are judged."), Row(charts)]
+        charts.append(Chart("Codes that are not zero", "iteration", "number", [counts]))
+    trend = (
+        "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
+        if len(training.curves) > 1
+        else "Codes and filters are improved in turns, so the objective falls."
+    )
+    return [Text(f"{trend} The clock stands still while held-out signals are judged."), SideBySide(charts)]
 
 
 def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:
@@ -209,7 +203,7 @@ def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:
     note = (
         "The gap bounds how far the objective of these codes can lie above the optimum. PSNR takes the range as peak."
     )
-    return [Row([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+    return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
 
 
 def _name(one: _Coded) -> str:
@@ -261,7 +255,7 @@ def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:
         "Share of each filter", "filter, by use", "% of the codes", [Curve("share", ranks, share, "c0", "bars")]
     )
     running = Chart("Added up", "filters", "% of the codes", [Curve("share", ranks, np.cumsum(share), "c2")])
-    return [Text(words), Row([each, running])]
+    return [Text(words), SideBySide([each, running])]
 
 
 def _settings(model: BatchCSC | OnlineCSC) -> dict[str, str]:

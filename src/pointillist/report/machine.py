@@ -40,9 +40,9 @@ def fact_items(known: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def peak_mb() -> float | None:
-    """Largest resident memory of this process so far in MiB, None where the system does not tell."""
-    return memory_peak() / 2**20 or None
+def peak_mb(process: int | None = None) -> float | None:
+    """Largest resident memory so far in MiB of this process, or on Linux of another; None where the system does not tell."""
+    return memory_peak(process) / 2**20 or None
 
 
 def installed(name: str) -> str | None:

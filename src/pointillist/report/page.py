@@ -9,36 +9,22 @@ from functools import singledispatch
 from html import escape
 from importlib.resources import files
 from itertools import count
+from math import isfinite
 from string import Template
 
-from pointillist.report.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Compare,
-    Curve,
-    Facts,
-    Page,
-    Picture,
-    Row,
-    Section,
-    Settings,
-    Table,
-    Text,
-    Verdict,
-    Verdicts,
-)
+from pointillist.report import blocks
+from pointillist.report.blocks import Block, Cell
 from pointillist.report.charts import chart_svg
 from pointillist.storage import atomic_path
 
 
-def write_page(page: Page, path: str | os.PathLike[str]) -> None:
+def write_page(page: blocks.Page, path: str | os.PathLike[str]) -> None:
     """Write a page, completely or not at all."""
     with atomic_path(path) as temporary:
         temporary.write_text(render_page(page), encoding="utf-8")
 
 
-def render_page(page: Page) -> str:
+def render_page(page: blocks.Page) -> str:
     """The whole HTML document."""
     names = Names()
     sections = [_section(section, f"s{i}", names) for i, section in enumerate(page.sections)]
@@ -67,7 +53,7 @@ def _asset(name: str) -> str:
     return files("pointillist.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _section(section: Section, anchor: str, names: Names) -> str:
+def _section(section: blocks.Section, anchor: str, names: Names) -> str:
     heading = f"<h2>{escape(section.title)}</h2>"
     body = "\n".join(draw(block, names) for block in section.blocks)
     if section.folded:
@@ -82,24 +68,24 @@ def draw(block: Block, names: Names) -> str:
 
 
 @draw.register
-def _(block: Text, names: Names) -> str:
+def _(block: blocks.Text, names: Names) -> str:
     return f"<p>{escape(block.text)}</p>"
 
 
 @draw.register
-def _(block: Chart, names: Names) -> str:
+def _(block: blocks.Chart, names: Names) -> str:
     legend = "".join(_legend(curve) for curve in block.curves)
     legend = f'<ul class="legend" aria-hidden="true">{legend}</ul>' if len(block.curves) > 1 else ""
     title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
     return f'<figure class="chart">{title}{legend}{chart_svg(block, names())}{_caption(block.caption)}</figure>'
 
 
-def _legend(curve: Curve) -> str:
+def _legend(curve: blocks.Curve) -> str:
     return f'<li><i class="{curve.style}" style="--c: var(--{curve.colour})"></i>{escape(curve.label)}</li>'
 
 
 @draw.register
-def _(block: Table, names: Names) -> str:
+def _(block: blocks.Table, names: Names) -> str:
     title = f"<caption>{escape(block.title)}</caption>" if block.title else ""
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in block.columns)
     rows = "".join(_row(row, block.strong) for row in block.rows)
@@ -119,7 +105,7 @@ def _row(row: Sequence[Cell], strong: Sequence[str]) -> str:
 
 def cell_text(cell: Cell) -> str:
     """A cell as people read it: four digits at most after which nobody looks, a dash for what is missing."""
-    if cell is None:
+    if cell is None or (isinstance(cell, float) and not isfinite(cell)):
         return "–"
     if isinstance(cell, str):
         return cell
@@ -129,18 +115,18 @@ def cell_text(cell: Cell) -> str:
 
 
 @draw.register
-def _(block: Picture, names: Names) -> str:
+def _(block: blocks.Picture, names: Names) -> str:
     return f'<figure class="picture">{_image(block)}{_caption(block.caption)}</figure>'
 
 
-def _image(block: Picture) -> str:
+def _image(block: blocks.Picture) -> str:
     crisp = ' class="crisp"' if block.crisp else ""
     size = f'width="{block.width}" height="{block.height}"'
     return f'<img{crisp} src="{block.source}" {size} alt="{escape(block.alt, quote=True)}">'
 
 
 @draw.register
-def _(block: Compare, names: Names) -> str:
+def _(block: blocks.Compare, names: Names) -> str:
     label = escape(f"{block.title}: how much of the original is uncovered", quote=True)
     return (
         f'<figure class="compare"><h3>{escape(block.title)}</h3>'
@@ -155,7 +141,7 @@ def _(block: Compare, names: Names) -> str:
 
 
 @draw.register
-def _(block: Facts, names: Names) -> str:
+def _(block: blocks.Facts, names: Names) -> str:
     tiles = [
         f"<div><dd>{escape(fact.value)}</dd><dt>{escape(fact.name)}"
         + (f"<small>{escape(fact.detail)}</small>" if fact.detail else "")
@@ -166,18 +152,18 @@ def _(block: Facts, names: Names) -> str:
 
 
 @draw.register
-def _(block: Settings, names: Names) -> str:
+def _(block: blocks.NamedValues, names: Names) -> str:
     pairs = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in block.items.items())
     return f'<dl class="settings">{pairs}</dl>'
 
 
 @draw.register
-def _(block: Verdicts, names: Names) -> str:
+def _(block: blocks.Verdicts, names: Names) -> str:
     style = "verdicts brief" if block.brief else "verdicts"
     return f'<ul class="{style}">{"".join(_verdict(verdict, block.brief) for verdict in block.verdicts)}</ul>'
 
 
-def _verdict(verdict: Verdict, brief: bool) -> str:
+def _verdict(verdict: blocks.Verdict, brief: bool) -> str:
     word, style = ("holds", "yes") if verdict.holds else ("does not hold", "no")
     reason = "" if brief else f"<p>because {escape(verdict.because)}</p>"
     return (
@@ -188,7 +174,7 @@ def _verdict(verdict: Verdict, brief: bool) -> str:
 
 
 @draw.register
-def _(block: Row, names: Names) -> str:
+def _(block: blocks.SideBySide, names: Names) -> str:
     return f'<div class="row">{"".join(draw(one, names) for one in block.blocks)}</div>'
 
 

@@ -66,12 +66,12 @@ def title(axes: Axes, text: str, detail: str = "") -> None:
         axes.text(0, 1.02, detail, transform=axes.transAxes, fontsize=8.5, color=FAINT, va="bottom")
 
 
-def tidy(axes: Axes) -> None:
+def tidy(axes: Axes, *, ink: str = INK, faint: str = FAINT, grid: str = GRID, label_size: float = 8.5) -> None:
     """Axes of a chart: two spines, a faint grid behind the data."""
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.tick_params(colors=FAINT, labelcolor=INK, labelsize=8.5, length=3)
-    axes.grid(color=GRID, linewidth=0.8)
+    axes.spines[["left", "bottom"]].set_color(faint)
+    axes.tick_params(which="both", colors=faint, labelcolor=ink, labelsize=label_size, length=3)
+    axes.grid(color=grid, linewidth=0.9)
     axes.set_axisbelow(True)
 
 

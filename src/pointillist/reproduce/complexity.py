@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import CodedBatch, Statistics
+from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import make_statistics, update_filters
-from pointillist.report.blocks import Cell, Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import exact, exponent, shortest
+from pointillist.reproduce.judging import exact, quiet_encode
 from pointillist.reproduce.lab import Lab, Outcome
+from pointillist.reproduce.timing import exponent, shortest
 from pointillist.solvers import CoordinateDescent, SampledADMM
-from pointillist.solvers.base import Solver, effective_jobs
-from pointillist.solvers.encoding import encode_signals
 
 TITLE = "Complexity: time against p, K, M and D"
 SAMPLING = 0.1
@@ -31,6 +30,8 @@ _COLOURS = {ADMM: "c1", OURS: "c0", FFT: "c3", UPDATE: "c2"}
 _NAMES = {"p": "p, sampled share", "K": "K, filters", "M": "M, samples of a filter", "D": "D, pixels"}
 
 Times = dict[str, list[float]]
+Case = tuple[NDArray, NDArray, float]
+"""An image, filters, and the sampled share of codes."""
 
 
 def run(lab: Lab) -> Outcome:
@@ -44,14 +45,16 @@ def run(lab: Lab) -> Outcome:
         "M": [float(side**2) for side in scale.sides],
         "D": [float(side**2) for side in scale.signals],
     }
-    lab.say("time against p")
-    found = {"p": _grow(lab, [(image, base, p) for p in scale.fractions], spatial_only=True)}
-    lab.say("time against K")
-    found["K"] = _grow(lab, [(image, bank[:count], SAMPLING) for count in scale.counts])
-    lab.say("time against M")
-    found["M"] = _grow(lab, [(image, lab.inputs.start(scale.n_filters, side), SAMPLING) for side in scale.sides])
-    lab.say("time against D")
-    found["D"] = _grow(lab, [(lab.inputs.large(side), base, SAMPLING) for side in scale.signals])
+    cases: dict[str, list[Case]] = {
+        "p": [(image, base, p) for p in scale.fractions],
+        "K": [(image, bank[:count], SAMPLING) for count in scale.counts],
+        "M": [(image, lab.inputs.start(scale.n_filters, side), SAMPLING) for side in scale.sides],
+        "D": [(lab.inputs.large(side), base, SAMPLING) for side in scale.signals],
+    }
+    found: dict[str, Times] = {}
+    for axis, some in cases.items():
+        lab.say(f"time against {axis}")
+        found[axis] = _grow(some, scale.repeats, spatial_only=axis == "p")
     fits = {(name, axis): exponent(sizes[axis], times[name]) for axis, times in found.items() for name in times}
     charts = [_chart(axis, sizes[axis], times) for axis, times in found.items()]
     words = (
@@ -59,48 +62,34 @@ def run(lab: Lab) -> Outcome:
         f"D = {image.shape[0]}². Random filters, which make the most codes. Times are the shortest of {scale.repeats}; "
         "an exponent is the slope of a straight line through the logarithms."
     )
-    return Outcome(TITLE, _verdicts(fits), [Text(words), Row(charts[:2]), Row(charts[2:]), _table(fits)])
+    return Outcome(TITLE, _verdicts(fits), [Text(words), SideBySide(charts[:2]), SideBySide(charts[2:]), _table(fits)])
 
 
-def _grow(lab: Lab, cases: Sequence[tuple[NDArray, NDArray, float]], *, spatial_only: bool = False) -> Times:
-    """Seconds of every kind of step for each (image, filters, p)."""
+def _grow(cases: Sequence[Case], repeats: int, *, spatial_only: bool) -> Times:
+    """Seconds of every kind of step for each case."""
     works: dict[str, Callable[[NDArray, NDArray, float], Callable[[], object]]] = {
-        ADMM: lambda image, filters, p: _coding(image, filters, p, SampledADMM(max_iter=10, tol=0.0, quadratic="cg")),
-        OURS: lambda image, filters, p: _coding(image, filters, p, CoordinateDescent(tol=0.05)),
+        ADMM: lambda image, filters, p: (
+            lambda: quiet_encode(
+                [image], filters, sampling=p, solver=SampledADMM(max_iter=10, tol=0.0, quadratic="cg"), random_state=0
+            )
+        ),
+        OURS: lambda image, filters, p: (
+            lambda: quiet_encode([image], filters, sampling=p, solver=CoordinateDescent(tol=0.05), random_state=0)
+        ),
     }
     if not spatial_only:
         works[FFT] = lambda image, filters, p: lambda: circular_codes(image[None], filters)
         works[UPDATE] = lambda image, filters, p: _updating(image, filters)
-    return {name: [shortest(work(*case), lab.scale.repeats) for case in cases] for name, work in works.items()}
-
-
-def _coding(image: NDArray, filters: NDArray, p: float, solver: Solver) -> Callable[[], object]:
-    return lambda: encode_signals(
-        [image[None]],
-        filters[:, None],
-        PENALTY,
-        weights=None,
-        sampling=p,
-        boundary="same",
-        solver=solver,
-        nonnegative=False,
-        n_jobs=effective_jobs(-1),
-        seed=0,
-    )
+    return {name: [shortest(work(*case), repeats) for case in cases] for name, work in works.items()}
 
 
 def _updating(image: NDArray, filters: NDArray) -> Callable[[], object]:
-    sums, bank = _statistics(image, filters), filters[:, None]
-    return lambda: update_filters(bank, sums, FilterConstraints(), n_sweeps=1)
-
-
-def _statistics(image: NDArray, filters: NDArray) -> Statistics:
-    """What the codes of one image leave for the filters."""
+    """An update of the filters by what the codes of one image leave for them."""
     bank = np.ascontiguousarray(filters[:, None])
     result = exact([image], filters, PENALTY, sampling=SAMPLING, random_state=0)
     sums = make_statistics("toeplitz", len(bank), 1, filters.shape[1:])
     sums.add(CodedBatch([image[None]], None, result.codes, result.residuals), bank, np.ones(1))
-    return sums
+    return lambda: update_filters(bank, sums, FilterConstraints(), n_sweeps=1)
 
 
 def _chart(axis: str, sizes: list[float], times: Times) -> Chart:
@@ -128,21 +117,17 @@ def _verdicts(fits: dict[tuple[str, str], float]) -> list[Verdict]:
     verdicts = []
     for name in (ADMM, OURS):
         found = {axis: fits[name, axis] for axis in CLAIMED}
-        verdicts.append(_bounded(f"A coding step takes time O(pKMD) ({name})", "p K M D √τ", found, CLAIMED))
+        verdicts.append(bounded_verdict(f"A coding step takes time O(pKMD) ({name})", "p K M D √τ", found, CLAIMED))
     update = {axis: fits[UPDATE, axis] for axis in CLAIMED_UPDATE}
     claim = "A filter update takes time O(K²M²), whatever the number of pixels"
-    return [*verdicts, _bounded(claim, "K² M²", update, CLAIMED_UPDATE)]
+    return [*verdicts, bounded_verdict(claim, "K² M²", update, CLAIMED_UPDATE)]
 
 
-def _bounded(claim: str, paper: str, found: dict[str, float], claimed: dict[str, float]) -> Verdict:
+def bounded_verdict(claim: str, paper: str, found: dict[str, float], claimed: dict[str, float]) -> Verdict:
+    """Whether no fitted exponent lies clearly above the claimed one."""
     above = [axis for axis in claimed if found[axis] > claimed[axis] + SLACK]
     limits = ", ".join(f"{axis} {claimed[axis]:.0f}" for axis in claimed)
-    return Verdict(
-        claim,
-        paper,
-        " ".join(f"{axis}^{value:.2f}" for axis, value in found.items()),
-        not above,
-        f"the claim bounds the exponents by {limits}; "
-        + ("none lies" if not above else " and ".join(above) + (" lies" if len(above) == 1 else " lie"))
-        + f" more than {SLACK} above.",
-    )
+    which = "none lies" if not above else " and ".join(above) + (" lies" if len(above) == 1 else " lie")
+    exponents = " ".join(f"{axis}^{value:.2f}" for axis, value in found.items())
+    because = f"the claim bounds the exponents by {limits}; {which} more than {SLACK} above."
+    return Verdict(claim, paper, exponents, not above, because)

@@ -13,12 +13,13 @@ from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import draw_sample
-from pointillist.report.blocks import Block, Cell, Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.frequency import BatchFrequency
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import first_at_most, follow, judge, shortest
-from pointillist.reproduce.lab import Lab, Outcome
+from pointillist.reproduce.judging import compile_step, follow, judge
+from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
+from pointillist.reproduce.timing import first_at_most, shortest
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.quadratic import SampledOperator, make_system
 
@@ -38,10 +39,11 @@ ORDERED = 0.01
 
 
 @dataclass(frozen=True)
-class Run:
+class Learned:
     """One learner: its clock and training objective after each iteration, and what its last filters are worth.
 
-    `gap` is the mean relative duality gap of the last iteration's codes.
+    `gap` is the mean relative duality gap of the last iteration's codes; `trained` and `unseen` are the objectives of the
+    training and of unseen images for the last filters.
     """
 
     seconds: list[float]
@@ -56,161 +58,151 @@ class Run:
         return float(np.median(np.diff([0.0, *self.seconds])))
 
 
+BySolver = dict[str, dict[float, Learned]]
+"""What was learned with the paper's solver and ours, for every sampling rate."""
+
+
 def run(lab: Lab) -> Outcome:
     """Learn for every sampling rate with the paper's solver and ours, and in the frequency domain."""
-    runs = {(solver, p): _learn(lab, solver, p) for solver in ("admm", "cd") for p in FRACTIONS}
-    admm = {p: runs["admm", p] for p in FRACTIONS}
-    ours = {p: runs["cd", p] for p in FRACTIONS}
+    learned = {name: {p: _learn(lab, solver, p) for p in FRACTIONS} for name, solver in ((ADMM, "admm"), (OURS, "cd"))}
     reference = _frequency(lab)
-    blocks: list[Block] = [
-        Text(
-            f"{len(lab.inputs.train)} images, {lab.scale.n_filters} filters of {lab.scale.filter_size}×"
-            f"{lab.scale.filter_size}, λ = 1. The objective is that of each iteration's codes with its new filters. The "
-            "frequency-domain curve is our own reference: ten ADMM iterations for the codes and ten for the filters, on "
-            "images that wrap around."
-        ),
-        *(
-            Row([_chart(name, some, reference, clock) for clock in ("iteration", "seconds")])
-            for name, some in ((ADMM, admm), (OURS, ours))
-        ),
-        _table(admm, ours, reference),
+    words = (
+        f"{len(lab.inputs.train)} images, {lab.scale.n_filters} filters of {lab.scale.filter_size}×"
+        f"{lab.scale.filter_size}, λ = 1. The objective is that of each iteration's codes with its new filters. The "
+        "frequency-domain curve is our own reference: ten ADMM iterations for the codes and ten for the filters, on "
+        "images that wrap around."
+    )
+    charts: list[Block] = [
+        SideBySide([_chart(name, some, reference, clock) for clock in ("iteration", "seconds")])
+        for name, some in learned.items()
     ]
     race, level = _race(lab)
-    verdicts = [*_per_iteration(admm, ours, reference, _constant_part(lab)), *_quality(admm, ours), level]
-    return Outcome(TITLE, verdicts, [*blocks, race])
+    verdicts = [*speed_verdicts(learned, reference, _constant_part(lab)), *quality_verdicts(learned), level]
+    return Outcome(TITLE, verdicts, [Text(words), *charts, _table(learned, reference), race])
 
 
-def _learn(lab: Lab, solver: str, p: float) -> Run:
+def _learn(lab: Lab, solver: str, p: float) -> Learned:
     lab.say(f"batch, {solver}, p = {p:g}")
     scale, train = lab.scale, lab.inputs.train
-    settings: dict[str, Any] = {
-        "sampling": p,
-        "solver": solver,
-        "update": FilterUpdate(init=lab.inputs.start(scale.n_filters)),
-        "random_state": 0,
-    }
-    BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=1, **settings).fit(train[:1])  # compiles
-    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **settings).fit(train)
-    clock = [info["seconds"] for info in model.history_]
-    objectives = [info["objective"] for info in model.history_]
-    return _valued(lab, clock, objectives, model.history_[-1]["gap"], model.filters_)
+    update = FilterUpdate(init=lab.inputs.start(scale.n_filters))
+    given: dict[str, Any] = {"sampling": p, "solver": solver, "update": update, "random_state": 0}
+    model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **given)
+    compile_step(model, train)
+    model.fit(train)
+    history = [(info["seconds"], info["objective"]) for info in model.history_]
+    return _valued(lab, history, model.history_[-1]["gap"], model.filters_)
 
 
-def _frequency(lab: Lab) -> Run:
+def _frequency(lab: Lab) -> Learned:
     lab.say("batch, frequency domain")
     learner = BatchFrequency(lab.inputs.train, lab.inputs.start(lab.scale.n_filters))
-    steps = [(learner.seconds, value) for value in islice(learner, lab.scale.iterations)]
-    return _valued(lab, [s for s, _ in steps], [value for _, value in steps], float("nan"), learner.filters)
+    history = [(learner.seconds, value) for value in islice(learner, lab.scale.iterations)]
+    return _valued(lab, history, float("nan"), learner.filters)
 
 
-def _valued(lab: Lab, seconds: list[float], objectives: list[float], gap: float, filters: NDArray) -> Run:
+def _valued(lab: Lab, history: list[tuple[float, float]], gap: float, filters: NDArray) -> Learned:
     trained, unseen = (judge(images, filters).objective for images in (lab.inputs.train, lab.inputs.judged))
-    return Run(seconds, objectives, gap, trained, unseen)
+    return Learned([spent for spent, _ in history], [value for _, value in history], gap, trained, unseen)
 
 
-def _chart(name: str, runs: dict[float, Run], reference: Run, clock: str) -> Chart:
-    def across(run: Run) -> list[float]:
-        return run.seconds if clock == "seconds" else [float(i) for i in range(1, len(run.seconds) + 1)]
+def _chart(name: str, runs: dict[float, Learned], reference: Learned, clock: str) -> Chart:
+    timed = clock == "seconds"
+
+    def across(run: Learned) -> list[float]:
+        return run.seconds if timed else [float(i) for i in range(1, len(run.seconds) + 1)]
 
     curves = [Curve(f"p = {p:g}", across(run), run.objectives, f"r{i}") for i, (p, run) in enumerate(runs.items())]
     curves.append(Curve(FFT, across(reference), reference.objectives, "c1", "dashed"))
-    label = "seconds of learning" if clock == "seconds" else "iteration"
-    return Chart(
-        f"{name[0].upper()}{name[1:]}, over {clock.rstrip('s')}s", label, "objective", curves, log_x=clock == "seconds"
-    )
+    title = f"{name[0].upper()}{name[1:]}, over {clock.rstrip('s')}s"
+    return Chart(title, "seconds of learning" if timed else "iteration", "objective", curves, log_x=timed)
 
 
-def _table(admm: dict[float, Run], ours: dict[float, Run], reference: Run) -> Table:
+def _table(learned: BySolver, reference: Learned) -> Table:
+    named = {f"{name}, p = {p:g}": run for name, runs in learned.items() for p, run in runs.items()}
     rows: list[list[Cell]] = [
-        [f"{name}, p = {p:g}", run.pace, reference.pace / run.pace, run.objectives[-1], run.trained, run.unseen]
-        for name, runs in ((ADMM, admm), (OURS, ours))
-        for p, run in runs.items()
+        [name, run.pace, reference.pace / run.pace, run.objectives[-1], run.trained, run.unseen]
+        for name, run in {**named, FFT: reference}.items()
     ]
-    last: list[Cell] = [FFT, reference.pace, 1.0, reference.objectives[-1], reference.trained, reference.unseen]
     return Table(
         ["", "s per iteration", "times as fast as frequency domain", "last objective", "training", "unseen"],
-        [*rows, last],
+        rows,
         "After all iterations",
         "Training and unseen: the objective of the training and of unseen images for the last filters, by one exact coder "
         "over all codes.",
     )
 
 
-def _per_iteration(admm: dict[float, Run], ours: dict[float, Run], reference: Run, constant: float) -> list[Verdict]:
-    full, tenth = admm[1.0].pace, admm[0.1].pace
+def speed_verdicts(learned: BySolver, reference: Learned, constant: float) -> list[Verdict]:
+    """Verdicts about the time of an iteration; `constant` is the part of it in seconds that no sampling makes shorter."""
+    paces = {name: (runs[1.0].pace, runs[0.1].pace) for name, runs in learned.items()}
+    full, tenth = paces[ADMM]
     faster = full / tenth
-    fixed = (
-        ""
-        if faster >= SIX
-        else f", of which its quadratic step's factor and substitutions take {constant:.2f} s for any p"
+    fixed = f", of which its quadratic step's factor and substitutions take {constant:.2f} s for any p"
+    found = ", ".join(f"{full / tenth:.1f} times ({name})" for name, (full, tenth) in paces.items())
+    sampled = Verdict(
+        "A tenth of the codes makes an iteration about six times as fast as all of them",
+        "6 times",
+        found,
+        faster >= SIX,
+        f"an iteration of {ADMM} takes {full:.2f} s with all codes and {tenth:.2f} s with a tenth"
+        + ("." if faster >= SIX else f"{fixed}."),
     )
-    verdicts = [
-        Verdict(
-            "A tenth of the codes makes an iteration about six times as fast as all of them",
-            "6 times",
-            f"{faster:.1f} times ({ADMM}), {ours[1.0].pace / ours[0.1].pace:.1f} times ({OURS})",
-            faster >= SIX,
-            f"an iteration of {ADMM} takes {full:.2f} s with all codes and {tenth:.2f} s with a tenth"
-            + ("." if faster >= SIX else f"{fixed}."),
+    return [sampled] + [
+        speed_verdict(
+            f"With p = 0.1, an iteration of {name} is at least twice as fast as in the frequency domain",
+            "2 times (170 s against 350 s for 14 iterations)",
+            reference.pace / pace,
+            2,
+            f"an iteration takes {pace:.2f} s, in the frequency domain {reference.pace:.2f} s.",
         )
+        for name, (_, pace) in paces.items()
     ]
-    for name, runs in ((ADMM, admm), (OURS, ours)):
-        ratio = reference.pace / runs[0.1].pace
-        verdicts.append(
-            Verdict(
-                f"With p = 0.1, an iteration of {name} is at least twice as fast as in the frequency domain",
-                "2 times (170 s against 350 s for 14 iterations)",
-                f"{ratio:.1f} times",
-                ratio >= 2,
-                f"an iteration takes {runs[0.1].pace:.2f} s, in the frequency domain {reference.pace:.2f} s.",
-            )
-        )
-    return verdicts
 
 
-def _quality(admm: dict[float, Run], ours: dict[float, Run]) -> list[Verdict]:
+def quality_verdicts(learned: BySolver) -> list[Verdict]:
+    """Verdicts about the objectives that sampling leads to."""
     verdicts = []
-    for name, runs in ((ADMM, admm), (OURS, ours)):
+    for name, runs in learned.items():
         excess = {p: runs[p].trained / runs[1.0].trained - 1 for p in (0.2, 0.1)}
         worst = max(excess.values())
-        found = ", ".join(f"p = {p:g}: {100 * value:+.1f} %" for p, value in excess.items())
         verdicts.append(
             Verdict(
                 f"p between 0.1 and 0.2 is good enough ({name})",
                 "slightly higher objective than with all codes",
-                f"{found} of the training objective",
+                ", ".join(f"p = {p:g}: {100 * value:+.1f} %" for p, value in excess.items())
+                + " of the training objective",
                 worst <= GOOD_ENOUGH,
-                f"the filters, valued on the training images by an exact coder, end {_apart(worst)} those of all codes; "
-                f"{100 * GOOD_ENOUGH:.0f} % above is the limit here.",
+                "the filters, valued on the training images by an exact coder, end "
+                f"{distance_in_words(worst)} those of all codes; {100 * GOOD_ENOUGH:.0f} % above is the limit here.",
             )
         )
+    admm = learned[ADMM]
     values = [admm[p].objectives[-1] for p in FRACTIONS]
     ordered = all(b > a * (1 - ORDERED) for a, b in pairwise(values))
-    listed = ", ".join(f"{value:,.0f} (p = {p:g})" for p, value in zip(FRACTIONS, values, strict=True))
     left = f"{admm[1.0].gap:.2f} with all codes and {admm[0.05].gap:.2f} with the fewest"
-    why = "" if ordered else f"; ten ADMM iterations leave a relative gap of {left}"
-    changes = [abs(run.objectives[-1] / run.objectives[-3] - 1) for run in admm.values()]
+    why = f", but does not rise at every step; ten ADMM iterations leave a relative gap of {left}."
+    change = max(abs(run.objectives[-1] / run.objectives[-3] - 1) for run in admm.values())
     return [
         *verdicts,
         Verdict(
             "The fewer codes are sampled, the higher the objective, but only slightly",
             "the order of the curves",
-            listed,
+            ", ".join(f"{value:,.0f} (p = {p:g})" for p, value in zip(FRACTIONS, values, strict=True)),
             ordered,
             f"from p = 1 to p = 0.05 the last objective of {ADMM} changes by {100 * (values[-1] / values[0] - 1):+.1f} %"
-            + (", and rises at every step." if ordered else f", but does not rise at every step{why}."),
+            + (", and rises at every step." if ordered else why),
         ),
         Verdict(
             "All sampling rates converge after 10 to 12 iterations",
             "10 to 12 iterations",
-            f"{100 * max(changes):.1f} % change over the last two of {len(admm[1.0].objectives)} iterations",
-            max(changes) <= SETTLED,
-            f"no curve of {ADMM} moves by more than {100 * max(changes):.1f} %; {100 * SETTLED:.0f} % counts as converged.",
+            f"{100 * change:.1f} % change over the last two of {len(admm[1.0].objectives)} iterations",
+            change <= SETTLED,
+            f"no curve of {ADMM} moves by more than {100 * change:.1f} %; {100 * SETTLED:.0f} % counts as converged.",
         ),
     ]
 
 
-def _apart(excess: float) -> str:
+def distance_in_words(excess: float) -> str:
     """How far the worst of several objectives lies above or below another."""
     return f"at most {100 * excess:.1f} % above" if excess > 0 else f"at least {-100 * excess:.1f} % below"
 
@@ -221,8 +213,7 @@ def _constant_part(lab: Lab) -> float:
     geometry = Geometry(train.shape[1:], start.shape[2:], 1, "same")
     penalty = broadcast_penalty(PENALTY, len(start), geometry)
     sample = draw_sample(len(start), geometry.grid, 0.1, 0, 1)
-    problem = Problem(filters=start, geometry=geometry, penalty=penalty, sample=sample)
-    operator = SampledOperator(problem, None)
+    operator = SampledOperator(Problem(filters=start, geometry=geometry, penalty=penalty, sample=sample), None)
 
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)
@@ -234,35 +225,27 @@ def _constant_part(lab: Lab) -> float:
 
 def _race(lab: Lab) -> tuple[Table, Verdict]:
     """How long our learner takes to the level of the frequency-domain one, both valued by the exact coder."""
-    scale, start = lab.scale, lab.inputs.start(lab.scale.n_filters)
-    lab.say(f"race against {rivals.rival_name()} for {scale.rival_seconds:.0f} s")
+    scale, start, name = lab.scale, lab.inputs.start(lab.scale.n_filters), rivals.rival_name()
+    lab.say(f"race against {name} for {scale.rival_seconds:.0f} s")
     rival = rivals.learn_batch(lab.inputs.train, start, scale.rival_seconds)
     update, count = FilterUpdate(init=start), 2 * scale.iterations
     model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=count, update=update, random_state=0)
     mine = follow(model, lab.inputs.train, OURS)
-    values = [one.objective for one in mine.judged(lab.inputs.train)]
-    levels = [one.objective for one in rival.judged(lab.inputs.train)]
-    rows: list[list[Cell]] = []
-    for seconds, level in zip(rival.seconds, levels, strict=True):
-        when = first_at_most(mine.seconds, values, level)
-        rows.append([f"{seconds:.1f} s", level, when, None if when is None else seconds / when])
-    reached = rows[-1][2]
+    levels, values = ([one.objective for one in path.judged(lab.inputs.train)] for path in (rival, mine))
+    reached = [first_at_most(mine.seconds, values, level) for level in levels]
+    ratios = [None if when is None else spent / when for spent, when in zip(rival.seconds, reached, strict=True)]
     table = Table(
-        [f"{rivals.rival_name()} after", "training objective", "ours: seconds to it", "times as fast"],
-        rows,
+        [f"{name} after", "training objective", "ours: seconds to it", "times as fast"],
+        [[f"{spent:.1f} s", *others] for spent, *others in zip(rival.seconds, levels, reached, ratios, strict=True)],
         "Seconds to the same level, batch",
         "Every dictionary is valued on the training images by one exact coder, with the clocks stopped.",
     )
-    ratio = None if reached is None else rival.seconds[-1] / float(reached)
-    return table, Verdict(
+    never = f"ends at {values[-1]:,.0f} after {mine.seconds[-1]:.1f} s."
+    return table, speed_verdict(
         "Batch learning reaches the level of the frequency-domain method at least twice as fast",
         "2 times",
-        "not reached" if ratio is None else f"{ratio:.1f} times",
-        ratio is not None and ratio >= 2,
-        f"{rivals.rival_name()} ends at {levels[-1]:,.0f} after {rival.seconds[-1]:.1f} s; {OURS} "
-        + (
-            f"ends at {values[-1]:,.0f} after {mine.seconds[-1]:.1f} s."
-            if ratio is None
-            else f"is there after {reached:.2f} s."
-        ),
+        ratios[-1],
+        2,
+        f"{name} ends at {levels[-1]:,.0f} after {rival.seconds[-1]:.1f} s; {OURS} "
+        + (never if reached[-1] is None else f"is there after {reached[-1]:.2f} s."),
     )

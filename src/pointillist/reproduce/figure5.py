@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pointillist.report.blocks import Cell, Chart, Curve, Row, Table, Text, Verdict
+from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
-from pointillist.reproduce.judging import Judgement, Path, first_at_most
-from pointillist.reproduce.lab import Lab, Outcome
+from pointillist.reproduce.judging import Judgement, Trajectory
+from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
+from pointillist.reproduce.timing import first_at_most
 
 TITLE = "Fig. 5: more patches, mini-batches"
 STALLED = 0.25
@@ -13,101 +14,89 @@ STALLED = 0.25
 ORDER = 8.0
 """Times as fast that count as about one order of magnitude."""
 
+Judged = dict[str, list[Judgement]]
+"""What the filters along a trajectory are worth, by its name."""
+
 
 def run(lab: Lab) -> Outcome:
     """Judge what the learners had after 1, 2, 4, … steps, for two sizes of dictionary and two of mini-batch."""
-    scale = lab.scale
-    few, many = scale.n_filters, scale.n_overcomplete
-    large = {count: lab.learned(count, batch_size=scale.batch_size, n_patches=scale.n_patches) for count in (few, many)}
-    single = lab.learned(many, batch_size=1, n_patches=scale.n_single)
+    scale, size = lab.scale, lab.scale.batch_size
+    few, many = lab.two_sizes()
+    single = lab.learned(scale.n_overcomplete, batch_size=1, n_patches=scale.n_single)
     rival = lab.learned_by_rival()
     lab.say("judging on unseen patches")
     tested = lab.inputs.patches("test", scale.n_tested)
-    judged = {path.name: path.judged(tested) for path in (rival, *large.values(), single)}
+    paths = (rival, few, many, single)
+    judged = {path.name: path.judged(tested) for path in paths}
+    decibels = {name: [one.psnr for one in some] for name, some in judged.items()}
     growth = Chart(
         "Two sizes of dictionary",
         "patches seen",
         "PSNR (dB)",
         [
-            _curve(large[few], judged, "seen", f"K = {few}", "c0"),
-            _curve(large[many], judged, "seen", f"K = {many}", "c2"),
-            _curve(rival, judged, "seen", f"{rivals.tuned_name()}, K = {few}", "c1", "dashed"),
+            Curve(f"K = {scale.n_filters}", few.seen, decibels[few.name], "c0"),
+            Curve(f"K = {scale.n_overcomplete}", many.seen, decibels[many.name], "c2"),
+            Curve(f"{rivals.tuned_name()}, K = {scale.n_filters}", rival.seen, decibels[rival.name], "c1", "dashed"),
         ],
         log_x=True,
-        caption=f"Mini-batches of {scale.batch_size}; {rivals.rival_name()} takes one patch at a time.",
+        caption=f"Mini-batches of {size}; {rivals.rival_name()} takes one patch at a time.",
     )
     batches = Chart(
-        f"Two sizes of mini-batch, K = {many}",
+        f"Two sizes of mini-batch, K = {scale.n_overcomplete}",
         "seconds of learning",
         "PSNR (dB)",
         [
-            _curve(single, judged, "seconds", "η = 1", "c3"),
-            _curve(large[many], judged, "seconds", f"η = {scale.batch_size}", "c2"),
+            Curve("η = 1", single.seconds, decibels[single.name], "c3"),
+            Curve(f"η = {size}", many.seconds, decibels[many.name], "c2"),
         ],
         log_x=True,
-        caption=f"One patch in a step for {scale.n_single} patches, {scale.batch_size} in a step for {scale.n_patches}.",
+        caption=f"One patch in a step for {scale.n_single} patches, {size} in a step for {scale.n_patches}.",
     )
     words = f"PSNR of {scale.n_tested} patches of other photographs for λ = 1, after 1, 2, 4, … steps and the last."
-    verdicts = [_bottleneck(large[few], large[many], judged), _faster(single, large[many], judged, scale.batch_size)]
-    paths = (rival, *large.values(), single)
-    return Outcome(TITLE, verdicts, [Text(words), Row([growth, batches]), _table(paths, judged)])
+    verdicts = [_bottleneck(few, many, judged), batch_verdict(single, many, judged, size)]
+    return Outcome(TITLE, verdicts, [Text(words), SideBySide([growth, batches]), _table(paths, judged)])
 
 
-def _curve(
-    path: Path, judged: dict[str, list[Judgement]], clock: str, label: str, colour: str, style: str = "line"
-) -> Curve:
-    return Curve(label, getattr(path, clock), [one.psnr for one in judged[path.name]], colour, style)
-
-
-def _table(paths: tuple[Path, ...], judged: dict[str, list[Judgement]]) -> Table:
-    rows: list[list[Cell]] = [
-        [
-            path.name,
-            path.seen[-1],
-            path.seconds[-1],
-            1000 * path.seconds[-1] / path.seen[-1],
-            f"{judged[path.name][-1].psnr:.2f}",
-            judged[path.name][-1].objective,
-        ]
-        for path in paths
-    ]
+def _table(paths: tuple[Trajectory, ...], judged: Judged) -> Table:
+    rows: list[list[Cell]] = []
+    for path in paths:
+        seen, seconds, last = path.seen[-1], path.seconds[-1], judged[path.name][-1]
+        rows.append([path.name, seen, seconds, 1000 * seconds / seen, f"{last.psnr:.2f}", last.objective])
     return Table(["", "patches", "s", "ms per patch", "PSNR (dB)", "unseen objective"], rows, "At the end")
 
 
-def _bottleneck(few: Path, many: Path, judged: dict[str, list[Judgement]]) -> Verdict:
+def _bottleneck(few: Trajectory, many: Trajectory, judged: Judged) -> Verdict:
     """Whether the small dictionary stops to gain while the large one ends higher."""
     early = next(i for i, seen in enumerate(few.seen) if seen >= few.seen[-1] / 4)
-    gain = judged[few.name][-1].psnr - judged[few.name][early].psnr
-    ahead = judged[many.name][-1].psnr - judged[few.name][-1].psnr
+    before, last, larger = judged[few.name][early].psnr, judged[few.name][-1].psnr, judged[many.name][-1].psnr
+    gain, ahead = last - before, larger - last
     return Verdict(
         "The under-complete dictionary stops to gain; the over-complete one ends considerably higher",
         "no progress beyond a number of images, and a considerable improvement by K = 400",
         f"{gain:+.2f} dB after the first quarter; the larger one ends {ahead:+.2f} dB higher",
         gain <= STALLED and ahead > STALLED,
-        f"{few.name} has {judged[few.name][early].psnr:.2f} dB after {few.seen[early]} patches and "
-        f"{judged[few.name][-1].psnr:.2f} after {few.seen[-1]}, {many.name} {judged[many.name][-1].psnr:.2f}; "
-        f"{STALLED} dB is the limit for both.",
+        f"{few.name} has {before:.2f} dB after {few.seen[early]} patches and {last:.2f} after {few.seen[-1]}, "
+        f"{many.name} {larger:.2f}; {STALLED} dB is the limit for both.",
     )
 
 
-def _faster(single: Path, many: Path, judged: dict[str, list[Judgement]], batch_size: int) -> Verdict:
-    """The best ratio of times to a level that one patch at a time reached, as the paper reads its curves."""
+def batch_verdict(single: Trajectory, many: Trajectory, judged: Judged, batch_size: int) -> Verdict:
+    """The ratio of times to the level that one patch at a time reached, as the paper reads its curves."""
     losses = [-one.psnr for one in judged[many.name]]
     level = judged[single.name][-1].psnr
     when = first_at_most(many.seconds, losses, -level)
-    ratio = None if when is None else single.seconds[-1] / when
     alone, together = (1000 * path.seconds[-1] / path.seen[-1] for path in (single, many))
-    return Verdict(
+    reached = (
+        f"end at {-losses[-1]:.2f} dB after {many.seconds[-1]:.1f} s."
+        if when is None
+        else f"are there after {when:.1f} s; {ORDER:g} times counts as about ten."
+    )
+    return speed_verdict(
         f"Mini-batches of {batch_size} reach a level about ten times as fast as single images",
         "one order of magnitude (η = 20)",
-        "not reached" if ratio is None else f"{ratio:.1f} times",
-        ratio is not None and ratio >= ORDER,
-        f"single patches end at {level:.2f} dB after {single.seconds[-1]:.1f} s; mini-batches "
-        + (
-            f"end at {-losses[-1]:.2f} dB after {many.seconds[-1]:.1f} s."
-            if when is None
-            else f"are there after {when:.1f} s; {ORDER:g} times counts as about ten."
-        )
-        + f" A patch takes {alone:.0f} ms on its own and {together:.0f} ms in a mini-batch, which moves the filters "
-        f"once for {batch_size} patches.",
+        None if when is None else single.seconds[-1] / when,
+        ORDER,
+        f"single patches end at {level:.2f} dB after {single.seconds[-1]:.1f} s; mini-batches {reached} A patch takes "
+        f"{alone:.0f} ms on its own and {together:.0f} ms in a mini-batch, which moves the filters once for {batch_size} "
+        "patches.",
     )

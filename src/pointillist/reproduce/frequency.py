@@ -8,23 +8,20 @@ at a time, and a projected gradient step on the filters with a step size that fa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Path
+from pointillist.reproduce.judging import Due, Trajectory, drawn, quiet_encode
 from pointillist.solvers.base import effective_jobs
-from pointillist.solvers.encoding import encode_signals
 from pointillist.solvers.frequency import FrequencyADMM
 
 ITERATIONS = 10
 SIGMA = 10.0
 """ρ of the filters' ADMM, for images whose codes were divided by none."""
-STEP, STEP_DELAY = 10.0, 5.0
-"""Step sizes STEP / (STEP_DELAY + i) of the online method: the usual defaults of its published implementations."""
 
 
 class BatchFrequency:
@@ -42,11 +39,11 @@ class BatchFrequency:
             begin = time.perf_counter()
             codes = circular_codes(self.images, self.filters)
             transformed = scipy.fft.rfft2(codes, workers=effective_jobs(-1))
-            self._update(transformed, spectra)
+            self.update(transformed, spectra)
             self.seconds += time.perf_counter() - begin
             yield self._objective(transformed, spectra, float(np.sum(np.abs(codes), dtype=np.float64)))
 
-    def _update(self, codes: NDArray, images: NDArray) -> None:
+    def update(self, codes: NDArray, images: NDArray) -> None:
         """ADMM on the filters: least squares at every frequency by Woodbury's identity, then support and norm."""
         shape, size = self.images.shape[1:], self.filters.shape[1:]
         n_images = len(images)
@@ -70,48 +67,40 @@ class BatchFrequency:
         return 0.5 * float(np.sum(residuals**2, dtype=np.float64)) + PENALTY * price
 
 
-def learn_online(
-    images: NDArray,
-    start: NDArray,
-    *,
-    passes: int,
-    due: Callable[[int], bool],
-    step: float = STEP,
-    delay: float = STEP_DELAY,
-) -> Path:
-    """Online learning in the frequency domain; filters are kept after every step that is due, and after the last."""
-    path = Path("frequency domain, online")
-    filters, seconds, done = start, 0.0, 0
+def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Trajectory:
+    """Batch learning for so many seconds."""
+    trajectory, learner = Trajectory("frequency domain, batch"), BatchFrequency(images, start)
+    for number, _ in enumerate(learner, 1):
+        trajectory.add(learner.seconds, number * len(images), learner.filters)
+        if learner.seconds >= seconds:
+            break
+    return trajectory
+
+
+def learn_online(images: NDArray, start: NDArray, *, passes: int, due: Due, first: float, delay: float) -> Trajectory:
+    """Online learning in the frequency domain, by steps of size first / (delay + i).
+
+    Filters are kept after every step that is due, and after the last.
+    """
+    trajectory = Trajectory("frequency domain, online")
+    filters, seconds = start, 0.0
     shape, size = images.shape[1:], start.shape[1:]
-    for number in range(passes):
-        for i in np.random.default_rng(number).permutation(len(images)):
-            begin = time.perf_counter()
-            codes = scipy.fft.rfft2(circular_codes(images[i][None], filters)[0])
-            left = scipy.fft.rfft2(images[i]) - np.sum(codes * scipy.fft.rfft2(pad(filters, shape)), axis=0)
-            gradient = crop(scipy.fft.irfft2(codes.conj() * left, shape), size)
-            filters = project(filters + step / (delay + done) * gradient).astype(np.float32)
-            seconds += time.perf_counter() - begin
-            done += 1
-            if due(done) or done == passes * len(images):
-                path.add(seconds, done, filters)
-    return path
+    for step, i in enumerate(drawn(len(images), passes), 1):
+        begin = time.perf_counter()
+        codes = scipy.fft.rfft2(circular_codes(images[i][None], filters)[0])
+        left = scipy.fft.rfft2(images[i]) - np.sum(codes * scipy.fft.rfft2(pad(filters, shape)), axis=0)
+        gradient = crop(scipy.fft.irfft2(codes.conj() * left, shape), size)
+        filters = project(filters + first / (delay + step - 1) * gradient).astype(np.float32)
+        seconds += time.perf_counter() - begin
+        if due(step) or step == passes * len(images):
+            trajectory.add(seconds, step, filters)
+    return trajectory
 
 
 def circular_codes(images: NDArray, filters: NDArray) -> NDArray:
     """Dense codes (n, K, H, W) after ten ADMM iterations."""
-    result = encode_signals(
-        [image[None] for image in images],
-        filters[:, None],
-        PENALTY,
-        weights=None,
-        sampling=1.0,
-        boundary="circular",
-        solver=FrequencyADMM(max_iter=ITERATIONS, tol=0.0),
-        nonnegative=False,
-        n_jobs=effective_jobs(-1),
-        seed=0,
-    )
-    return result.codes.to_dense()
+    solver = FrequencyADMM(max_iter=ITERATIONS, tol=0.0)
+    return quiet_encode(images, filters, boundary="circular", solver=solver).codes.to_dense()
 
 
 def pad(filters: NDArray, shape: tuple[int, ...]) -> NDArray:

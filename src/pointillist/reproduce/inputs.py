@@ -14,19 +14,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data import contrast_normalise, load_image, photographs
-from pointillist.reproduce.scale import Scale
 
 PENALTY = 1.0
 PATCH = 100
 PUBLISHED_SIZE = 11
 
-_NEEDED = (
-    "fruit_normalised.npz",
-    "city_normalised.npz",
-    "natural/train_2000.npy",
-    "natural/test_100.npy",
-    "inpainting/0.jpg",
-)
+_PATCHES = {"train": "natural/train_2000.npy", "test": "natural/test_100.npy"}
+_SETS = {"train": "fruit_normalised.npz", "test": "city_normalised.npz"}
+
+Split = Literal["train", "test"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Sizes of a run: by default the paper's, where two cores can afford them."""
+
+    n_filters: int = 100  # K of the under-complete dictionary
+    n_overcomplete: int = 400
+    filter_size: int = 11  # side of a filter
+    n_images: int = 10  # of the small sets (fruit, city)
+    side: int = 100  # how much of each image is used
+    n_judged: int = 4  # unseen images that dictionaries are judged on
+    iterations: int = 12  # of batch learning (Fig. 1)
+    passes: int = 6  # of our online learning (Fig. 2)
+    rival_passes: int = 2  # of the frequency-domain method's
+    rival_seconds: float = 60.0  # learning time of the frequency-domain batch learner that sets the level (Fig. 1)
+    n_patches: int = 1000  # natural patches learned from with mini-batches (Fig. 4, 5)
+    n_rival_patches: int = 400  # learned from by the frequency-domain method
+    n_single: int = 250  # learned from one at a time
+    batch_size: int = 20  # patches in a mini-batch
+    n_tested: int = 20  # unseen patches that are coded to judge (Fig. 5)
+    n_pictures: int = 10  # test pictures (Fig. 3, 4)
+    picture_side: int = 256
+    fractions: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0)  # p that time is measured over
+    counts: tuple[int, ...] = (25, 50, 100, 200)  # K that time is measured over
+    sides: tuple[int, ...] = (5, 7, 11, 15)  # of filters that time is measured over
+    signals: tuple[int, ...] = (50, 100, 200)  # sides of images that time is measured over
+    repeats: int = 3  # measurements of each time, of which the shortest counts
+
+
+FULL = Scale()
+QUICK = Scale(
+    n_filters=32, n_overcomplete=128, filter_size=7, n_images=4, side=56, n_judged=2, iterations=8, rival_seconds=5.0,
+    n_patches=400, n_rival_patches=40, n_single=60, n_tested=4, n_pictures=3, picture_side=96, counts=(16, 32, 64),
+    sides=(5, 7, 9), signals=(32, 64, 128), repeats=2,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,16 +69,16 @@ class Inputs:
     folder: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.folder is None:
-            return
-        for name in _NEEDED:
-            if not (self.folder / name).is_file():
+        needed = (*_SETS.values(), *_PATCHES.values(), "inpainting/0.jpg")
+        for name in needed:
+            if self.folder is not None and not (self.folder / name).is_file():
                 raise FileNotFoundError(
-                    f"--data {self.folder} holds no {name}: name the folder with the paper's images"
+                    f"the folder of data {self.folder} holds no {name}: name the folder with the paper's images"
                 )
 
     @property
     def name(self) -> str:
+        """The images in words."""
         if self.folder is None:
             return "crops of the shipped photographs"
         return "the paper's fruit, city and inpainting images, and patches of natural photographs"
@@ -54,31 +86,35 @@ class Inputs:
     @cached_property
     def train(self) -> NDArray:
         """The small training set, (n, side, side) float32: fruit."""
-        return self._set("fruit_normalised.npz", "train")
+        return self._set("train")
 
     @cached_property
-    def judged(self) -> NDArray:
-        """Unseen images that dictionaries are judged on: city."""
-        return self._set("city_normalised.npz", "test")[: self.scale.n_judged]
+    def unseen(self) -> NDArray:
+        """As many images that no dictionary was learned from: city."""
+        return self._set("test")
 
-    def patches(self, split: Literal["train", "test"], count: int) -> NDArray:
+    @property
+    def judged(self) -> NDArray:
+        """The unseen images that dictionaries are judged on."""
+        return self.unseen[: self.scale.n_judged]
+
+    def patches(self, split: Split, count: int) -> NDArray:
         """Patches of natural photographs, (count, 100, 100) or smaller, float32."""
         side = min(PATCH, self.scale.side)
         if self.folder is None:
             return _crops(split, count, side, seed=1)
-        file = {"train": "train_2000.npy", "test": "test_100.npy"}[split]
-        stored = np.load(self.folder / "natural" / file, mmap_mode="r")
+        stored = np.load(self.folder / _PATCHES[split], mmap_mode="r")
         varied = [patch for patch in stored[: count + count // 4 + 4] if np.ptp(patch) > 0][:count]
         return np.stack(contrast_normalise(varied)).astype(np.float32)[:, :side, :side]
 
     @cached_property
     def pictures(self) -> list[NDArray]:
         """The test pictures of the inpainting table."""
-        scale = self.scale
+        count, side = self.scale.n_pictures, self.scale.picture_side
         if self.folder is None:
-            return list(_crops("test", scale.n_pictures, scale.picture_side, seed=2))
-        images = [load_image(self.folder / "inpainting" / f"{i}.jpg") for i in range(scale.n_pictures)]
-        return [contrast_normalise(image)[: scale.picture_side, : scale.picture_side] for image in images]
+            return list(_crops("test", count, side, seed=2))
+        images = [load_image(self.folder / "inpainting" / f"{i}.jpg") for i in range(count)]
+        return [contrast_normalise(image)[:side, :side] for image in images]
 
     @cached_property
     def published(self) -> NDArray | None:
@@ -87,7 +123,7 @@ class Inputs:
 
     @cached_property
     def consensus(self) -> NDArray | None:
-        """An independent under-complete dictionary, learned by consensus CSC (2017), likewise."""
+        """An under-complete dictionary of others, learned by consensus CSC (2017), on the same conditions."""
         return self._bank("filters_consensus_100.npz")
 
     def _bank(self, name: str) -> NDArray | None:
@@ -97,13 +133,13 @@ class Inputs:
         with np.load(file) as stored:
             return np.ascontiguousarray(stored["filters"], np.float32)
 
-    def large(self, side: int) -> NDArray:
-        """One image (side, side) put together from patches."""
-        patches = self.patches("train", 4)
+    def large(self, side: int, n_patches: int = 4) -> NDArray:
+        """One image (side, side) put together from so many patches, which are repeated where they do not suffice."""
+        patches = self.patches("train", n_patches)
         count = -(-side // patches.shape[1])
-        tiles = np.resize(patches, (count, count, *patches.shape[1:])).swapaxes(1, 2)
+        grid = np.resize(patches, (count, count, *patches.shape[1:])).swapaxes(1, 2)
         length = count * patches.shape[1]
-        return np.ascontiguousarray(tiles.reshape(length, length)[:side, :side])
+        return np.ascontiguousarray(grid.reshape(length, length)[:side, :side])
 
     def start(self, n_filters: int, size: int | None = None) -> NDArray:
         """Random first filters of norm one, the same for everybody."""
@@ -112,16 +148,15 @@ class Inputs:
         filters /= np.linalg.norm(filters, axis=(1, 2), keepdims=True)
         return filters.astype(np.float32)
 
-    def _set(self, file: str, split: Literal["train", "test"]) -> NDArray:
-        scale = self.scale
+    def _set(self, split: Split) -> NDArray:
+        count, side = self.scale.n_images, self.scale.side
         if self.folder is None:
-            return _crops(split, scale.n_images, scale.side, seed=0)
-        with np.load(self.folder / file) as stored:
-            images = stored["images"].astype(np.float32)
-        return np.ascontiguousarray(images[: scale.n_images, : scale.side, : scale.side])
+            return _crops(split, count, side, seed=0)
+        with np.load(self.folder / _SETS[split]) as stored:
+            return np.ascontiguousarray(stored["images"][:count, :side, :side].astype(np.float32))
 
 
-def _crops(split: Literal["train", "test"], count: int, side: int, seed: int) -> NDArray:
+def _crops(split: Split, count: int, side: int, seed: int) -> NDArray:
     """Random crops of the normalised photographs, (count, side, side), none of them flat."""
     rng = np.random.default_rng(seed)
     pictures = [contrast_normalise(picture) for picture in photographs(split).values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.model.metrics import psnr
@@ -21,35 +21,50 @@ TOL = 1e-3
 LARGE = 0.1
 """The paper counts codes from this size on."""
 
+Images = Sequence[NDArray] | NDArray
+Due = Callable[[int], bool]
+"""Whether the filters are kept after the step of that number."""
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """Objective of all images together, their mean PSNR, and for each image its PSNR and the codes of at least 0.1."""
+    """What a dictionary is worth on some images."""
 
-    objective: float
-    psnr: float
+    objective: float  # of all images together
+    psnr: float  # their mean, in dB
     each_psnr: list[float]
-    each_large: list[int]
+    each_large: list[int]  # codes of at least 0.1 of each image
+    nonzeros: int = 0  # codes of all images together
+
+    @property
+    def large(self) -> int:
+        """Codes of at least 0.1, of all images together."""
+        return sum(self.each_large)
 
 
-def judge(images: Sequence[NDArray] | NDArray, filters: NDArray, penalty: float = PENALTY) -> Judgement:
+def judge(images: Images, filters: NDArray, penalty: float = PENALTY, **options: Any) -> Judgement:
     """Code images with a dictionary, certified to a relative gap of 1e-3 (true excess about 1e-5)."""
     norms = np.linalg.norm(filters, axis=(1, 2), keepdims=True)
-    result = exact(images, (filters / np.maximum(1.0, norms)).astype(np.float32), penalty)
+    result = exact(images, (filters / np.maximum(1.0, norms)).astype(np.float32), penalty, **options)
     each = [psnr(image, image - left[0]) for image, left in zip(images, result.residuals, strict=True)]
     large = [int(np.sum(np.abs(values) >= LARGE)) for values in result.codes.values]
-    return Judgement(float(np.sum(result.objective)), float(np.mean(each)), each, large)
+    return Judgement(float(np.sum(result.objective)), float(np.mean(each)), each, large, result.codes.nnz)
 
 
-def exact(images: Sequence[NDArray] | NDArray, filters: NDArray, penalty: float, **options: Any) -> Result:
+def exact(images: Images, filters: NDArray, penalty: float, **options: Any) -> Result:
     """`encode` to the judge's tolerance; float32 may stall a little above it, which changes no digit shown."""
+    return quiet_encode(images, filters, penalty, tol=TOL, **options)
+
+
+def quiet_encode(images: Images, filters: NDArray, penalty: float = PENALTY, **options: Any) -> Result:
+    """`encode` without a warning where it stops before it converges."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return encode(images, filters, penalty, tol=TOL, **options)
+        return encode(images, filters, penalty, **options)
 
 
 @dataclass
-class Path:
+class Trajectory:
     """What a learner reached, and when: seconds of learning, signals seen, and its filters then."""
 
     name: str
@@ -58,55 +73,55 @@ class Path:
     filters: list[NDArray] = field(default_factory=list)
 
     def add(self, seconds: float, seen: int, filters: NDArray) -> None:
+        """Keep a copy of the filters."""
         self.seconds.append(float(seconds))
         self.seen.append(int(seen))
         self.filters.append(np.array(filters, np.float32))
 
-    def judged(self, images: Sequence[NDArray] | NDArray) -> list[Judgement]:
+    def judged(self, images: Images) -> list[Judgement]:
         """Every kept dictionary, valued on `images`."""
         return [judge(images, filters) for filters in self.filters]
 
 
 def follow(
-    model: Any, images: NDArray, name: str, *, due: Callable[[int], bool] = lambda step: True, **fit: Any
-) -> Path:
-    """Fit one of our learners and keep its filters after every step that is `due`, and after the last."""
-    path = Path(name)
-    last: list[dict[str, Any]] = []
+    model: Any,
+    images: NDArray,
+    name: str,
+    *,
+    due: Due = lambda step: True,
+    stop: Callable[[Trajectory, float], bool] = lambda trajectory, seconds: False,
+    **fit: Any,
+) -> Trajectory:
+    """Fit one of our learners and keep its filters after every step that is `due`, and after the last.
+
+    `stop` is asked after every step, with what was kept so far and the seconds of learning; learning ends when it is true.
+    `fit` is what else the learner's `fit` is given.
+    """
+    trajectory = Trajectory(name)
+    compile_step(model, images)
 
     def keep(info: dict[str, Any]) -> bool:
-        last[:] = [info]
         if due(info["iteration"]):
-            path.add(info["seconds"], info["n_seen"], model.filters_)
-        return False
+            trajectory.add(info["seconds"], info["n_seen"], model.filters_)
+        return stop(trajectory, info["seconds"])
 
     model.fit(images, callbacks=(keep,), **fit)
-    if path.seen[-1:] != [last[0]["n_seen"]]:
-        path.add(last[0]["seconds"], last[0]["n_seen"], model.filters_)
-    return path
+    last = model.history_[-1]
+    if trajectory.seen[-1:] != [last["n_seen"]]:
+        trajectory.add(last["seconds"], last["n_seen"], model.filters_)
+    return trajectory
+
+
+def compile_step(model: Any, images: NDArray) -> None:
+    """Let a copy of a learner make one step, so that the first step that is timed finds its kernels compiled."""
+    clone(model).fit(images[:2], callbacks=(lambda info: True,))
+
+
+def drawn(n_images: int, passes: int) -> list[int]:
+    """The image of every step of online learning: all of them in random order, anew in every pass."""
+    return [int(i) for number in range(passes) for i in np.random.default_rng(number).permutation(n_images)]
 
 
 def powers_of_two(step: int) -> bool:
     """The paper examines filters at steps 1, 2, 4, 8 and so on."""
     return step & (step - 1) == 0
-
-
-def first_at_most(times: Sequence[float], values: Sequence[float], level: float) -> float | None:
-    """The first time whose value is at most `level`, None if there is none; nothing is interpolated."""
-    return next((t for t, value in zip(times, values, strict=True) if value <= level), None)
-
-
-def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
-    """Slope of log cost over log size: cost ~ size^exponent."""
-    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
-
-
-def shortest(work: Callable[[], Any], repeats: int) -> float:
-    """The shortest of several wall times, after one call to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)

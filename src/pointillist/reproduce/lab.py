@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path as FilePath
-from typing import Any
+from pathlib import Path
 
 import numpy as np
-from sklearn.base import clone
 
-from pointillist.errors import ModelFileError
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.report.blocks import Block, Verdict, from_plain, to_plain
+from pointillist.report.blocks import Block, Verdict
 from pointillist.reproduce import rivals
-from pointillist.reproduce.inputs import PENALTY, Inputs
-from pointillist.reproduce.judging import Path, follow, powers_of_two
-from pointillist.reproduce.scale import Scale
-from pointillist.storage import read_arrays, write_arrays
+from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
+from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
+from pointillist.storage import atomic_path
 
 
 @dataclass(frozen=True)
@@ -29,20 +25,11 @@ class Outcome:
     blocks: Sequence[Block]
     seconds: float = 0.0
 
-    def to_plain(self) -> dict[str, Any]:
-        """The outcome as JSON can hold it."""
-        return {
-            "title": self.title,
-            "verdicts": [to_plain(verdict) for verdict in self.verdicts],
-            "blocks": [to_plain(block) for block in self.blocks],
-            "seconds": self.seconds,
-        }
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Outcome:
-        """The outcome that `to_plain` wrote."""
-        verdicts = [from_plain(one) for one in plain["verdicts"]]
-        return cls(plain["title"], verdicts, [from_plain(one) for one in plain["blocks"]], plain["seconds"])
+def speed_verdict(claim: str, paper: str, ratio: float | None, least: float, because: str) -> Verdict:
+    """The verdict that something is at least so many times as fast; a ratio of None was not reached at all."""
+    found = "not reached" if ratio is None else f"{ratio:.1f} times"
+    return Verdict(claim, paper, found, ratio is not None and ratio >= least, because)
 
 
 @dataclass
@@ -53,72 +40,54 @@ class Lab:
     """
 
     inputs: Inputs
-    folder: FilePath
+    folder: Path
     token: str
     say: Callable[[str], None] = lambda text: None
-    _paths: dict[str, Path] = field(default_factory=dict)
+    _learned: dict[str, Trajectory] = field(default_factory=dict)
 
     @property
     def scale(self) -> Scale:
+        """How large the experiments are."""
         return self.inputs.scale
 
-    def learned(self, n_filters: int, *, batch_size: int, n_patches: int) -> Path:
+    def learned(self, n_filters: int, *, batch_size: int, n_patches: int) -> Trajectory:
         """Our online learner over natural patches, its filters kept at steps 1, 2, 4, … and the last."""
-
-        def learn() -> Path:
+        name = f"ours-{n_filters}-{batch_size}-{n_patches}"
+        if not self._is_kept(name):
             self.say(f"learning {n_filters} filters from {n_patches} patches, {batch_size} in a step")
-            model = OnlineCSC(
-                n_filters,
-                self.scale.filter_size,
-                PENALTY,
-                batch_size=batch_size,
-                update=FilterUpdate(init=self.inputs.start(n_filters)),
-                random_state=0,
-            )
+            size, update = self.scale.filter_size, FilterUpdate(init=self.inputs.start(n_filters))
+            model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, update=update, random_state=0)
             patches = self.inputs.patches("train", n_patches)
-            clone(model).fit(patches[:1])  # compiles, so that the first step is not slower
-            return follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two)
+            self._keep(name, follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two))
+        return self._learned[name]
 
-        return self._kept(f"ours-{n_filters}-{batch_size}-{n_patches}", learn)
+    def two_sizes(self) -> tuple[Trajectory, Trajectory]:
+        """Our online learner in mini-batches, for the under- and the over-complete dictionary."""
+        given = {"batch_size": self.scale.batch_size, "n_patches": self.scale.n_patches}
+        return self.learned(self.scale.n_filters, **given), self.learned(self.scale.n_overcomplete, **given)
 
-    def learned_by_rival(self) -> Path:
+    def learned_by_rival(self) -> Trajectory:
         """The frequency-domain online learner over natural patches, one at a time, with the steps that learn best."""
+        if not self._is_kept("rival"):
+            n_filters, n_patches = self.scale.n_filters, self.scale.n_rival_patches
+            self.say(f"{rivals.tuned_name()}: {n_filters} filters from {n_patches} patches")
+            patches, start = self.inputs.patches("train", n_patches), self.inputs.start(n_filters)
+            self._keep("rival", rivals.learn_online(patches, start, rivals.TUNED, passes=1, due=powers_of_two))
+        return self._learned["rival"]
 
-        def learn() -> Path:
-            scale = self.scale
-            self.say(f"{rivals.tuned_name()}: {scale.n_filters} filters from {scale.n_rival_patches} patches")
-            patches, start = self.inputs.patches("train", scale.n_rival_patches), self.inputs.start(scale.n_filters)
-            return rivals.learn_online(patches, start, rivals.TUNED, passes=1, due=powers_of_two)
+    def _is_kept(self, name: str) -> bool:
+        """Whether something was learned under this name, by now or by the interrupted part of this very run."""
+        file = self.folder / "learned" / f"{name}.npz"
+        if name not in self._learned and file.is_file():
+            with np.load(file, allow_pickle=False) as stored:
+                if str(stored["token"]) == self.token:
+                    seconds, seen = stored["seconds"].tolist(), stored["seen"].tolist()
+                    self._learned[name] = Trajectory(str(stored["name"]), seconds, seen, list(stored["filters"]))
+        return name in self._learned
 
-        return self._kept("rival", learn)
-
-    def _kept(self, name: str, learn: Callable[[], Path]) -> Path:
-        """What was learned under this name, from memory, from the folder of this very run, or now."""
-        file = self.folder / "learned" / f"{name}.safetensors"
-        if name not in self._paths:
-            self._paths[name] = _read(file, self.token) or learn()
-            file.parent.mkdir(parents=True, exist_ok=True)
-            _write(file, self._paths[name], self.token)
-        return self._paths[name]
-
-
-def _read(file: FilePath, token: str) -> Path | None:
-    if not file.is_file():
-        return None
-    try:
-        stored = read_arrays(file, "learned")
-    except ModelFileError:
-        return None
-    if stored.metadata["token"] != token:
-        return None
-    seconds, seen, filters = (stored.arrays[name] for name in ("seconds", "seen", "filters"))
-    return Path(stored.metadata["name"], seconds.tolist(), seen.tolist(), list(filters))
-
-
-def _write(file: FilePath, path: Path, token: str) -> None:
-    arrays = {
-        "seconds": np.array(path.seconds, np.float64),
-        "seen": np.array(path.seen, np.int64),
-        "filters": np.stack(path.filters),
-    }
-    write_arrays(file, "learned", {"name": path.name, "token": token}, arrays)
+    def _keep(self, name: str, learned: Trajectory) -> None:
+        file = self.folder / "learned" / f"{name}.npz"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(file) as temporary, temporary.open("wb") as opened:
+            np.savez(opened, token=self.token, **vars(learned))
+        self._learned[name] = learned

@@ -6,8 +6,9 @@ clock; its online learner with its own step sizes and with the best that we foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 from pointillist.report.machine import installed
 from pointillist.reproduce import frequency
 from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Path, shortest
+from pointillist.reproduce.judging import Due, Trajectory, drawn
+from pointillist.reproduce.timing import shortest
 from pointillist.solvers.base import effective_jobs
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
-FIXED = {"AutoRho": {"Enabled": False}, "HighMemSolve": True}
-_TRIAL_ITERATIONS = 5
+FIXED_RHO = {"AutoRho": {"Enabled": False}}
+FIXED = {**FIXED_RHO, "HighMemSolve": True}
 
 
 @dataclass(frozen=True)
@@ -71,106 +73,113 @@ def online_note() -> str:
     )
 
 
-def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
+def learn_batch(images: NDArray, start: NDArray, seconds: float) -> Trajectory:
     """Batch learning for so many seconds (of learning): SPORCO's consensus learner, or our reference."""
-    return _sporco_batch(images, start, seconds) if has_sporco() else _reference_batch(images, start, seconds)
+    if not has_sporco():
+        return frequency.learn_batch(images, start, seconds)
+    choose_threads(images, start)
+    learner = SporcoBatch(images, start)
+    learner.run(seconds)
+    return learner.trajectory("SPORCO batch (consensus)", np.geomspace(seconds / 8, seconds, 6))
 
 
 def learn_online(
-    images: NDArray, start: NDArray, steps: Steps, *, passes: int, due: Callable[[int], bool] = lambda step: True
-) -> Path:
+    images: NDArray, start: NDArray, steps: Steps, *, passes: int, due: Due = lambda step: True
+) -> Trajectory:
     """Online learning, one image at a time: SPORCO's online learner, or our reference with the same step sizes."""
-    if has_sporco():
-        return _sporco_online(images, start, steps, passes, due)
-    return frequency.learn_online(images, start, passes=passes, due=due, step=steps.first, delay=steps.delay)
+    if not has_sporco():
+        return frequency.learn_online(images, start, passes=passes, due=due, first=steps.first, delay=steps.delay)
+    choose_threads(images[:1], start)
+    learner, trajectory = online_learner(as_sporco(start), steps), Trajectory("SPORCO online")
+    for step, i in enumerate(drawn(len(images), passes), 1):
+        learner.solve(images[i])
+        if due(step) or step == passes * len(images):
+            trajectory.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
+    return trajectory
 
 
-def _reference_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
-    path = Path("frequency domain, batch")
-    learner = frequency.BatchFrequency(images, start)
-    for number, _ in enumerate(learner, 1):
-        path.add(learner.seconds, number * len(images), learner.filters)
-        if learner.seconds >= seconds:
-            return path
-    return path
+class SporcoBatch:
+    """One of SPORCO's batch learners, which can be carried on; `snapshots` are its seconds and filters after each iteration.
 
+    Parameters
+    ----------
+    images, start : (n, H, W) and (K, h, w) arrays
+    method : {"cns", "pgm"}
+        How it updates the dictionary: by consensus ADMM or by proximal gradients.
+    rho, sigma : float
+        ρ of the codes and of the dictionary (of consensus only). They are the best of three pairs that we tried.
+    """
 
-def _sporco_batch(images: NDArray, start: NDArray, seconds: float) -> Path:
-    from sporco.dictlrn import cbpdndl
-
-    _use_best_threads(images, start)
-    path = Path("SPORCO batch (consensus)")
-    how = {"xmethod": "admm", "dmethod": "cns"}
-    options = cbpdndl.ConvBPDNDictLearn.Options(
-        {
+    def __init__(
+        self, images: NDArray, start: NDArray, method: str = "cns", rho: float = 50.0, sigma: float = 10.0
+    ) -> None:
+        module: Any = import_module("sporco.dictlrn.cbpdndl")
+        how, shared = {"xmethod": "admm", "dmethod": method}, {"FastSolve": True, "DataType": np.float32}
+        update = {"Backtrack": None, "L": 1000.0} if method == "pgm" else {"rho": sigma, **FIXED_RHO}
+        settings = {
             "AccurateDFid": False,
             "MaxMainIter": 10**6,
-            "CBPDN": {"FastSolve": True, "DataType": np.float32, "rho": 50.0, **FIXED},
-            "CCMOD": {"FastSolve": True, "DataType": np.float32, "rho": 10.0, "AutoRho": {"Enabled": False}},
-        },
-        **how,
-    )
-    marks = list(np.geomspace(seconds / 8, seconds, 6))
+            "CBPDN": {**shared, "rho": rho, **FIXED},
+            "CCMOD": {**shared, **update},
+        }
+        options = module.ConvBPDNDictLearn.Options(settings, **how)
+        options.update({"Callback": self._keep})
+        stack = as_sporco(images)
+        self._learner = module.ConvBPDNDictLearn(as_sporco(start), stack, PENALTY, options, dimK=1, **how)
+        self._n_images, self._last = len(images), 0.0
+        self.snapshots: list[tuple[float, NDArray]] = []
 
-    def keep(learner: Any) -> bool:
+    def run(self, seconds: float) -> None:
+        """Learn on until the learner's clock, which stands still while it evaluates, shows so many seconds."""
+        self._last = seconds
+        self._learner.solve()
+
+    def trajectory(self, name: str, marks: Iterable[float]) -> Trajectory:
+        """Where it was when its clock first showed the marks, in seconds, or at the end."""
+        found, last = Trajectory(name), len(self.snapshots)
+        reached = (next((i for i, (spent, _) in enumerate(self.snapshots, 1) if spent >= mark), last) for mark in marks)
+        for count in sorted(set(reached)):
+            spent, filters = self.snapshots[count - 1]
+            found.add(spent, count * self._n_images, filters)
+        return found
+
+    def _keep(self, learner: Any) -> bool:
         spent = learner.timer.elapsed("solve_wo_eval")
-        if marks and spent >= marks[0]:
-            path.add(spent, len(images) * (learner.j + 1), as_ours(learner.getdict()))
-            marks[:] = [mark for mark in marks if mark > spent]
-        return not marks
-
-    options.update({"Callback": keep})
-    learner = cbpdndl.ConvBPDNDictLearn(as_sporco(start), as_sporco(images), PENALTY, options, dimK=1, **how)
-    learner.solve()
-    return path
+        self.snapshots.append((spent, as_ours(learner.getdict())))
+        return spent >= self._last
 
 
-def sporco_online(start: NDArray, steps: Steps) -> Any:
-    """SPORCO's online learner for one image at a time."""
-    from sporco.dictlrn import onlinecdl
-
-    coder = {**QUIET, **FIXED, "rho": steps.rho, "MaxMainIter": steps.iterations}
-    options = onlinecdl.OnlineConvBPDNDictLearn.Options(
-        {"DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": coder}
-    )
-    return onlinecdl.OnlineConvBPDNDictLearn(as_sporco(start), PENALTY, options, dimK=0)
+def online_learner(start: Any, steps: Steps, package: str = "sporco") -> Any:
+    """SPORCO's online learner for one image at a time, from filters in its order; `package` may be its CuPy port."""
+    kind = import_module(f"{package}.dictlrn.onlinecdl").OnlineConvBPDNDictLearn
+    coding = {**QUIET, **FIXED, "rho": steps.rho, "MaxMainIter": steps.iterations}
+    settings = {"DataType": np.float32, "eta_a": steps.first, "eta_b": steps.delay, "CBPDN": coding}
+    return kind(start, PENALTY, kind.Options(settings), dimK=0)
 
 
-def _sporco_online(images: NDArray, start: NDArray, steps: Steps, passes: int, due: Callable[[int], bool]) -> Path:
-    _use_best_threads(images[:1], start)
-    path, learner = Path("SPORCO online"), sporco_online(start, steps)
-    step = 0
-    for number in range(passes):
-        for i in np.random.default_rng(number).permutation(len(images)):
-            learner.solve(images[i])
-            step += 1
-            if due(step) or step == passes * len(images):
-                path.add(learner.timer.elapsed("solve_wo_eval"), step, as_ours(learner.getdict()))
-    return path
+def coder(filters: Any, images: Any, settings: dict[str, Any], *, method: str = "admm", package: str = "sporco") -> Any:
+    """SPORCO's coder of several images by "admm" or "pgm", all in its order; `package` may be its CuPy port."""
+    kind = import_module(f"{package}.{method}.cbpdn").ConvBPDN
+    return kind(filters, images, PENALTY, kind.Options({**QUIET, **settings}), dimK=1)
 
 
-def _use_best_threads(images: NDArray, filters: NDArray) -> None:
+def choose_threads(images: NDArray, filters: NDArray, iterations: int = 5) -> int:
     """Give SPORCO one thread or all, whichever codes faster: small transforms may lose more by waiting than they gain."""
-    from sporco.admm import cbpdn
-
-    options = cbpdn.ConvBPDN.Options({**QUIET, **FIXED, "rho": 10.0, "MaxMainIter": _TRIAL_ITERATIONS})
+    settings = {**FIXED, "rho": 10.0, "MaxMainIter": iterations}
 
     def seconds(count: int) -> float:
         _use_threads(count)
-        coder = cbpdn.ConvBPDN(as_sporco(filters), as_sporco(images), PENALTY, options, dimK=1)
-        return shortest(coder.solve, 2)
+        return shortest(lambda: coder(as_sporco(filters), as_sporco(images), settings).solve(), 2)
 
-    _use_threads(min({1, effective_jobs(-1)}, key=seconds))
+    best = min({1, effective_jobs(-1)}, key=seconds)
+    _use_threads(best)
+    return best
 
 
 def _use_threads(count: int) -> None:
-    import sporco.fft
-
-    sporco.fft.pyfftw_threads = count
+    import_module("sporco.fft").pyfftw_threads = count  # type: ignore[attr-defined]
     if find_spec("numexpr") is not None:
-        import numexpr
-
-        numexpr.set_num_threads(count)
+        import_module("numexpr").set_num_threads(count)
 
 
 def as_sporco(stack: NDArray) -> NDArray:

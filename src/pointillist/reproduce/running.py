@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from pointillist.report.machine import PACKAGES, facts, installed
 from pointillist.report.page import write_page
-from pointillist.reproduce.inputs import Inputs
+from pointillist.reproduce.inputs import FULL, QUICK, Inputs
 from pointillist.reproduce.lab import Lab, Outcome
-from pointillist.reproduce.pages import record_page
+from pointillist.reproduce.record import Record, read_record, record_page
 from pointillist.reproduce.rivals import rival_name
-from pointillist.reproduce.scale import FULL, QUICK
-from pointillist.reproduce.store import Record, read_record
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
 RESULTS, REPORT = "results.json", "report.html"
@@ -62,9 +60,10 @@ def reproduce(
     for name in list(record.pending):
         say(f"{name}:")
         begin = time.perf_counter()
-        outcome: Outcome = import_module(_module(name)).run(lab)
-        record.outcomes[name] = replace(outcome, seconds=time.perf_counter() - begin)
-        record.outcomes = {one: record.outcomes[one] for one in FIGURES if one in record.outcomes}
+        module = import_module(f"pointillist.reproduce.{name.replace('fig', 'figure')}")
+        outcome: Outcome = module.run(lab)
+        record.figures[name] = replace(outcome, seconds=time.perf_counter() - begin)
+        record.figures = {one: record.figures[one] for one in FIGURES if one in record.figures}
         record.pending.remove(name)
         record.write(output / RESULTS)
         write_page(record_page(record), output / REPORT)
@@ -79,23 +78,17 @@ def redraw(results: Path, output: Path) -> Record:
     return record
 
 
-def _module(name: str) -> str:
-    return f"pointillist.reproduce.{name.replace('fig', 'figure')}"
-
-
 def _about(inputs: Inputs, quick: bool) -> dict[str, Any]:
-    sizes = {name.replace("_", " "): value for name, value in asdict(inputs.scale).items()}
+    def words(value: Any) -> str:
+        return "/".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value:g}"
+
     return {
         "version": installed("pointillist"),
         "scale": "quick" if quick else "full",
         "data": inputs.name,
         "rival": rival_name(),
-        "sizes": ", ".join(f"{name} {_words(value)}" for name, value in sizes.items()),
+        "sizes": ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in vars(inputs.scale).items()),
     }
-
-
-def _words(value: Any) -> str:
-    return "/".join(f"{one:g}" for one in value) if isinstance(value, tuple) else f"{value:g}"
 
 
 def _begin(about: dict[str, Any], figures: list[str], output: Path, say: Callable[[str], None]) -> Record:
@@ -106,12 +99,12 @@ def _begin(about: dict[str, Any], figures: list[str], output: Path, say: Callabl
     if old is None or old.about != about:
         record = Record(about, known, pending=figures)
     elif old.pending:
-        done = [name for name in figures if name in old.outcomes]
+        done = [name for name in figures if name in old.figures]
         if done:
             say(f"going on with an interrupted run: {', '.join(done)} finished already")
-        record = replace(old, facts=known, pending=[name for name in figures if name not in old.outcomes])
+        record = replace(old, facts=known, pending=[name for name in figures if name not in old.figures])
     else:
-        kept = {name: outcome for name, outcome in old.outcomes.items() if name not in figures}
+        kept = {name: outcome for name, outcome in old.figures.items() if name not in figures}
         record = Record(about, known, kept, figures)
     record.write(file)
     return record

@@ -1,7 +1,5 @@
 """Checks of arguments that several restoration functions share."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

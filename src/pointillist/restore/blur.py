@@ -4,8 +4,6 @@ A seen sample is y_i = Σ_j h_j x_(i − j + c) with the centre c at sample (siz
 ``scipy.signal.convolve(x, h, mode="same")`` away from the border. The kernels of super-resolution live here too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

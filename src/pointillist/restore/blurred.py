@@ -5,8 +5,6 @@ of plain ones. So the residual is correlated with the blur once, by Fourier tran
 filters. Descent and certificate stay those of the blurred problem.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -145,7 +145,7 @@ class Counts:
     full: float
 
     @classmethod
-    def of(cls, canvas: Canvas, gain: float) -> Counts:
+    def of(cls, canvas: Canvas, gain: float) -> Self:
         low, high = canvas.extremes()
         if low < 0:
             raise ValueError("image must not be negative for Poisson noise: these are counts")

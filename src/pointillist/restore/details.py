@@ -1,9 +1,9 @@
-"""What a restoration tells of itself: `Details`, and how they are made from what the solvers say."""
+"""`Details` of a restoration, and how they are made from what the solvers say."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from pointillist.model.codes import SparseCodes
 from pointillist.restore.engine import Recovered
 from pointillist.restore.guessing import Coder
 from pointillist.restore.pictures import Canvas, Picture
-from pointillist.solvers.base import Status
+from pointillist.solvers.base import Status, worst_status
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def coding_details(found: Sequence[Recovered], penalty: float, missing: NDArray,
         codes=SparseCodes.concatenate([one.codes for one in found] or [SparseCodes([], [], [], n_filters)]),
         objective=float(sum(np.sum(one.result.objective) for one in found)),
         gap=float(max((np.max(one.result.gap) for one in found), default=0.0)),
-        status=_worst({one.result.status for one in found}),
+        status=worst_status({one.result.status for one in found}),
         unsettled=float(max((one.unsettled for one in found), default=0.0)),
         missing=missing,
     )
@@ -121,12 +121,8 @@ def joined_details(found: Sequence[Details]) -> Details:
         codes=SparseCodes.concatenate([details.codes for details in found]),
         objective=sum(details.objective for details in found),
         gap=max(details.gap for details in found),
-        status=_worst({details.status for details in found}),
+        status=worst_status({details.status for details in found}),
         unsettled=max(details.unsettled for details in found),
         missing=None,
         smooth=None,
     )
-
-
-def _worst(statuses: Collection[Status]) -> Status:
-    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)

@@ -3,8 +3,6 @@
 The tasks say what was seen, through which blur and at which penalty; how photographs look is not known here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +35,7 @@ NO_BLUR = Blur(np.ones((1, 1)))
 
 @dataclass(frozen=True)
 class Settings:
-    """How signals are recovered.
+    """How signals are recovered: the checked settings of a task.
 
     Attributes
     ----------
@@ -106,7 +104,7 @@ def as_bank(filters: ArrayLike | None) -> NDArray:
 
 
 def choose_filters(filters: ArrayLike | None, shape: tuple[int, int]) -> NDArray:
-    """`as_bank` for a picture that must be at least as large as a filter."""
+    """Make filters of what people pass, and refuse a picture that is smaller than a filter."""
     bank = as_bank(filters)
     check_size(shape, bank.shape[2:])
     return bank
@@ -171,12 +169,9 @@ def encode_details(
         filters,
         penalty,
         weights=weights,
-        sampling=1.0,
         boundary=settings.boundary,
         solver=on_device(coder, settings.device),
-        nonnegative=False,
         n_jobs=settings.n_jobs,
-        seed=0,
         start=start,
         progress=settings.progress,
     )

@@ -154,7 +154,7 @@ def bell_response(side: int, width: float) -> NDArray:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """A candidate for a motion and how well it fits."""
+    """A candidate for the motion that blurred a picture, and how well it fits."""
 
     length: float
     angle: float

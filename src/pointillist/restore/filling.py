@@ -5,8 +5,6 @@ where they lie together, and from it the conditional mean of its missing pixels 
 holes comes from the picture at half the size, filled in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -20,7 +18,7 @@ from pointillist.restore.tiling import Box, inside, run_all, share_of, tiles_wit
 from pointillist.solvers.tiles import Progress
 
 TILE, LARGE_TILE = 128, 512
-"""Side of a tile where missing pixels lie together, and where they are scattered: coding is faster on large tiles."""
+"""Sides of a tile: where missing pixels lie together, and where they are scattered: coding is faster on large tiles."""
 
 _SCATTERED = 0.5  # share of the seen pixels that have a missing neighbour, from which on missing ones are scattered
 _COARSE_SHARE = 0.1  # of the work, as progress counts it

@@ -3,8 +3,6 @@
 All tiles of a picture are coded at one penalty, which is chosen near the damage.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import Lock
@@ -60,7 +58,7 @@ class Coder:
             return self._penalty
 
     def trust(self) -> float:
-        """How much of the codes is to be in the answer, beside what neighbours make of them; from 0 to 1."""
+        """Weight from 0 to 1 of the codes in the answer; the rest is what neighbours predict."""
         with self._choosing:
             return self._trust
 

@@ -150,7 +150,7 @@ def inpaint(
 def _coder(
     canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
 ) -> Coder | None:
-    """The coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
+    """Make the coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
     bank = as_bank(filters)
     if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
         return None
@@ -159,7 +159,7 @@ def _coder(
 
 
 def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool) -> None:
-    """Write the missing pixels, or all of them, to the target as smooth part and codes make them."""
+    """Write missing pixels, or all pixels, to the target: the sum of smooth part and decoded codes."""
     missing = np.any(canvas.missing, axis=0)
     if not np.any(missing):
         return

@@ -4,8 +4,6 @@ What holds for a whole large picture (the strength of its noise, the penalty) is
 all tiles are treated alike. Memory is that of the picture, the answer and a few tiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -29,7 +27,7 @@ _CROPS = 4  # crops along each side of a montage
 _CROP = 256
 
 Work = Callable[[Picture, Settings], tuple[NDArray, Details]]
-"""Restores a picture."""
+"""A function that restores a picture with some settings, and returns it with its details."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +122,7 @@ def _side(factor: int) -> int:
 
 
 def _with_hole(missing: NDArray, side: int) -> bool:
-    """Whether a tile misses all samples of a channel."""
+    """Whether a channel of a tile has no seen sample."""
     if not np.any(missing):
         return False
     return any(np.any(np.all(missing[(slice(None), *box)], axis=(1, 2))) for box in tiles(missing.shape[1:], side))
@@ -136,7 +134,7 @@ def _scaled(box: Box, factor: int) -> Box:
 
 
 def _weights(tile: Box, faded: Box, shape: tuple[int, int], factor: int) -> NDArray:
-    """Weights of a tile, which add up to one over all tiles: rising from zero around inner borders, one elsewhere."""
+    """How much a tile counts at each pixel: rising from zero at inner borders, one elsewhere, in sum one over all tiles."""
     lines = []
     for ends, wide, n in zip(tile, faded, shape, strict=True):
         middles = (np.arange(factor * wide.start, factor * wide.stop) + 0.5) / factor

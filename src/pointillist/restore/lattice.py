@@ -5,8 +5,6 @@ else. So the pattern's phases become channels at a coarser grid, and every filte
 seen of it: the same problem, with a third of the samples to multiply or less, and no weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 

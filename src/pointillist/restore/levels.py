@@ -3,8 +3,6 @@
 A coarse pixel is the mean of the known ones among its four. Doubling is bilinear between the middles of pixels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

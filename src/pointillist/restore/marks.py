@@ -18,6 +18,9 @@ from pointillist.model.arguments import as_numbers, check_arguments, is_number, 
 from pointillist.restore.pictures import LARGEST_SAMPLE
 
 Colour = str | tuple[int, int, int]
+Levels = tuple[int, int, int]
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float32]
 
 KEYS = ("#ff00ff", "#00ff00", "#ff0000", "#00ffff", "#0000ff", "#ffff00")
 """Colours that mark missing pixels by themselves: fully saturated, so that photographs hardly contain them exactly."""
@@ -259,7 +262,7 @@ def _levels(pixels: NDArray[Any]) -> NDArray[np.uint8]:
     return np.rint(np.clip(np.nan_to_num(pixels.astype(np.float32), posinf=1.0), 0, 1) * 255).astype(np.uint8)
 
 
-def _distance(pixels: NDArray[Any], key: tuple[int, int, int]) -> NDArray[np.uint8]:
+def _distance(pixels: NDArray[Any], key: Levels) -> NDArray[np.uint8]:
     """Largest difference from a colour in any channel, in levels of 255."""
     result = np.empty(pixels.shape[:2], np.uint8)
     for rows, band in _bands(pixels):
@@ -270,10 +273,8 @@ def _distance(pixels: NDArray[Any], key: tuple[int, int, int]) -> NDArray[np.uin
     return result
 
 
-def _sure(
-    distance: NDArray[np.uint8], key: tuple[int, int, int], tolerance: float | str
-) -> tuple[NDArray[np.bool_], bool]:
-    """Pixels that have the colour beyond doubt, and whether they look as after lossy compression."""
+def _sure(distance: NDArray[np.uint8], key: Levels, tolerance: float | str) -> tuple[Mask, bool]:
+    """Pixels that have the colour beyond doubt, and whether they look like those of lossy compression."""
     plain = len(set(key)) == 1
     # Pale colours are near to greys, which photographs are full of: the less saturated, the nearer marks must be.
     saturation = max((max(key) - min(key)) / 255, _PALEST)
@@ -294,9 +295,7 @@ def _sure(
     return distance <= np.uint8(np.rint(tolerance * 255)), lossy
 
 
-def _with_fringe(
-    pixels: NDArray[Any], key: tuple[int, int, int], sure: NDArray[np.bool_], lossy: bool
-) -> NDArray[np.bool_]:
+def _with_fringe(pixels: NDArray[Any], key: Levels, sure: Mask, lossy: bool) -> Mask:
     """Marks with the pixels beside them that look like mixtures of their colour with the surroundings."""
     tint = len(set(key)) > 1
     zone, beside = grown(sure, _REACH if tint or lossy else _REACH_PLAIN), grown(sure, 1)
@@ -322,21 +321,20 @@ def _with_fringe(
     return taken | grown(sure, _RINGING) if lossy else taken
 
 
-def _bounded(doubt: NDArray[np.float32], limits: tuple[float, float, float]) -> NDArray[np.float32]:
+def _bounded(doubt: Floats, limits: tuple[float, float, float]) -> Floats:
     return np.clip(limits[0] * doubt, limits[1], limits[2])
 
 
-def _connected(sure: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _connected(sure: Mask, allowed: Mask) -> Mask:
     """Allowed pixels that a path of allowed ones joins to sure ones, diagonals included."""
     labels, count = ndimage.label(allowed, np.ones((3, 3), int))
     keep = np.zeros(count + 1, bool)
     keep[labels[sure]] = True
     keep[0] = False
-    result: NDArray[np.bool_] = keep[labels]
-    return result
+    return keep[labels]
 
 
-def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:
+def _samples(pixels: NDArray[Any], tint: bool) -> Floats:
     """Levels as numbers; their differences from grey where it is the tint that counts, so that light and shade do not."""
     levels = _levels(pixels).astype(np.float32)
     if tint:
@@ -344,9 +342,7 @@ def _samples(pixels: NDArray[Any], tint: bool) -> NDArray[np.float32]:
     return levels
 
 
-def _surroundings(
-    pixels: NDArray[Any], zone: NDArray[np.bool_], tint: bool
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _surroundings(pixels: NDArray[Any], zone: Mask, tint: bool) -> tuple[Floats, Floats]:
     """Mean and deviation of what lies outside the zone, for every square of 4×4 pixels: (rows, columns, channels)."""
     height, width = zone.shape
     shape = -(-height // _SQUARE), -(-width // _SQUARE)
@@ -371,9 +367,7 @@ def _surroundings(
     return means, spreads
 
 
-def _shares(
-    values: NDArray[np.float32], key: NDArray[np.float32], below: NDArray[np.float32], spreads: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _shares(values: Floats, key: Floats, below: Floats, spreads: Floats) -> tuple[Floats, Floats]:
     """Share of the colour in each pixel, and the deviation that this share would have without any of it."""
     towards = key - below
     length = np.maximum(np.sum(towards**2, axis=-1), 1.0)

@@ -4,8 +4,6 @@ Two questions. The spectrum: do narrower, wider or turned versions of this blur,
 power spectrum much better? And a trial: do a few crops, deblurred, leave the range that they were seen in?
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -27,10 +25,8 @@ _SCALES = (0.5, 0.7, 1.0, 1.4, 2.0)
 _TURNS = (0.0, 45.0, 90.0, 135.0)
 _WIDTHS = np.geomspace(0.4, 5.0, 14)
 _ROUND = 0.05  # spread of |ĥ|² with direction below which a blur has none
-_DIRECTED = (
-    0.012,
-    0.2,
-)  # what a better explanation must gain: in likelihood, and as a share of all that a blur explains
+# What a better explanation must gain: in likelihood, and as a share of all that a blur explains.
+_DIRECTED = (0.012, 0.2)
 _UNDIRECTED = (0.05, 0.7)  # photographs differ in how steeply their spectra fall, as Gaussian blurs do
 _RINGS = ((3.0, 0.0), (2.2, 0.03), (0.0, 0.06))
 """A deblurred crop rings where its range, over the crop's, and the share of samples outside exceed one of these pairs."""
@@ -40,7 +36,7 @@ _MARGIN = 8
 
 
 def misfit(plane: NDArray, blur: Blur, trial: Trial) -> str | None:
-    """Why this blur cannot be that of a plane (height, width) in [0, 1], with NaN where missing; None where it may be."""
+    """Say why this blur cannot be that of a plane (height, width) in [0, 1], NaN where missing; None where it may be."""
     if blur.kernel.size == 1:
         return None
     return _by_spectrum(plane, blur.kernel) or _by_trial(plane, blur, trial)

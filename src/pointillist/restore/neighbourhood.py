@@ -6,8 +6,6 @@ to be equally alike, within a square and its surroundings. All channels share on
 pixels around a hole are likelier under the covariance of a smooth picture, that is taken: a calm place beside lively ones.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

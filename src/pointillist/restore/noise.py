@@ -1,4 +1,4 @@
-"""Noise: how strong it is, and the transform that makes Poisson noise look Gaussian. Nothing here removes it."""
+"""Noise of pictures: how strong it is, and the transform that makes Poisson noise look Gaussian. Nothing here removes it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def estimate_sigma(image: ArrayLike, mask: ArrayLike | None = None, *, channel_a
     True
     """
     picture = open_canvas(image, mask, channel_axis=channel_axis, data_range=1.0).picture()
-    return noise_level(picture.planes, picture.weights)
+    return noise_sigma(picture.planes, picture.weights)
 
 
-def noise_level(planes: NDArray, weights: NDArray) -> float:
+def noise_sigma(planes: NDArray, weights: NDArray) -> float:
     """Deviation of the noise of planes (channels, height, width), the root of the mean square over them."""
     pairs = zip(planes, weights, strict=True)
     return float(np.sqrt(np.mean([plane_sigma(plane, seen) ** 2 for plane, seen in pairs])))
@@ -53,7 +53,7 @@ def noise_level(planes: NDArray, weights: NDArray) -> float:
 def given_level(sigma: float | None, picture: Picture) -> float:
     """Deviation of the noise in units of full scale: the one given, or the one that the picture shows."""
     if sigma is None:
-        return noise_level(picture.planes, picture.weights)
+        return noise_sigma(picture.planes, picture.weights)
     if sigma > _STRONGEST * picture.scale:
         raise ValueError(
             f"sigma is {sigma:.2g}, more than {_STRONGEST:g} times the picture's full scale, {picture.scale:.2g}"

@@ -3,8 +3,6 @@
 They are only found here, large pictures tile by tile; `denoise` fills them in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,7 +25,7 @@ _SOLID = 0.8  # share of a window that lies at one end of the range in white ski
 _CONTEXT = 32  # pixels around a tile that are coded with it
 
 Finder = Callable[[Picture, Settings], NDArray]
-"""Takes a picture, or a tile of it; returns which of its samples (channels, height, width) are odd."""
+"""A function that takes a picture, or a tile of it, and returns which samples (channels, height, width) are odd."""
 
 
 def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:

@@ -1,7 +1,5 @@
 """Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Real
 

@@ -3,8 +3,6 @@
 Nothing here restores; the tasks ask a `Picture` for its signals and hand restored ones back to it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,10 +79,10 @@ class Picture:
         planes = np.concatenate(signals)
         return np.tensordot(OPPONENT.T, planes, 1) if self.unmixed else planes
 
-    def photograph(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
+    def photograph(self, planes: NDArray) -> NDArray:
         """Planes in the photograph's own scale, dtype and layout; integers are rounded and clipped."""
         samples = as_samples(planes, self.dtype, self.scale, bounded=self.bounded)
-        return self.laid_out(samples, self.alpha if alpha is None else alpha)
+        return self.laid_out(samples, self.alpha)
 
     def laid_out(self, planes: NDArray, alpha: NDArray | None = None) -> NDArray:
         """Planes of any values as (height, width), or with channels (and alpha) on the photograph's axis."""

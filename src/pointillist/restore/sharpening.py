@@ -5,8 +5,6 @@ detail of luminance times a slope that varies slowly over the picture, fitted to
 slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.fft
 import scipy.ndimage
@@ -30,10 +28,8 @@ from pointillist.restore.smooth import Smooth
 from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
-_MISSED, _LEAST_NOISE = (
-    0.12,
-    0.05,
-)  # share of the detail's power that codes miss, and the least that noise has beside it
+_MISSED = 0.12  # share of the detail's power that codes miss
+_LEAST_NOISE = 0.05  # the least that noise has beside it
 _COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its spectrum, and how much more there is
 _LOWEST = 0.05
 _FILLS = 3
@@ -72,7 +68,7 @@ def sharpen(
     return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
 
 
-def _rest(wiener: Wiener, left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
+def _rest(wiener: "Wiener", left: NDArray, weights: NDArray, detail: NDArray, level: float) -> NDArray:
     """Detail that the codes missed: Wiener's filter of what they leave, taken where they found detail too."""
     power = scipy.ndimage.gaussian_filter(detail**2, (0, _REACH, _REACH))
     missed = _MISSED * float(np.mean(power))
@@ -106,10 +102,8 @@ class Wiener:
 
     def __init__(self, blur: Blur, shape: tuple[int, ...]) -> None:
         self._shape = tuple(scipy.fft.next_fast_len(n + 8, real=True) for n in blur.extended(shape))
-        self._box = (
-            slice(None),
-            *(slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True)),
-        )
+        spans = (slice((s - n) // 2, (s - n) // 2 + n) for s, n in zip(self._shape, shape, strict=True))
+        self._box = (slice(None), *spans)
         kernel = np.zeros(self._shape)
         kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
         kernel = np.roll(kernel, [-c for c in blur.centre], (0, 1))
@@ -137,7 +131,7 @@ class Wiener:
         return scipy.fft.irfft2(self._undone(left, weights, noise), self._shape)[self._box].astype(np.float64)
 
     def _undone(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
-        """The spectrum of the filtered signal; every round fills in what was not seen from the one before."""
+        """The spectrum of the filtered signal; every iteration fills in what was not seen from the one before."""
         inverse = (np.conj(self._response) / (self._power + noise)).astype(np.complex64)
         margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self._box[1:], self._shape, strict=True))]
         known = np.where(weights > 0, signal, 0.0).astype(np.float32)

@@ -9,8 +9,6 @@ iterations end when the residual is small and, for a few steps, no sample that w
 in the residual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

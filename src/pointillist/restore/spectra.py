@@ -7,8 +7,6 @@ adds to that (a fall too steep, zeros on parallel lines) shows in the likelihood
 is why the answer is not "no blur", as it is when picture and blur are fitted together.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures cut into tiles: which of them hold damage, how boxes grow and nest, and how they are worked on in turn."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -87,11 +85,11 @@ def in_turn(
 
 
 def run_all(work: Callable[[Item], None], items: Sequence[Item], n_jobs: int, progress: Progress | None = None) -> None:
-    """`in_turn` for work that has no answer."""
+    """Do work that has no answer on all items, as `in_turn` does."""
     for _ in in_turn(work, items, n_jobs, progress):
         pass
 
 
 def share_of(progress: Progress | None, begin: float, end: float) -> Progress | None:
-    """The progress of a share of the work, which goes from `begin` to `end` of the whole."""
+    """Make the progress callback of work that goes from `begin` to `end` of the whole."""
     return None if progress is None else lambda share: progress(begin + (end - begin) * share)

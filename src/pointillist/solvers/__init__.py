@@ -20,8 +20,7 @@ def make_solver(solver: "str | Solver", **settings: Any) -> Solver:
     """
     given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(solver, str) and solver in SOLVERS:
-        made: Solver = SOLVERS[solver](**given)
-        return made
+        return SOLVERS[solver](**given)
     if isinstance(solver, str) or not (hasattr(solver, "prepare") and hasattr(solver, "solve")):
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)} or a solver object, got {solver!r}")
     for name, value in given.items():

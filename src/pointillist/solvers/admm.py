@@ -16,18 +16,12 @@ from numpy.typing import NDArray
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel, rescaled_curvature
-from pointillist.solvers.quadratic import (
-    SampledOperator,
-    SmallSystem,
-    check_banded,
-    choose_system,
-    make_system,
-)
+from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdmmSettings:
-    """The settings that both solvers by ADMM have; see `SampledADMM`."""
+    """The settings that `SampledADMM` and `FrequencyADMM` share."""
 
     takes_start: ClassVar[bool] = False
 
@@ -40,14 +34,14 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_numbers(self)
 
-    def rho_for(self, problem: Problem) -> float:
+    def _rho_for(self, problem: Problem) -> float:
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
         """These settings for weights and filters divided by powers of two."""
         return self if self.rho is None else replace(self, rho=rescaled_curvature(self.rho, "rho", weights, filters))
 
-    def is_time_to_check(self, iteration: int) -> bool:
+    def _is_time_to_check(self, iteration: int) -> bool:
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
 
 
@@ -64,7 +58,7 @@ class SampledADMM(AdmmSettings):
     relaxation : float
         α in (0, 2).
     rho : float or None
-        Augmented Lagrangian penalty; None is 10 times the mean penalty, as in the paper.
+        Augmented Lagrangian penalty; None is 10 times the mean penalty, which is the paper's choice.
     quadratic : {"auto", "cholesky", "cg"}
         How the quadratic step is solved; "auto" counts operations.
     memory : float
@@ -90,15 +84,10 @@ class SampledADMM(AdmmSettings):
 
     def prepare(self, problem: Problem) -> AdmmState:
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        return AdmmState(problem, self.rho_for(problem))
+        return AdmmState(problem, self._rho_for(problem))
 
     def solve(
-        self,
-        state: AdmmState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: AdmmState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions: list[Solution] = []
@@ -122,7 +111,7 @@ class SampledADMM(AdmmSettings):
         if kind == "auto":
             kind = choose_system(operator, n_signals, self.max_iter, self.memory)
         elif kind == "cholesky":
-            check_banded([operator])
+            check_banded(operator)
         return make_system(kind, operator, rho)
 
     def _iterate(
@@ -149,7 +138,7 @@ class SampledADMM(AdmmSettings):
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self.is_time_to_check(iteration):
+            if self._is_time_to_check(iteration):
                 solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
                 if all(s.certificate.gap <= self.tol for s in solutions):
                     break

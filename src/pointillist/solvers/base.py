@@ -1,11 +1,11 @@
-"""What every solver for the codes promises: prepare once, solve often, and say what the answer is worth."""
+"""The protocol of solvers for the codes (prepare once, solve often), their results, and threads."""
 
 from __future__ import annotations
 
 import enum
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
@@ -56,6 +56,11 @@ _ADVICE = {
 }
 
 
+def worst_status(statuses: Collection[Status]) -> Status:
+    """The status of several signals together: that of the one that fared worst."""
+    return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
+
+
 @dataclass(frozen=True)
 class Result:
     """Codes of n signals with their certificates.
@@ -91,30 +96,27 @@ class Result:
 
     @property
     def status(self) -> Status:
-        for worst in (Status.DIVERGED, Status.ITERATION_LIMIT):
-            if worst in self.statuses:
-                return worst
-        return Status.CONVERGED
+        return worst_status(self.statuses)
 
-    @classmethod
-    def merge(cls, results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
-        """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
-        order = np.argsort([place for group in places for place in group])
-        in_order = np.array_equal(order, np.arange(len(order)))
-        if len(results) == 1 and in_order:
-            return results[0]
-        codes = SparseCodes.concatenate([result.codes for result in results])
-        codes = codes if in_order else codes[order.tolist()]
-        statuses = [status for result in results for status in result.statuses]
-        residuals = [residual for result in results for residual in result.residuals]
-        return cls(
-            codes,
-            np.concatenate([result.objective for result in results])[order],
-            np.concatenate([result.gap for result in results])[order],
-            tuple(statuses[i] for i in order),
-            np.concatenate([result.iterations for result in results])[order],
-            [residuals[i] for i in order],
-        )
+
+def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
+    """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
+    order = np.argsort([place for group in places for place in group])
+    in_order = np.array_equal(order, np.arange(len(order)))
+    if len(results) == 1 and in_order:
+        return results[0]
+    codes = SparseCodes.concatenate([result.codes for result in results])
+    codes = codes if in_order else codes[order.tolist()]
+    statuses = [status for result in results for status in result.statuses]
+    residuals = [residual for result in results for residual in result.residuals]
+    return Result(
+        codes,
+        np.concatenate([result.objective for result in results])[order],
+        np.concatenate([result.gap for result in results])[order],
+        tuple(statuses[i] for i in order),
+        np.concatenate([result.iterations for result in results])[order],
+        [residuals[i] for i in order],
+    )
 
 
 class Solver(Protocol):
@@ -127,16 +129,18 @@ class Solver(Protocol):
 
     takes_start: ClassVar[bool]
 
-    def prepare(self, problem: Problem) -> Any: ...
+    def prepare(self, problem: Problem) -> Any:
+        """Compute what all signals of `problem` share, and return it as a state of any type."""
+        ...
 
     def solve(
-        self,
-        state: Any,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
-    ) -> Result: ...
+        self, state: Any, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
+    ) -> Result:
+        """Solve for the codes of `signals`, each (channels, *space), with the `state` that `prepare` returned.
+
+        `n_jobs` is a number of threads, already counted. `start` has codes to start from.
+        """
+        ...
 
 
 def check_numbers(settings: Any) -> None:
@@ -157,7 +161,7 @@ def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) 
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:
-    """The status that a certificate deserves."""
+    """The status of an answer with this gap and objective."""
     if not (np.isfinite(objective) and np.isfinite(gap)):
         return Status.DIVERGED
     return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
@@ -227,7 +231,7 @@ def effective_jobs(n_jobs: int | None) -> int:
 
 
 def _fair_share() -> int:
-    """Cores that the caller may use: all of them, or its part of them in a worker of joblib."""
+    """Cores that the caller may use: all of them, or a fair number of them in a worker of joblib."""
     cores = int(min(joblib.effective_n_jobs(-1), joblib.cpu_count()))
     backend, _ = get_active_backend()
     if not getattr(backend, "nesting_level", 0):

@@ -23,7 +23,7 @@ from pointillist.backends.layout import Layout
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
-from pointillist.solvers.base import Result, one_blas_thread, parallel
+from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
@@ -34,7 +34,7 @@ Work = Callable[[NDArray, Places, NDArray, NDArray], float]
 
 @dataclass(frozen=True, kw_only=True)
 class CoordinateDescent(Schedule):
-    """Settings of the working-set coordinate descent.
+    """Solver by coordinate descent on a working set of codes, the default.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class CoordinateDescent(Schedule):
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges.
     inner : float
-        Descent in a round stops when no code moves more than this part of the largest violation.
+        Descent in a round stops when no code moves more than this share of the largest violation.
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
     tile : int
@@ -78,12 +78,7 @@ class CoordinateDescent(Schedule):
         return DescentState(problem)
 
     def solve(
-        self,
-        state: DescentState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`.
 
@@ -99,7 +94,7 @@ class CoordinateDescent(Schedule):
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
                 results = [one(i, pool.map) for i in range(len(signals))]
-        return Result.merge(results, [[i] for i in range(len(signals))])
+        return merge_results(results, [[i] for i in range(len(signals))])
 
 
 class HostWorkingSet:
@@ -157,7 +152,7 @@ class HostWorkingSet:
         self.values = values[np.searchsorted(codes, self.codes)]
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
-        """The residual afresh from the codes, the scan (or what the last one still tells), and what they certify."""
+        """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
         self.exact = difference if self.weights is None else self.weights * difference
@@ -172,8 +167,8 @@ class HostWorkingSet:
         gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding)
         return Look(np.array([objective]), np.array([gap]), np.array([self.ratio]))
 
-    def prune(self, active: NDArray, part: float) -> None:
-        self._keep(np.abs(self.values) >= part * self.problem.penalty_at(self.codes))
+    def prune(self, active: NDArray, share: float) -> None:
+        self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
 
     def _keep(self, kept: NDArray) -> None:
         self.codes, self.values = self.codes[kept], self.values[kept]
@@ -249,14 +244,14 @@ class HostWorkingSet:
             )  # fmt: skip
 
         around = self.geometry.boundary == "circular"
-        sweep = self._around(self.residual, work) if around else self._across(self.residual, work)
+        sweep = self._sweep_on_circle(self.residual, work) if around else self._sweep_by_tiles(self.residual, work)
         for _ in range(settings.max_sweeps):
             if sweep() < target:
                 break
         self._keep(self.values != 0)
 
-    def _across(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """A sweep over the tiles, colour by colour, which returns the largest move."""
+    def _sweep_by_tiles(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """Make a function that sweeps over the tiles, colour by colour, and returns the largest move."""
         places = _places(self.layout, self.codes)
         colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
 
@@ -265,8 +260,8 @@ class HostWorkingSet:
 
         return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
 
-    def _around(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """A sweep around a circle, frame by frame; which returns the largest move."""
+    def _sweep_on_circle(self, residual: NDArray, work: Work) -> Callable[[], float]:
+        """Make a function that sweeps over a circular signal, frame by frame, and returns the largest move."""
         frames = frames_of(self.geometry, self.codes)
         bases, starts = _places(self.layout, self.codes)
         for frame in frames:
@@ -289,7 +284,7 @@ class HostWorkingSet:
 
 
 _SCREENED = 0.6
-"""Scan scattered positions instead of all when fewer than this part is left: they take 1.5 times as long each."""
+"""Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
 
 def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
@@ -341,5 +336,4 @@ def _among(sample: NDArray, codes: NDArray) -> NDArray:
     if len(sample) == 0:
         return np.zeros(len(codes), bool)
     place = np.minimum(np.searchsorted(sample, codes), len(sample) - 1)
-    found: NDArray = sample[place] == codes
-    return found
+    return sample[place] == codes

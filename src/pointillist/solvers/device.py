@@ -1,45 +1,43 @@
-"""Coordinate descent on a CUDA device: the rounds of `CoordinateDescent` for a whole batch of signals at a time.
+"""Coordinate descent on a CUDA device: the rounds of `CoordinateDescent` for a whole group of signals at a time.
 
 The device finds violators and descends in float32 and evaluates in float64; who is done is decided by `rounds`, from the
 same certificate as on the CPU. Signals and filters are rounded to float32, and the certificate is about these.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import (
     DEPTH,
-    Batch,
     Device,
     Engine,
-    Plan,
+    KernelPlan,
+    SignalGroup,
     as_volume,
-    batches,
     check_device,
     is_cpu,
     make_plan,
     open_device,
     pieces,
     rows,
+    signal_groups,
     to_host,
 )
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
-from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.base import Result, Solver, merge_results
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import Look, solve_by_rounds
 
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
-_MEMORY = 0.8  # part of the free device memory that may be taken
+_MEMORY = 0.8  # share of the free device memory that may be taken
 _TENSOR_TOL = 1e-3  # the smallest tolerance for which correlations of some 16 bits do
 
 
@@ -57,7 +55,7 @@ def on_device(solver: Solver, device: str, *, resident: bool = False) -> Solver:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceDescent:
-    """`CoordinateDescent` on a CUDA device.
+    """Solver that does on a CUDA device what `CoordinateDescent` does on the CPU.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class DeviceDescent:
     device : str
         "cuda" or "cuda:N".
     memory : int or None
-        Bytes of device memory that may be taken; None is four fifths of what is free. The batch is split to fit.
+        Bytes of device memory that may be taken; None is four fifths of what is free. Signals are solved in groups that fit.
     resident : bool
         Leave codes and residuals on the device, as CuPy arrays; they go to the host otherwise.
     """
@@ -78,11 +76,11 @@ class DeviceDescent:
     memory: int | None = None
     resident: bool = False
 
-    def rescaled(self, weights: int, filters: NDArray) -> DeviceDescent:
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
         """This solver for weights and filters divided by powers of two."""
         return replace(self, settings=self.settings.rescaled(weights, filters))
 
-    def prepare(self, problem: Problem) -> DeviceState:
+    def prepare(self, problem: Problem) -> "DeviceState":
         """Lay out what all signals of the problem share, and move it to the device."""
         as_volume(problem.geometry.signal)
         if self.settings.keep_start:
@@ -90,12 +88,7 @@ class DeviceDescent:
         return DeviceState(problem, open_device(self.device))
 
     def solve(
-        self,
-        state: DeviceState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: "DeviceState", signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
         device, engine = state.device, state.engine
@@ -103,7 +96,7 @@ class DeviceDescent:
             memory, shared = int(_MEMORY * device.free_memory()), 0
         else:
             memory, shared = self.memory, engine.bytes
-        slices = list(batches(len(signals), state.plan, memory, len(device.streams), shared))
+        slices = list(signal_groups(len(signals), state.plan, memory, len(device.streams), shared))
         streams: SimpleQueue[Any] = SimpleQueue()
         for stream in device.streams:
             streams.put(stream)
@@ -123,7 +116,7 @@ class DeviceDescent:
         else:
             with ThreadPoolExecutor(len(device.streams)) as pool:
                 results = list(pool.map(work, slices))
-        return Result.merge(results, [range(chosen.start, chosen.stop) for chosen in slices])
+        return merge_results(results, [range(chosen.start, chosen.stop) for chosen in slices])
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +127,7 @@ class DeviceState:
     device: Device
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> KernelPlan:
         geometry = self.problem.geometry
         shapes = as_volume(geometry.grid), as_volume(geometry.filter)
         limit, around = self.device.shared_limit, geometry.boundary == "circular"
@@ -152,12 +145,12 @@ class DeviceState:
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding can take from max |Dᵀr| / λ, for each unit of ‖r‖ over a box: n products are off by n ε ‖d‖ ‖r‖."""
+        """Bound of the rounding errors of max |Dᵀr| / λ, for each unit of ‖r‖ over a box: n ε ‖d‖ for n products."""
         return (self.plan.taps + 2) * float(np.finfo(np.float32).eps) / 2 * self._steepness
 
     @cached_property
     def tensor_rounding(self) -> float:
-        """`rounding` on tensor cores: what the split leaves out, and sums of 17 terms that are cut off, thrice a step."""
+        """Bound like `rounding`, on tensor cores: numbers are split into two halves, and sums of 17 terms are cut off."""
         sums = 3 * 17 * (self.plan.paired_taps // DEPTH) * float(np.finfo(np.float32).eps)
         return (3 * 2.0**-16 + sums) * self._steepness
 
@@ -167,7 +160,7 @@ class DeviceState:
 
 
 class DeviceWorkingSets:
-    """The codes of a batch of signals while they are solved for on a device; see `WorkingSets`."""
+    """The codes of a group of signals while they are solved for on a device; see `WorkingSets`."""
 
     epsilon = float(np.finfo(np.float32).eps)
 
@@ -181,9 +174,9 @@ class DeviceWorkingSets:
     ) -> None:
         self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
         self.signals, self.n_signals, self.first = signals, len(signals), chosen.start
-        self.batch = Batch(state.engine, signals, self._weights(chosen))
+        self.group = SignalGroup(state.engine, signals, self._weights(chosen))
         if start is not None:
-            self.batch.begin(start.indices, start.values)
+            self.group.begin(start.indices, start.values)
         self.tensor = state.engine.has_tensor_scan and (self.settings.tol >= _TENSOR_TOL or self.settings.ridge > 0)
         self.bare = np.zeros(self.n_signals)  # the gap if nothing were rounded
 
@@ -203,7 +196,7 @@ class DeviceWorkingSets:
         return found
 
     def _look(self, active: NDArray, tensor: bool) -> Look:
-        found = self.batch.look(active, tensor)
+        found = self.group.look(active, tensor)
         loss, energy, ratio = found.loss[active], found.energy[active], found.ratio[active]
         objective = loss + found.price[active]
         rounding = self.state.tensor_rounding if tensor else self.state.rounding
@@ -211,19 +204,19 @@ class DeviceWorkingSets:
         return Look(objective, relative_gap(objective, loss, energy, ratio + rounding * found.box[active]), ratio)
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
-        self.batch.enlarge(active, cell, floor)
+        self.group.enlarge(active, cell, floor)
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         settings, all_targets = self.settings, np.zeros(self.n_signals)
         all_targets[active] = targets
-        self.batch.descend(active, all_targets, settings.max_sweeps, settings.extra, settings.ridge)
+        self.group.descend(active, all_targets, settings.max_sweeps, settings.extra, settings.ridge)
 
-    def prune(self, active: NDArray, part: float) -> None:
-        self.batch.prune(active, part)
+    def prune(self, active: NDArray, share: float) -> None:
+        self.group.prune(active, share)
 
     def collect(self) -> tuple[list[Any], list[Any]]:
         with self.state.engine.stage("transfers"):
-            index, value, bounds = self.batch.collect()
+            index, value, bounds = self.group.collect()
             value = value.astype(self.problem.filters.dtype, copy=False)
             return pieces(self._answer(index), bounds), pieces(self._answer(value), bounds)
 
@@ -237,7 +230,7 @@ class DeviceWorkingSets:
         geometry = self.problem.geometry
         with self.state.engine.stage("transfers"):
             shape = (self.n_signals, geometry.channels, *geometry.signal)
-            left = self._answer(self.batch.residuals().reshape(shape)).astype(self.problem.filters.dtype, copy=False)
+            left = self._answer(self.group.residuals().reshape(shape)).astype(self.problem.filters.dtype, copy=False)
         if self.resident:
             self.state.device.wait()  # others will use what was made here
         return rows(left)
@@ -249,6 +242,6 @@ class DeviceWorkingSets:
 
 def timings(state: DeviceState) -> dict[str, float]:
     """Make the engine of a prepared state time its stages; the dict fills up as signals are solved."""
-    state.engine.seconds = {}
-    seconds: dict[str, float] = state.engine.seconds
+    seconds: dict[str, float] = {}
+    state.engine.seconds = seconds
     return seconds

@@ -16,7 +16,7 @@ from pointillist.model.problem import Problem, broadcast_penalty, check_penalty,
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import make_solver
-from pointillist.solvers.base import Result, Solver, Status, effective_jobs
+from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import of_kind
@@ -82,7 +82,7 @@ def encode(
     random_state : int, numpy Generator or None
         Seed of the sampling.
     progress : callable, optional
-        Called now and then with the part of the work that is settled, from 0 to 1: tile by tile for large signals.
+        Called now and then with the share of the work that is done, from 0 to 1: tile by tile for large signals.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
 def _checked_start(
     start: SparseCodes, solver: Solver, signals: list[NDArray], filters: NDArray, boundary: str, device: str
 ) -> SparseCodes:
-    """Codes to start from, on the host where that solves; refused where they are of no use."""
+    """Check the codes to start from, and bring them to the host if that solves."""
     if not isinstance(start, SparseCodes):
         raise ValueError(f"start must be SparseCodes, got {type(start).__name__}")
     if not getattr(solver, "takes_start", True):
@@ -151,19 +151,19 @@ def encode_signals(
     penalty: float | NDArray,
     *,
     weights: list[NDArray] | None,
-    sampling: float,
     boundary: str,
     solver: Solver,
-    nonnegative: bool,
     n_jobs: int,
-    seed: int,
+    sampling: float = 1.0,
+    nonnegative: bool = False,
+    seed: int = 0,
     step: int = 0,
     start: SparseCodes | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """`encode` for signals that were checked, each (channels, *space)."""
+    """Encode signals that were checked already, each (channels, *space)."""
     dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
-    parts, places = [], []
+    results, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
     for members, scale in by_scale(signals, filters, weights, check_penalty(penalty)):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
@@ -182,12 +182,12 @@ def encode_signals(
         size = sum(signal.size for signal in chosen)
         coder = by_tiles(scale.solver(solver), problem, _share_of(progress, done / total, size / total))
         found = coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin)
-        parts.append(scale.restore(found, members))
+        results.append(scale.restore(found, members))
         places.append(members)
         done += size
         if progress is not None:
             progress(done / total)
-    return Result.merge(parts, places)
+    return merge_results(results, places)
 
 
 def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
@@ -229,8 +229,15 @@ def max_penalty(
 
     Parameters
     ----------
-    signals, filters, weights, boundary, channels, nonnegative
-        As in `encode`. What lives on a device is evaluated on the host.
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        Signals that live on a device are brought to the host.
+    filters : (n_filters, [channels,] *size) array
+    weights : like signals, or one array for all of them
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    channels, nonnegative : bool
+        Whether the axis after the first holds channels, which share their codes; whether codes must be ≥ 0.
 
     Returns
     -------

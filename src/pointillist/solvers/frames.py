@@ -1,10 +1,8 @@
 """Coordinate descent around a circle: the circle is turned until codes at its seam lie inside.
 
-A code whose filter wraps around would have to change two parts of a padded residual at once. In a *frame*, where the signal
+A code whose filter wraps around would have to change two ends of a padded residual at once. In a *frame*, where the signal
 is turned so that the code lies inside, it changes one. Filters up to half as long as the signal need two turns an axis.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache

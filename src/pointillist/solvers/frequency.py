@@ -22,12 +22,20 @@ from pointillist.solvers.base import Result, Solution, certified, collect, paral
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyADMM(AdmmSettings):
-    """Settings of the ADMM in the frequency domain, for ``boundary="circular"``.
+    """Solver by ADMM in the frequency domain, for ``boundary="circular"`` only.
 
     Parameters
     ----------
-    max_iter, tol, relaxation, rho, check_every
-        As in `SampledADMM`.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Relative duality gap at which a signal is done, looked at every `check_every` iterations. 0 runs all iterations.
+    relaxation : float
+        α in (0, 2).
+    rho : float or None
+        Augmented Lagrangian penalty; None is 10 times the mean penalty.
+    check_every : int
+        Iterations between two evaluations of the gap.
 
     Examples
     --------
@@ -47,7 +55,7 @@ class FrequencyADMM(AdmmSettings):
             )
         if problem.sample is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
-        rho = self.rho_for(problem)
+        rho = self._rho_for(problem)
         axes = tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
@@ -60,12 +68,7 @@ class FrequencyADMM(AdmmSettings):
         return FrequencyState(problem, rho, spectra, np.linalg.inv(gram), axes)
 
     def solve(
-        self,
-        state: FrequencyState,
-        signals: Sequence[NDArray],
-        *,
-        n_jobs: int = 1,
-        start: SparseCodes | None = None,
+        self, state: FrequencyState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
         solutions = parallel(lambda i: self._solve_one(state, i, signals[i]), range(len(signals)), n_jobs)
@@ -89,7 +92,7 @@ class FrequencyADMM(AdmmSettings):
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self.is_time_to_check(iteration):
+            if self._is_time_to_check(iteration):
                 solution = certified(problem, i, signal, z.reshape(-1), iteration)
                 if iteration == self.max_iter or solution.certificate.gap <= self.tol:
                     return solution

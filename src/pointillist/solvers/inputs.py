@@ -1,6 +1,4 @@
-"""The one way in for signals: brought to where they are solved for, and checked there."""
-
-from __future__ import annotations
+"""Signals of users are brought here to where they are solved for, and checked there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

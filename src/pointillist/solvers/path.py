@@ -70,8 +70,20 @@ def penalty_path(
         The last penalty in units of the first, 0.01 by default.
     penalties : sequence of float, optional
         Penalties of your own instead of `n` and `smallest`, used from the largest down.
-    weights, boundary, solver, tol, channels, nonnegative, n_jobs, device
-        As in `encode`.
+    weights : like signals, or one array for all of them
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    solver : str or solver object
+        "cd", "admm" or "fft", or for instance ``CoordinateDescent(max_iter=50)``.
+    tol : float or None
+        Relative duality gap to reach for each penalty; None is 1e-3 for a named solver, and a solver object's own.
+    channels, nonnegative : bool
+        Whether the axis after the first holds channels, which share their codes; whether codes must be ≥ 0.
+    n_jobs : int or None
+        Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve on a GPU.
 
     Returns
     -------

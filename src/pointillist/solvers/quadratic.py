@@ -6,7 +6,6 @@ not exist (circular boundaries, channels), conjugate gradients with a circulant 
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol
@@ -18,7 +17,7 @@ import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from pointillist.backends import banded, convolution
-from pointillist.backends.layout import SPARE_SAMPLES
+from pointillist.backends.layout import SPARE_SAMPLES, flat_offsets, strides_of
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import parallel
 
@@ -124,8 +123,7 @@ class ConjugateGradients:
 
 def band_width(signal: tuple[int, ...], filter_size: tuple[int, ...]) -> int:
     """Largest distance, in raster order, of two samples that one filter touches."""
-    strides = np.cumprod((1, *signal[:0:-1]))[::-1]
-    return int(sum((f - 1) * stride for f, stride in zip(filter_size, strides, strict=True)))
+    return int(sum((f - 1) * stride for f, stride in zip(filter_size, strides_of(signal), strict=True)))
 
 
 def choose_system(operator: SampledOperator, n_signals: int, iterations: int, memory: float) -> str:
@@ -151,10 +149,7 @@ _CG_STEPS = 8
 
 
 def _image_offsets(signal: tuple[int, ...], filter_size: tuple[int, ...], width: int) -> NDArray:
-    strides = np.cumprod((1, *signal[:0:-1]), dtype=np.int64)[::-1]
-    offsets = np.zeros(1, np.int64)
-    for f, stride in zip(filter_size[:-1], strides[:-1], strict=True):
-        offsets = (offsets[:, None] + stride * np.arange(f)).reshape(-1)
+    offsets = flat_offsets(filter_size[:-1], strides_of(signal)[:-1])
     chunks = -(-filter_size[-1] // width)
     return (offsets[:, None] + width * np.arange(chunks)).reshape(-1)
 
@@ -172,18 +167,13 @@ def _mean_spectrum(operator: SampledOperator, rho: float) -> NDArray | None:
 
 def make_system(kind: str, operator: SampledOperator, rho: float) -> SmallSystem:
     """The named small system."""
-    systems: dict[str, type[BandedCholesky] | type[ConjugateGradients]] = {
-        "cholesky": BandedCholesky,
-        "cg": ConjugateGradients,
-    }
-    return systems[kind](operator, rho)
+    return BandedCholesky(operator, rho) if kind == "cholesky" else ConjugateGradients(operator, rho)
 
 
-def check_banded(operators: Sequence[SampledOperator]) -> None:
+def check_banded(operator: SampledOperator) -> None:
     """Refuse an explicit request for a Cholesky factor where the small matrix has no band."""
-    for operator in operators:
-        geometry = operator.problem.geometry
-        if geometry.boundary == "circular" or geometry.channels > 1:
-            raise ValueError(
-                'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
-            )
+    geometry = operator.problem.geometry
+    if geometry.boundary == "circular" or geometry.channels > 1:
+        raise ValueError(
+            'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
+        )

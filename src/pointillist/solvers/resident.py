@@ -1,7 +1,5 @@
 """Signals and codes that live on a CUDA device: how they are checked, moved, decoded and given back there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,7 +47,7 @@ def upload(arrays: Any, device: Device) -> Any:
 
 
 @contextmanager
-def device_namespace(name: str) -> Iterator[DeviceNamespace]:
+def device_namespace(name: str) -> "Iterator[DeviceNamespace]":
     """A namespace of the named device, which is the current one meanwhile; what was made is ready at the end."""
     device = open_device(name)
     device.settle()  # whoever made the arrays may still be at it, on a stream of its own

@@ -5,8 +5,6 @@ them. Who is done, how far to descend and what the answers are worth is decided 
 arrays live and how they are worked on is the business of `WorkingSets`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, Self
@@ -22,11 +20,11 @@ from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curv
 _STALLED_ROUNDS = 5
 """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
 _NEGLIGIBLE = 0.07
-"""Codes smaller than this part of their penalty are dropped at the end of a solve with a ridge."""
+"""Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
 
 
 class Look(NamedTuple):
-    """What a look at some signals found, float64 arrays with an entry for each of them."""
+    """Certificates and largest ratios of some signals, float64 arrays with an entry for each of them."""
 
     objective: NDArray
     gap: NDArray  # relative to the objective, with all rounding counted in
@@ -50,8 +48,8 @@ class WorkingSets(Protocol):
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working sets until no code of a signal moves more than the signal's target."""
 
-    def prune(self, active: NDArray, part: float) -> None:
-        """Set codes smaller than `part` of their penalty to zero."""
+    def prune(self, active: NDArray, share: float) -> None:
+        """Set codes smaller than `share` of their penalty to zero."""
 
     def collect(self) -> tuple[list[Any], list[Any]]:
         """Ascending flat indices of the non-zero codes of every signal, and their values."""
@@ -129,6 +127,6 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
 
 
 def _targets(sets: WorkingSets, schedule: Schedule, ratio: NDArray) -> NDArray:
-    """How little a code may move at the end of a round, for each signal: a part of what the worst violator asks for."""
+    """How little a code may move at the end of a round, for each signal: a share of what the worst violator asks for."""
     violation = np.minimum(np.maximum(ratio - 1, 0.0), 1.0)
     return np.maximum(schedule.inner * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty

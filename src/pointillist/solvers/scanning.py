@@ -1,7 +1,5 @@
 """Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
-from pointillist.backends.windows import window_sums
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 
@@ -81,7 +78,7 @@ class DescentState:
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
     ) -> None:
-        """Like `scan`, but at some positions only: what was found at the others stays."""
+        """Scan some positions only, as `scan` does; what was found at the others stays."""
 
         def work(some: NDArray) -> None:
             layout, signed = self.problem.operator.layout, self.problem.nonnegative
@@ -91,7 +88,7 @@ class DescentState:
         list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
 
     def scan_codes(self, residual: NDArray, codes: NDArray, best: NDArray, winner: NDArray) -> None:
-        """Like `scan`, but for some codes only, ascending, over what was found before."""
+        """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
 
@@ -108,7 +105,9 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     for axis, width in enumerate(geometry.filter):
         before, after = sums.shape[:axis], sums.shape[axis + 1 :]
         out = np.empty((*before, geometry.grid[axis], *after), flat.dtype)
-        window_sums(sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after)))
+        descent.window_sums(
+            sums.reshape(prod(before), -1, prod(after)), width, out.reshape(prod(before), -1, prod(after))
+        )
         sums = out
     return sums
 

@@ -8,8 +8,6 @@ which a change nearby raises; once all bounds are small, one certificate holds f
 Only the signal, its residual and the sparse codes are kept whole, the first two perhaps in files.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,12 +29,12 @@ from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper
 
 Progress = Callable[[float], None]
-"""Called with the part of the signals that is settled, from 0 to 1."""
+"""Called with the share of the work that is done, from 0 to 1."""
 
 _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
-"""A tile is solved to this part of what is asked for, so that what its neighbours change need not bring it back."""
+"""A tile is solved to this share of the tolerance, so that what its neighbours change need not bring it back."""
 _SMALLEST_EXCESS = 16  # ε: what rounding lets a ratio come down to
 
 
@@ -51,7 +49,7 @@ class TiledDescent:
     side : int, optional
         Side of a block; a tile has two. By default a tile has some 2^18 positions, 512² in a picture.
     progress : callable, optional
-        Called with the part of the signal that is settled, after every colour of tiles.
+        Called with the share of the signal that is settled, after every colour of tiles.
     """
 
     takes_start: ClassVar[bool] = True
@@ -109,7 +107,7 @@ class _Visit:
 
 
 class _Done(NamedTuple):
-    """Progress of a pass: the part of its colours that are solved, and the most rounds that a tile of the last took."""
+    """Progress of a pass: the share of its colours that are solved, and the most rounds that a tile of the last took."""
 
     share: float
     rounds: int
@@ -135,9 +133,8 @@ class _Tiling:
         self.signal, self.weights = signal, state.problem.weights_of(i)
         nothing = (np.empty(0, np.int64), np.empty(0, signal.dtype))
         self.codes = {block: nothing for block in np.ndindex(self.blocks.counts)}
-        self.ratio = np.full(
-            self.blocks.counts, np.inf
-        )  # largest |Dᵀr| / λ of each block; infinite where it is not known
+        # The largest |Dᵀr| / λ of each block; infinite where it is not known.
+        self.ratio = np.full(self.blocks.counts, np.inf)
         self.residual = scratch(signal, signal.shape, signal.dtype)
         for band in bands(signal.shape):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
@@ -161,14 +158,14 @@ class _Tiling:
         floor = _SMALLEST_EXCESS * float(np.finfo(self.signal.dtype).eps)
         # Borders are not worth much effort before both sides are good: all of the signal gets better pass by pass.
         excess, goal, rounds = _FIRST_EXCESS, max(_FIRST_GOAL * tol, floor), 0
-        levels = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
+        planned = max(1, math.ceil(math.log(goal / excess) / math.log(_FALL)))
         for passes in range(_MAX_PASSES):
             excess = max(excess * _FALL, goal)
             for done in self._pass(self.blocks.shift(passes), excess):
                 rounds += done.rounds
-                # Until the last level every pass is a step; then what counts is how much is settled.
+                # Until the goal is near every planned pass counts alike; then what counts is how much is settled.
                 share = done.share if excess > goal else float(np.mean(self.ratio <= 1 + goal))
-                self._report((min(passes, levels - 1) + share) / levels)
+                self._report((min(passes, planned - 1) + share) / planned)
             if excess > goal or np.any(self.ratio > 1 + excess):
                 continue
             found = self._certificate()
@@ -288,12 +285,9 @@ class _TileView:
         self.residual = self._cut(tiling.residual)
         whole = all(a >= 0 and b <= n for a, b, n in spans)
         seen = tiling.weights
-        if seen is None:
-            self.weights = (
-                None if whole else self._cut(np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape))
-            )
-        else:
-            self.weights = self._cut(seen)
+        if seen is None and not whole:
+            seen = np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape)
+        self.weights = None if seen is None else self._cut(seen)
         self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
 
     def _cut(self, array: NDArray) -> NDArray:

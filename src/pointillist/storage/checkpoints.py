@@ -4,8 +4,6 @@ They lie beside the file that the run will write: ``filters.safetensors`` has ``
 What the arrays and metadata mean is the business of the learners.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -85,14 +83,14 @@ class CheckpointFolder:
             raise CheckpointError(f"all checkpoints of {self.path} are damaged: start again without resuming")
         return None
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove the temporary files of a run that was killed."""
         remove_leftovers(self.path)
 
     def clear(self) -> None:
         """Remove all checkpoints of the run."""
         self._prune(0)
-        self.sweep()
+        self.remove_leftovers()
 
     def _prune(self, kept: int) -> None:
         for path in self.files()[kept:]:

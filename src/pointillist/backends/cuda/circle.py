@@ -4,8 +4,6 @@ A code at position p adds its filter to the padded samples p … p + size − 1;
 the length of the circle. Arrays are (…, layers, rows, columns), of NumPy or CuPy, and changed in place.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Shape = tuple[int, int, int]
@@ -42,7 +40,7 @@ def fold(array: Any, lengths: Shape) -> None:
             behind[...] = 0
 
 
-def surround(array: Any, lengths: Shape, offset: Shape) -> None:
+def continue_around(array: Any, lengths: Shape, offset: Shape) -> None:
     """Continue around the circle what lies within, at offset … offset + length − 1 along each axis."""
     for axis in AXES:
         length, first = lengths[axis], offset[axis]

@@ -1,7 +1,5 @@
 """Finding a CUDA device, compiling kernels for it and moving arrays to it. CuPy is imported only once one is asked for."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Sequence
@@ -20,10 +18,10 @@ _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a
 _PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
 
 STREAMS = 4
-"""Batches in flight: some are moved while another is computed."""
+"""Streams, each with a group of signals: some are moved while another is computed."""
 
 CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND")
-"""What the kernels are compiled for: a filter's channels, layers, rows and columns, and flags."""
+"""Constants that the kernels are compiled with: a filter's channels, layers, rows and columns, and flags."""
 
 _SOURCES = ("common.cuh", "scan.cu", "descent.cu", "evaluate.cu", "statistics.cu", "tensor.cu")
 
@@ -36,7 +34,7 @@ def is_cpu(device: str) -> bool:
 
 
 @cache
-def open_device(device: str) -> Device:
+def open_device(device: str) -> "Device":
     """The named CUDA device, or an error of one line that says what is missing."""
     if is_cpu(device):
         raise ValueError('open_device is for "cuda" and "cuda:N"')
@@ -101,7 +99,7 @@ class Device:
         self.cupy.cuda.get_current_stream().synchronize()
 
     def settle(self) -> None:
-        """Wait for all that was started on this device, by whomever."""
+        """Wait for everything that was started on this device, on any stream."""
         with self.use():
             self.cupy.cuda.runtime.deviceSynchronize()
 

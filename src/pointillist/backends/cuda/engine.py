@@ -1,10 +1,8 @@
-"""The working set of a batch of signals on a device: arrays, and the launches that evaluate, enlarge and descend on it.
+"""The working set of a group of signals on a device: arrays, and the launches that evaluate, enlarge and descend on it.
 
-`Engine` holds what all signals of a problem share, `Batch` the signals that are being solved. Every method works on the
-signals listed in `active` and leaves the others alone. Decisions (who is done, how far to descend) are the caller's.
+`Engine` holds what all signals of a problem share, `SignalGroup` the signals that are being solved. Every method works on
+the signals listed in `active` and leaves the others alone. Decisions (who is done, how far to descend) are the caller's.
 """
-
-from __future__ import annotations
 
 import time
 from contextlib import contextmanager
@@ -20,7 +18,7 @@ _WARPS = 4  # a block of the kernels that give each warp a bucket
 
 
 class Evaluation(NamedTuple):
-    """What `Batch.look` found for each signal, float64 arrays (n_signals,)."""
+    """What `SignalGroup.look` finds out about each signal, float64 arrays (n_signals,)."""
 
     loss: np.ndarray  # ½ Σ w (x − Dz)²
     energy: np.ndarray  # Σ w x (x − Dz)
@@ -35,7 +33,7 @@ class Engine:
     Parameters
     ----------
     device : Device
-    plan : Plan
+    plan : KernelPlan
     filters : (n_filters, channels, layers, rows, columns) array
     penalty : (n_filters, 1) or (n_filters, n_positions) float64 array
     offset : (layer, row, column) of the signal's first sample in the padded signal
@@ -63,9 +61,8 @@ class Engine:
             self.factors = cupy.asarray(factors)
             self.sample = None if sample is None else cupy.asarray(np.ascontiguousarray(sample, np.int64))
             self.mask = self._mark()
-            self.has_tensor_scan = (
-                device.has_tensor_cores and not mapped and plan.tensor_bytes <= device.shared_limit - RESERVED_SHARED
-            )
+            room = device.shared_limit - RESERVED_SHARED
+            self.has_tensor_scan = device.has_tensor_cores and not mapped and plan.tensor_bytes <= room
             if self.has_tensor_scan:
                 self.fragments = cupy.asarray(fragments(paired(filters, plan.paired_taps)))
                 self.tensor_factors = cupy.zeros(-(-plan.n_filters // CHUNK) * CHUNK, np.float32)
@@ -110,9 +107,7 @@ class Engine:
 
 def filter_blocks(flat):
     """Filters (n, taps) as (blocks, taps, 8), zero-padded: what the scan loads at a time."""
-    count = -(-len(flat) // RUN) * RUN
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % RUN), (0, 0)])
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
@@ -124,22 +119,18 @@ def paired(filters, length):
 
 
 def fragments(flat):
-    """Filters (n, taps) in bfloat16 as the lanes of the tensor cores hold them, high and low parts.
+    """Filters (n, taps) in bfloat16 as the lanes of the tensor cores hold them, high and low halves.
 
-    The answer is uint16 of shape (chunks, steps, 2 tiles, 2 parts, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1, then
-    the same of filter i + 8, then both with taps 8 further.
+    The answer is uint16 of shape (chunks, instructions, 2 tiles, 2 halves, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1,
+    then the same of filter i + 8, then both with taps 8 further.
     """
-    count = -(-len(flat) // CHUNK) * CHUNK
-    padded = np.zeros((count, flat.shape[1]), np.float32)
-    padded[: len(flat)] = flat
+    padded = np.pad(flat, [(0, -len(flat) % CHUNK), (0, 0)])
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
-    parts = np.stack(
-        [high, low]
-    )  # part, then chunk, tile, half of the filters, filter, step, half of the taps, lane, pair
-    tiles = parts.reshape(2, count // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
+    # Axes: high or low half, chunk, tile, half of the filters, filter, instruction, half of the taps, lane, pair.
+    tiles = np.stack([high, low]).reshape(2, len(padded) // CHUNK, 2, 2, 8, flat.shape[1] // DEPTH, 2, 4, 2)
     ordered = tiles.transpose(1, 5, 2, 0, 4, 7, 6, 3, 8)
-    return np.ascontiguousarray(ordered).reshape(count // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
+    return np.ascontiguousarray(ordered).reshape(len(padded) // CHUNK, flat.shape[1] // DEPTH, 2, 2, 32, 8)
 
 
 def bfloat16(array):
@@ -148,8 +139,8 @@ def bfloat16(array):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-class Batch:
-    """Signals that are solved together.
+class SignalGroup:
+    """Signals that are solved together on a device.
 
     Parameters
     ----------
@@ -188,7 +179,7 @@ class Batch:
         within = flat[(slice(None), slice(None), *self.inside)]
         within[...] = device.upload(arrays).reshape(within.shape)
         if plan.around:
-            circle.surround(flat, plan.grid, self.engine.offset)
+            circle.continue_around(flat, plan.grid, self.engine.offset)
         return flat
 
     def begin(self, indices, values):
@@ -209,7 +200,7 @@ class Batch:
         engine.launch("measure", (-(-plan.n_buckets // _WARPS), self.n), 32 * _WARPS, arguments)
 
     def look(self, active, tensor: bool = False) -> Evaluation:
-        """The residual afresh from the codes in float64, the scan, and what they say about all signals in `active`.
+        """Compute the residuals from the codes in float64, scan them, and evaluate all signals in `active`.
 
         With `tensor` the scan runs on tensor cores, to some 16 bits.
         """
@@ -258,16 +249,9 @@ class Batch:
         engine, plan = self.engine, self.engine.plan
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
         with engine.stage("selection"):
-            arguments: tuple = (
-                chosen,
-                self.best,
-                self.winner,
-                engine.filters,
-                self.weights,
-                self.weight_stride,
-                self.codes,
-            )
-            arguments = (*arguments, self.values, self.curvatures, self.counts, np.int32(cell), np.float32(floor))
+            arguments: tuple = (chosen, self.best, self.winner, engine.filters, self.weights, self.weight_stride)
+            arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts)
+            arguments = (*arguments, np.int32(cell), np.float32(floor))
             warps = plan.enlarge_warps
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)
@@ -304,11 +288,11 @@ class Batch:
         grid = (count, len(chosen))
         engine.launch("descend", grid, 32 * warps, (*arguments, np.int32(write_back)), plan.tile_bytes)
 
-    def prune(self, active, part: float) -> None:
-        """Set codes smaller than `part` of their penalty to zero."""
+    def prune(self, active, share: float) -> None:
+        """Set codes smaller than `share` of their penalty to zero."""
         engine, plan = self.engine, self.engine.plan
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
-        arguments = (chosen, engine.penalty, self.codes, self.values, self.counts, np.float32(part))
+        arguments = (chosen, engine.penalty, self.codes, self.values, self.counts, np.float32(share))
         engine.launch("prune", (-(-plan.n_buckets // _WARPS), len(active)), 32 * _WARPS, arguments)
 
     def collect(self):
@@ -333,6 +317,6 @@ class Batch:
 
 
 def owners(cupy, counts):
-    """For each of Σ counts items the number of the list that it is from."""
+    """Number of the list that each of Σ counts items is from, when lists of so many items are put one behind the other."""
     bounds = np.cumsum(counts)
     return cupy.searchsorted(cupy.asarray(bounds), cupy.arange(int(bounds[-1])), side="right")

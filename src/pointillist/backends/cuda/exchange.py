@@ -3,8 +3,6 @@
 CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPack, which shares their memory.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from functools import cache
@@ -107,13 +105,8 @@ def _in_line(arrays: Sequence[Any]) -> bool:
     """Whether CuPy arrays of one precision are C-contiguous and lie one behind the other in one piece of memory."""
     place, memory = arrays[0].data.ptr, arrays[0].data.mem
     for array in arrays:
-        data = array.data
-        if (
-            data.ptr != place
-            or data.mem is not memory
-            or array.dtype != arrays[0].dtype
-            or not array.flags.c_contiguous
-        ):
+        follows = array.data.ptr == place and array.data.mem is memory
+        if not follows or array.dtype != arrays[0].dtype or not array.flags.c_contiguous:
             return False
         place += array.nbytes
     return True

@@ -1,4 +1,4 @@
-"""What a device computes where: buckets, colours, tiles and runs of positions, and how many signals fit at a time.
+"""How work is divided on a device: buckets, colours, tiles and runs of positions, and how many signals fit at a time.
 
 Plain functions of shapes; nothing here needs a device. Signals are volumes (planes have one layer, lines one row too).
 Codes are kept in *buckets* of positions at least (filter size − 1) wide: filters of two buckets with one in between never
@@ -7,8 +7,6 @@ whose residual does not fit in a block's shared memory is cut into *tiles* of wh
 the last ones may meet the first: up to two of them along an axis are of further colours. The scan takes *runs* of eight
 neighbouring positions.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -105,7 +103,7 @@ class Places:
 
     @property
     def paired_taps(self) -> int:
-        """Taps of a filter whose rows are padded to pairs, and all to whole steps of the tensor cores."""
+        """Taps of a filter whose rows are padded to pairs, and all to whole instructions of the tensor cores."""
         pairs = self.channels * self.filter[0] * self.filter[1] * -(-self.filter[2] // 2) * 2
         return -(-pairs // DEPTH) * DEPTH
 
@@ -163,7 +161,7 @@ class Places:
         return [(colour, count) for colour, count in enumerate(counts) if count]
 
 
-class Plan(Places):
+class KernelPlan(Places):
     """Places with what the kernels read of them, and the memory that these take."""
 
     @property
@@ -189,17 +187,17 @@ class Plan(Places):
 
     @property
     def box_bytes(self) -> int:
-        """Shared memory of such a block: the samples that its positions meet, and their sums along rows."""
+        """Shared memory of a block that sums squares over boxes: the samples that it meets, and their sums along rows."""
         return 4 * (31 + self.filter[1]) * (31 + self.filter[2] + 32)
 
     @property
     def step_bytes(self) -> int:
-        """Shared memory of a block that steps a filter: shifts of two filters, and a filter, in float64."""
+        """Shared memory of a block that updates a filter: shifts of two filters, and a filter, in float64."""
         return 8 * (prod(2 * size - 1 for size in self.filter) + self.taps)
 
     @property
     def enlarge_bytes(self) -> int:
-        """Shared memory of such a block: code, value and curvature of all that its buckets have room for."""
+        """Shared memory of a block that enlarges the working set: all codes that its buckets have room for."""
         return 12 * self.capacity * self.enlarge_warps
 
     @property
@@ -255,15 +253,9 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
 
 
 def make_plan(
-    grid: Shape,
-    filter_: Shape,
-    channels: int,
-    n_filters: int,
-    shared_limit: int = 227 * 1024,
-    *,
-    around: bool = False,
-) -> Plan:
-    """Plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
+    grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
+) -> KernelPlan:
+    """Make the plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
     if n_filters >= _MAX_FILTERS:
         raise ValueError(f"a device takes fewer than {_MAX_FILTERS} filters, got {n_filters}")
     bucket = bucket_shape(filter_, grid)
@@ -276,7 +268,7 @@ def make_plan(
     tiles = _parts(buckets, tile)
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
-    plan = Plan(
+    plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
         filter=filter_,
@@ -305,7 +297,7 @@ def make_plan(
 
 
 def _parts(whole: Shape, part: Shape) -> Shape:
-    """How many parts cover the whole, along each axis."""
+    """Number of parts that cover the whole, along each axis."""
     return -(-whole[0] // part[0]), -(-whole[1] // part[1]), -(-whole[2] // part[2])
 
 
@@ -363,10 +355,10 @@ def scan_threads(runs: int) -> tuple[int, int]:
     return threads, blocks
 
 
-def batches(count: int, plan: Plan, memory: int, in_flight: int = 1, shared: int = 0) -> Iterator[slice]:
-    """Signals in nearly equal parts, so that `in_flight` of them fit in `memory` bytes beside `shared` ones.
+def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1, shared: int = 0) -> Iterator[slice]:
+    """Divide signals into nearly equal groups, so that `in_flight` groups fit in `memory` bytes beside `shared` ones.
 
-    A part has about as many positions as fill a large device; more would only wait longer for the slowest signal.
+    A group has about as many positions as fill a large device; more would only wait longer for the slowest signal.
     """
     largest = min(8192, max(1, _PART_POSITIONS // plan.n_positions))
     in_flight = min(in_flight, -(-count // largest))
@@ -374,12 +366,12 @@ def batches(count: int, plan: Plan, memory: int, in_flight: int = 1, shared: int
     if room < 1:
         need = (shared + plan.signal_bytes) / 2**30
         raise MemoryError(f"one signal needs {need:.1f} GiB of device memory, {memory / 2**30:.1f} GiB may be used")
-    parts = -(-count // int(min(room, largest)))
-    bounds = np.linspace(0, count, parts + 1).round().astype(int)
+    groups = -(-count // int(min(room, largest)))
+    bounds = np.linspace(0, count, groups + 1).round().astype(int)
     return (slice(int(a), int(b)) for a, b in pairwise(bounds))
 
 
-def pack(plan: Plan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pack(plan: KernelPlan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bucket number and packed code of flat code indices (filter · n_positions + position)."""
     filters, positions = indices // plan.n_positions, indices % plan.n_positions
     lines, columns = positions // plan.grid[2], positions % plan.grid[2]
@@ -390,7 +382,7 @@ def pack(plan: Plan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slots(buckets: np.ndarray, capacity: int, xp: Any = np) -> tuple[np.ndarray, np.ndarray]:
-    """For codes in the given buckets their number in the bucket, and which of them find room; `xp` is NumPy or CuPy."""
+    """Number the codes of every bucket, and say which of them find room there; `xp` is NumPy or CuPy."""
     order = xp.argsort(buckets, kind="stable")
     ordered = buckets[order]
     number = xp.empty_like(order)

@@ -4,8 +4,6 @@
 of the host or of the device. The order of atomic additions is not fixed, so the last bits may differ from run to run.
 """
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
@@ -69,7 +67,7 @@ class CodeLists:
             circle.extend(out, plan.grid)
         return out
 
-    def prices(self, penalty):
+    def penalty_sums(self, penalty):
         """Σ λ|z| of each signal, for λ (n_filters, 1) or (n_filters, n_positions) on the host."""
         cupy, (signal, filter_, position) = self.device.cupy, self.codes
         price = cupy.asarray(penalty)[filter_, position if penalty.shape[1] > 1 else 0]
@@ -122,7 +120,7 @@ class DeviceSums:
             own = inside(offset, left)
             imputed[own] += left
             if codes.plan.around:
-                circle.surround(imputed, codes.plan.grid, offset)
+                circle.continue_around(imputed, codes.plan.grid, offset)
             codes.launch("add_boxes", weight, imputed, self.linear)
             codes.launch("add_pairs", weight, codes.rows(), self.pairs)
             once = imputed[own] if codes.plan.around else imputed
@@ -143,7 +141,7 @@ class DeviceSums:
         return self.device.upload(arrays).reshape(len(arrays), self.channels, *as_volume(arrays[0].shape[1:]))
 
     def lipschitz(self):
-        """For each filter the largest eigenvalue of the circulant matrix that its block of C is a part of."""
+        """Upper bound, for each filter, of the eigenvalues of its block of C: those of a circulant matrix that holds it."""
         cupy = self.device.cupy
         with self.device.use():
             spectrum = self.pairs[self.own].reshape(self.n_filters, *self.span).astype(np.complex128)

@@ -5,19 +5,11 @@ business of this package. Signals for learning are read by the modules beside it
 """
 
 from pointillist.data.photofiles.formats import READABLE_SUFFIXES, answer_suffix, check_format
-from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph, TiffOrigin
+from pointillist.data.photofiles.photograph import Metadata, Photograph
 from pointillist.data.photofiles.reading import photograph_size, read_photograph
 from pointillist.data.photofiles.writing import write_photograph
 
 __all__ = [
-    "Photograph",
-    "Metadata",
-    "JpegOrigin",
-    "TiffOrigin",
-    "read_photograph",
-    "write_photograph",
-    "photograph_size",
-    "check_format",
-    "answer_suffix",
-    "READABLE_SUFFIXES",
-]
+    "Photograph", "Metadata", "read_photograph", "write_photograph", "photograph_size", "check_format",
+    "answer_suffix", "READABLE_SUFFIXES",
+]  # fmt: skip

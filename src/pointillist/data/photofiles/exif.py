@@ -1,7 +1,5 @@
 """EXIF as bytes, changed in place where it must be: maker's notes and all else stay as the camera wrote them."""
 
-from __future__ import annotations
-
 import io
 import logging
 import struct
@@ -30,26 +28,26 @@ def without_prefix(exif: bytes | None) -> bytes | None:
 
 
 def orientation(exif: bytes | None) -> int:
-    """The code from 1 to 8; 1 where there is none."""
+    """The orientation as a code from 1 to 8; 1 where none is given."""
     if exif is not None:
         for order, at in _entries(exif):
-            if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
-                (code,) = _unpack(exif, order + "H", at + 8)
+            if struct.unpack_from(order + "HH", exif, at) == (ORIENTATION, _SHORT):
+                (code,) = struct.unpack_from(order + "H", exif, at + 8)
                 return code if 1 <= code <= 8 else 1
     return 1
 
 
 def with_orientation(exif: bytes, code: int) -> bytes:
-    """The same bytes with another orientation, where they have one."""
+    """Return EXIF bytes with another orientation, where they have one."""
     changed = bytearray(exif)
     for order, at in _entries(exif):
-        if _unpack(exif, order + "HH", at) == (ORIENTATION, _SHORT):
+        if struct.unpack_from(order + "HH", exif, at) == (ORIENTATION, _SHORT):
             struct.pack_into(order + "H", changed, at + 8, code)
     return bytes(changed)
 
 
 def without_thumbnail(exif: bytes) -> bytes:
-    """The same bytes with no way to the second directory, whose small picture would show how things looked before."""
+    """Return EXIF bytes whose link to the thumbnail, which would show the picture as it was before, is cut."""
     changed = bytearray(exif)
     for order, at in _entries(exif, end=True):
         struct.pack_into(order + "I", changed, at, 0)
@@ -57,7 +55,7 @@ def without_thumbnail(exif: bytes) -> bytes:
 
 
 def _entries(exif: bytes, *, end: bool = False) -> Iterator[tuple[str, int]]:
-    """Byte order and place of every entry of the first directory, or of the link at its end alone."""
+    """Yield byte order and place of every entry of the first directory, or only of the link at its end."""
     order = "<" if exif[:2] == b"II" else ">"
     try:
         (first,) = struct.unpack_from(order + "I", exif, 4)
@@ -68,10 +66,6 @@ def _entries(exif: bytes, *, end: bool = False) -> Iterator[tuple[str, int]]:
     if last + 4 > len(exif):
         return
     yield from ((order, last),) if end else ((order, at) for at in range(first + 2, last, 12))
-
-
-def _unpack(exif: bytes, form: str, at: int) -> tuple[Any, ...]:
-    return struct.unpack_from(form, exif, at)
 
 
 def from_tiff_structure(stream: BinaryIO) -> bytes | None:

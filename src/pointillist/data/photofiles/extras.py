@@ -1,7 +1,5 @@
 """Files that need another package: camera raw through rawpy, HEIC and AVIF through pillow-heif."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

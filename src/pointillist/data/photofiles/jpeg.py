@@ -5,8 +5,6 @@ those of blocks with changed pixels computed anew, and all of them written. With
 Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import struct
@@ -38,6 +36,9 @@ _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
 _ROWS = 512  # compared at a time
 _TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
 
+Pixels = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+
 _one_at_a_time = threading.Lock()
 
 
@@ -45,7 +46,7 @@ class UnusualJpegError(ValueError):
     """The file's coefficients cannot be taken over; the message is the end of a sentence that says why."""
 
 
-def encode(pixels: NDArray[np.uint8], metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
+def encode(pixels: Pixels, metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
     """A JPEG file of pixels, with its source's own blocks where these can be kept, and what could not be kept.
 
     Without jpeglib pixels are stored upright, and untouched ones differ a little, most by no more than one level.
@@ -86,8 +87,8 @@ def _say_what_is_missing() -> None:
     )
 
 
-def _compared(source: JpegOrigin, pixels: NDArray[np.uint8]) -> tuple[dict[str, Any], NDArray[np.bool_] | None]:
-    """How the source was encoded, and which pixels are others now; None if these are not pixels of the same picture."""
+def _compared(source: JpegOrigin, pixels: Pixels) -> tuple[dict[str, Any], Mask | None]:
+    """How the source was encoded, and which pixels changed since; None if these are not pixels of the same picture."""
     with Image.open(io.BytesIO(source.data)) as image:
         options = reencoding.options_of(image)
         shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
@@ -95,11 +96,7 @@ def _compared(source: JpegOrigin, pixels: NDArray[np.uint8]) -> tuple[dict[str, 
 
 
 def _encode_again(
-    source: JpegOrigin,
-    pixels: NDArray[np.uint8],
-    changed: NDArray[np.bool_],
-    metadata: Metadata,
-    options: dict[str, Any],
+    source: JpegOrigin, pixels: Pixels, changed: Mask, metadata: Metadata, options: dict[str, Any]
 ) -> bytes:
     """A stream of all pixels, upright."""
     mode = "L" if pixels.ndim == 2 else "RGB"
@@ -110,7 +107,7 @@ def _encode_again(
     return reencoding.encode(image, metadata.dpi, options)
 
 
-def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]:  # (height, width)
+def _differs(image: Image.Image, pixels: Pixels) -> Mask:  # (height, width)
     changed = np.empty(pixels.shape[:2], bool)
     for top in range(0, len(pixels), _ROWS):
         rows = slice(top, min(top + _ROWS, len(pixels)))
@@ -120,9 +117,7 @@ def _differs(image: Image.Image, pixels: NDArray[np.uint8]) -> NDArray[np.bool_]
     return changed
 
 
-def _keep_blocks(
-    jpeglib: Any, source: JpegOrigin, pixels: NDArray[np.uint8], changed: NDArray[np.bool_], metadata: Metadata
-) -> bytes:
+def _keep_blocks(jpeglib: Any, source: JpegOrigin, pixels: Pixels, changed: Mask, metadata: Metadata) -> bytes:
     """The source's file with new coefficients for the blocks of changed pixels."""
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.jpg", Path(folder) / "after.jpg"
@@ -154,8 +149,8 @@ def _keep_blocks(
 def _renew(
     plane: NDArray[np.int16],  # (block rows, block columns, 8, 8)
     table: NDArray[np.float64],
-    pixels: NDArray[np.uint8],
-    changed: NDArray[np.bool_],
+    pixels: Pixels,
+    changed: Mask,
     weights: NDArray[np.float64] | None,  # of the channels in this component
     factor: tuple[int, int],  # pixels in a sample, downwards and across
     centre: int,  # what is added to the weighted sum
@@ -183,7 +178,7 @@ def _renew(
 
 
 def _names(data: bytes) -> list[int]:
-    """What a file calls its components; some decoders take their meaning from that."""
+    """Identifiers of a file's colour components; some decoders tell from them which colours these are."""
     frame = next(content for marker, content in segments(data) if marker in _FRAMES)
     return [frame[6 + 3 * i] for i in range(frame[5])]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +129,8 @@ class Photograph:
         """The largest value of the type; floating point is taken to end at 1."""
         return float(np.iinfo(self.pixels.dtype).max) if self.pixels.dtype.kind == "u" else 1.0
 
-    def with_pixels(self, pixels: NDArray[Any], alpha: NDArray[Any] | None = None) -> Photograph:
-        """The same photograph with other pixels, and with its own alpha unless another is given.
+    def with_pixels(self, pixels: NDArray[Any], alpha: NDArray[Any] | None = None) -> Self:
+        """Return this photograph with other `pixels`, and with its own alpha unless `alpha` is given.
 
         Its own alpha is left out where it does not fit pixels of another size. Grey pixels (height, width) of a colour
         photograph are repeated for its channels, so that the file keeps its layout.
@@ -141,8 +141,8 @@ class Photograph:
             alpha = self.alpha.astype(pixels.dtype, copy=False)
         return replace(self, pixels=pixels, alpha=alpha)
 
-    def cropped(self, top: int, left: int, height: int, width: int) -> Photograph:
-        """The part that begins `top` rows and `left` columns from the upper left corner."""
-        part = slice(top, top + height), slice(left, left + width)
-        alpha = None if self.alpha is None else np.ascontiguousarray(self.alpha[part])
-        return replace(self, pixels=np.ascontiguousarray(self.pixels[part]), alpha=alpha)
+    def cropped(self, top: int, left: int, height: int, width: int) -> Self:
+        """Cut out `height` rows and `width` columns that begin `top` rows and `left` columns from the upper left corner."""
+        box = slice(top, top + height), slice(left, left + width)
+        alpha = None if self.alpha is None else np.ascontiguousarray(self.alpha[box])
+        return replace(self, pixels=np.ascontiguousarray(self.pixels[box]), alpha=alpha)

@@ -4,8 +4,6 @@ Pillow reads and writes 16-bit colour with 8 bits only; therefore encoding is im
 the file that it makes.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator
@@ -60,10 +58,10 @@ def encode(samples: NDArray[Any], metadata: Metadata) -> bytes:
 
     plain = imagecodecs.png_encode(np.ascontiguousarray(samples), **_FAST)
     header = len(SIGNATURE) + 12 + 13
-    return b"".join((plain[:header], *(_chunk(*one) for one in _around(metadata)), plain[header:]))
+    return b"".join((plain[:header], *(_chunk(*one) for one in _metadata_chunks(metadata)), plain[header:]))
 
 
-def _around(metadata: Metadata) -> Iterator[tuple[bytes, bytes]]:
+def _metadata_chunks(metadata: Metadata) -> Iterator[tuple[bytes, bytes]]:
     """Chunks that say what the metadata say, in an order that the format allows."""
     yield from (
         (n, c) for n, c in metadata.chunks if n not in (b"iTXt", b"iCCP") and not (metadata.icc and n == b"sRGB")

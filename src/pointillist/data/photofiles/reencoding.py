@@ -4,8 +4,6 @@ The source's tables and subsampling are kept. Decoders interpolate coarser chrom
 once more; so that interpolation is undone for all samples without a changed pixel.
 """
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sources of signals of any size: arrays, files, containers, random crops, and the stream of batches made from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -18,28 +16,10 @@ from pointillist.data.sources.preparing import KeptSource, NormalisedSource
 from pointillist.data.sources.stream import ReadBatch, Stream, UnreadBatch, read_batch
 
 __all__ = [
-    "Source",
-    "StoredSource",
-    "ArraySource",
-    "NpySource",
-    "ImageSource",
-    "TiffSource",
-    "ZarrSource",
-    "Hdf5Source",
-    "IteratorSource",
-    "CropSource",
-    "JoinedSource",
-    "NormalisedSource",
-    "KeptSource",
-    "as_source",
-    "open_source",
-    "Stream",
-    "IteratorStream",
-    "make_stream",
-    "UnreadBatch",
-    "ReadBatch",
-    "read_batch",
-]
+    "Source", "StoredSource", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source",
+    "IteratorSource", "CropSource", "JoinedSource", "NormalisedSource", "KeptSource", "as_source", "open_source",
+    "Stream", "IteratorStream", "make_stream", "UnreadBatch", "ReadBatch", "read_batch",
+]  # fmt: skip
 
 
 def as_source(signals: Any) -> Source | IteratorSource:

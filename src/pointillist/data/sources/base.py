@@ -1,4 +1,4 @@
-"""What a source of signals is: random access by an integer, so that a position in a pass is one number.
+"""What a source of signals is: random access by an integer, so that a place in a pass is one number.
 
 Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and is sent
 to other processes without its open files, so that each can read its own part of it.
@@ -44,7 +44,6 @@ class Source(Protocol):
     @property
     def exact(self) -> bool:
         """Whether the same index gives the same signal every time, so that a run can be resumed to the bit."""
-        ...
 
     @abstractmethod
     def __len__(self) -> int:
@@ -52,14 +51,14 @@ class Source(Protocol):
 
     @abstractmethod
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        """Return signal `index` of a pass, ([channels,] *space); called from several threads.
+        """Return signal `index` of pass `epoch`, ([channels,] *space); called from several threads.
 
-        Only random crops depend on the epoch. Raises `UnreadableFileError` for an item that is damaged or useless.
+        Only random crops are other ones in every pass. Raises `UnreadableFileError` for an item that is damaged or useless.
         """
 
     @abstractmethod
     def name(self, index: int, epoch: int = 0) -> str:
-        """Return what to call the signal in a message."""
+        """Return what messages call signal `index` of pass `epoch`."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -67,7 +66,7 @@ class Source(Protocol):
 
 
 class StoredSource(Source):
-    """A source of signals that lie somewhere: what crops and the plan need besides `Source`."""
+    """A source whose signals have shapes that can be looked up and windows that can be read, as crops and plans need it."""
 
     exact: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
@@ -75,16 +74,21 @@ class StoredSource(Source):
     decoding: ClassVar[int] = 16
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
+        return 0
+
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
-        """Shape of a signal, without reading its samples where the format allows."""
+        """Return the shape of signal `index`, without reading its samples where the format allows."""
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        """A part of a signal: `size` samples from `corner` along the last axes."""
+        """Return a part of signal `index`: `size` samples from `corner` along the last axes."""
         return self.read(index)[box(corner, size)]
 
     def mapped(self, index: int) -> NDArray:
-        """The signal as `read` returns it, but left in its file where it is large and the format allows that."""
+        """Return signal `index` as `read` does, but left in its file where it is large and the format allows that."""
         return self.read(index)
 
 
@@ -132,7 +136,7 @@ def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
 
 
 def array_fingerprint(arrays: Iterable[NDArray]) -> str:
-    """A hash of the types, shapes and samples of arrays; of large ones some samples stand for all."""
+    """A hash of the types, shapes and samples of arrays; of a large array only some samples are read."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

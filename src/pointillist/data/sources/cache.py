@@ -1,6 +1,4 @@
-"""Arrays that are dear to make, kept as long as there is room."""
-
-from __future__ import annotations
+"""Arrays that take long to make, kept as long as there is room."""
 
 import threading
 from collections import OrderedDict

@@ -78,7 +78,7 @@ class CropSource(StoredSource):
 
     @cached_property
     def _channels(self) -> tuple[int, ...]:
-        """What stands before the spatial axes, of the first signal whose head can be read."""
+        """The axes before the spatial ones, of the first signal whose shape can be read."""
         for which in range(len(self.source)):
             with suppress(UnreadableFileError):
                 return self.source.shape(which)[: -len(self.size)]

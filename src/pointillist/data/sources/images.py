@@ -54,7 +54,7 @@ class ImageSource(StoredSource):
         return picture if self.grey else np.ascontiguousarray(np.moveaxis(picture, -1, 0))
 
     def mapped(self, index: int) -> NDArray:
-        """The signal, left in its file where that is a large grey TIFF image."""
+        """Return signal `index`, left in its file where that is a large grey TIFF image."""
         large = map_tiff(Path(self.files[index])) if self.grey else None
         return self.read(index) if large is None else large
 

@@ -1,4 +1,4 @@
-"""Signals from any Python iterable, such as a PyTorch DataLoader: they come when they come, and not again."""
+"""Signals from any Python iterable, such as a PyTorch DataLoader: they come in its order, and perhaps only once."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def _as_array(item: Any) -> NDArray:
 class IteratorStream(BatchStream):
     """Batches of an `IteratorSource`: a `Stream` without an order of its own.
 
-    Its state counts the signals that were handed out. Restored, it passes over as many of the iterator, and warns that these
-    need not be the ones that were learned from. The batches of the iterator itself, if any, do not matter.
+    Its place counts the signals that were handed out. Taken up again, it passes over as many of the iterator, and warns that
+    these need not be the ones that were learned from. The batches of the iterator itself, if any, do not matter.
 
     Parameters
     ----------
@@ -84,7 +84,6 @@ class IteratorStream(BatchStream):
     """
 
     exact: ClassVar[bool] = False
-    n_batches: ClassVar[int | None] = None
 
     def __init__(
         self,
@@ -102,13 +101,13 @@ class IteratorStream(BatchStream):
         self.source = source
         self._begun: Iterator[list[NDArray]] | None = None
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Pass over what was handed out when `state` was taken."""
-        super().restore(state)
-        if self._epoch or self._position:
+    def go_to(self, place: dict[str, Any]) -> None:
+        """Pass over what had been handed out when `place` was taken."""
+        super().go_to(place)
+        if self._epoch or self._offset:
             log.warning(
                 "an iterator cannot be resumed exactly: its first %d signals are passed over, whatever they are now",
-                self._position,
+                self._offset,
             )
 
     def first(self) -> list[NDArray]:
@@ -126,17 +125,17 @@ class IteratorStream(BatchStream):
 
     def _batches(self) -> Iterator[list[NDArray]]:
         for epoch in range(self._epoch, self.n_epochs):
-            signals = islice(iter(self.source), self._position, None)
+            signals = islice(iter(self.source), self._offset, None)
             for items in self._read_ahead(signals):
-                self._position += len(items)
+                self._offset += len(items)
                 read = gather([judged(item, self.least, self._name) for item in items], self.on_error)
                 self.skipped.note(read.skipped)
                 if read.signals:
                     yield read.signals
-            self._epoch, self._position = epoch + 1, 0
+            self._epoch, self._offset = epoch + 1, 0
 
     def _name(self) -> str:
-        return f"a signal of the iterator, around number {self._position},"
+        return f"a signal of the iterator, around number {self._offset},"
 
     def _read_ahead(self, signals: Iterator[NDArray]) -> Iterator[list[NDArray]]:
         """Batches until there are no more, a few of them ahead in one thread."""

@@ -36,13 +36,18 @@ class JoinedSource(StoredSource):
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]
-        """Whether all of them read windows alone."""
+        """Whether every source reads windows without the whole signal."""
         return all(source.windowed for source in self.sources)
 
     @property
     def decoding(self) -> int:  # type: ignore[override]
-        """The most that one of them takes."""
+        """The most bytes a sample that one of the sources takes."""
         return max(source.decoding for source in self.sources)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The most that one of them decodes together."""
+        return max(source.chunk_bytes for source in self.sources)
 
     def __len__(self) -> int:
         return self._ends[-1]

@@ -1,4 +1,4 @@
-"""From what people type to a source: files, folders, patterns, stacks, and arrays inside containers."""
+"""Opening a source by what people type: files, folders, patterns, stacks, and arrays inside containers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_pages
+from pointillist.data.mapped import ONE_FILE
 from pointillist.data.paths import PathLike, files_of, natural_key
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.skipping import OnError, check_on_error
@@ -21,6 +23,7 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.errors import UnreadableFileError
+from pointillist.storage import check_regular, missing
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _ZARR_SUFFIXES = frozenset((".zarr", ".zip"))
@@ -28,11 +31,7 @@ _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
 
 
 def open_source(
-    paths: PathLike | Iterable[PathLike],
-    *,
-    ndim: int = 2,
-    grey: bool = True,
-    on_error: OnError = "raise",
+    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, grey: bool = True, on_error: OnError = "raise"
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 
@@ -94,7 +93,7 @@ def _files(given: str) -> list[str]:
         if container != given and Path(container).exists():
             return [given]
         if not has_magic(given):
-            raise FileNotFoundError(f"no such file or folder: {container}")
+            raise missing(container, "file or folder")
         found = sorted(
             (Path(match) for match in glob(given, recursive=True)),
             key=lambda file: (str(file.parent), natural_key(file)),
@@ -103,11 +102,9 @@ def _files(given: str) -> list[str]:
         if not files:
             raise FileNotFoundError(f"no file matches {given}")
         return files
-    return (
-        [given]
-        if _suffix(given) in _ZARR_SUFFIXES
-        else [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
-    )
+    if _suffix(given) in _ZARR_SUFFIXES:
+        return [given]
+    return [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
 
 
 def _suffix(file: str) -> str:
@@ -123,7 +120,9 @@ def _is_image(file: str) -> bool:
 def _is_stack(file: str) -> bool:
     """Whether a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
     try:
-        with tifffile.TiffFile(file) as tiff:
+        check_regular(file)
+        with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
+            check_pages(stream)
             if len(tiff.pages) > 1:
                 return True
             # ImageJ writes one page and lets the rest follow.
@@ -156,7 +155,7 @@ def _open_stack(file: str, ndim: int) -> StoredSource:
 
 
 class UnopenedSource(StoredSource):
-    """What stands for a file that could not be opened: one signal, unreadable."""
+    """Stands for a file that could not be opened: a source of one signal, which cannot be read."""
 
     def __init__(self, file: str, reason: str) -> None:
         self._file, self._reason = file, reason

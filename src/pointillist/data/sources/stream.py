@@ -1,12 +1,9 @@
-"""A source in batches: the order of every pass, reading ahead, and a position that can be put away and taken up again."""
-
-from __future__ import annotations
+"""A source in batches: the order of every pass, reading ahead, and a place that can be put away and taken up again."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,7 @@ from pointillist.model.sampling import generator
 from pointillist.model.usable import why_unusable
 
 Least = Callable[[NDArray], Sequence[int]]
-"""From a signal to the size of the filters that must fit into it."""
+"""A function that takes a signal and returns the size of the filters that must fit into it."""
 Attempt = NDArray | UnreadableFileError
 """A signal, or why there is none."""
 
@@ -31,14 +28,14 @@ class UnreadBatch:
     Attributes
     ----------
     epoch : int
-    position : int
+    offset : int
         Where the first signal stands in the order of the epoch.
     indices : tuple of int
         Where the signals are in the source.
     """
 
     epoch: int
-    position: int
+    offset: int
     indices: tuple[int, ...]
 
 
@@ -82,7 +79,7 @@ def judged(signal: NDArray, least: Least | None, name: Callable[..., str], *whic
 
 
 def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
-    """Part the signals from the errors, or raise the first of these."""
+    """Separate the signals from the errors, or raise the first error."""
     read = ReadBatch([], [])
     for attempt in attempts:
         if not isinstance(attempt, UnreadableFileError):
@@ -101,7 +98,7 @@ def nothing_usable(reasons: Iterable[str]) -> ValueError:
 
 
 class BatchStream:
-    """What the streams of sources and of iterators share: settings, and a position as of the last batch handed out.
+    """What the streams of sources and of iterators share: settings, and a place as of the last batch handed out.
 
     Parameters
     ----------
@@ -126,23 +123,23 @@ class BatchStream:
         self.batch_size, self.n_epochs, self.prefetch = batch_size, n_epochs, prefetch
         self.on_error, self.least = on_error, least
         self.skipped = Skipped()
-        self._epoch, self._position = 0, 0
+        self._epoch, self._offset = 0, 0
 
-    def state(self) -> dict[str, Any]:
+    def place(self) -> dict[str, Any]:
         """Where the stream is, as of the last batch handed out: what JSON can hold, small whatever the source."""
-        return {"epoch": self._epoch, "position": self._position, "skipped": dict(self.skipped)}
+        return {"epoch": self._epoch, "offset": self._offset, "skipped": dict(self.skipped)}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
-        self._epoch, self._position = int(state["epoch"]), int(state["position"])
-        self.skipped = Skipped(state["skipped"])
+    def go_to(self, place: dict[str, Any]) -> None:
+        """Go on from a `place` that was taken before."""
+        self._epoch, self._offset = int(place["epoch"]), int(place["offset"])
+        self.skipped = Skipped(place["skipped"])
 
 
 class Stream(BatchStream):
     """Batches of a source, pass after pass, read ahead in background threads.
 
     Which signals make up a batch depends on the seed, the epoch and the batch size only. A signal that cannot be used leaves
-    its batch smaller; a batch of which nothing is left is passed over. Iterating goes on from where `state` says.
+    its batch smaller; a batch of which nothing is left is passed over. Iterating goes on from `place`.
 
     Parameters
     ----------
@@ -182,13 +179,8 @@ class Stream(BatchStream):
 
     @property
     def exact(self) -> bool:
-        """Whether a restored stream goes on with the same signals."""
+        """Whether a stream that is taken up again goes on with the same signals."""
         return self.source.exact
-
-    @property
-    def n_batches(self) -> int | None:
-        """Batches of all passes together; None where nobody knows before."""
-        return self.n_epochs * ceil(len(self.source) / self.batch_size)
 
     def order(self, epoch: int) -> NDArray:
         """The signals of a pass in their order; recomputed, never stored."""
@@ -199,14 +191,14 @@ class Stream(BatchStream):
         return self._order[1]
 
     def unread(self) -> Iterator[UnreadBatch]:
-        """The batches to come; whoever reads them himself calls `hand_out` for each."""
-        position = self._position
+        """Yield the batches to come, unread; whoever reads one calls `hand_out` for it."""
+        offset = self._offset
         for epoch in range(self._epoch, self.n_epochs):
-            while position < len(self.source):
-                chosen = self.order(epoch)[position : position + self.batch_size]
-                yield UnreadBatch(epoch, position, tuple(chosen.tolist()))
-                position += self.batch_size
-            position = 0
+            while offset < len(self.source):
+                chosen = self.order(epoch)[offset : offset + self.batch_size]
+                yield UnreadBatch(epoch, offset, tuple(chosen.tolist()))
+                offset += self.batch_size
+            offset = 0
 
     def first(self) -> list[NDArray]:
         """Signals of the first batch to come that has any, kept until it is handed out, so that nothing is read twice."""
@@ -225,8 +217,8 @@ class Stream(BatchStream):
         self.skipped.note(read.skipped)
         for index in unread.indices:
             self._looked_at.pop((unread.epoch, index), None)
-        end = unread.position + len(unread.indices)
-        self._epoch, self._position = (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
+        end = unread.offset + len(unread.indices)
+        self._epoch, self._offset = (unread.epoch, end) if end < len(self.source) else (unread.epoch + 1, 0)
         return read.signals
 
     def __iter__(self) -> Iterator[list[NDArray]]:

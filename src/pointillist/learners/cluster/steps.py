@@ -1,4 +1,4 @@
-"""The steps of a run on a cluster, and how what was lost on the way is done again."""
+"""The steps of a run on a cluster; a step whose workers were lost is done again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pointillist.data.sources import ReadBatch, UnreadBatch
 from pointillist.learners.cluster.connecting import wait_for_workers
 from pointillist.learners.cluster.sums import CodesThere, worth_size
-from pointillist.learners.cluster.work import Brief, Coded, Job, code_for_the_client, join, merge, split
+from pointillist.learners.cluster.work import Brief, Coded, Setup, code_for_the_client, join, merge, split
 from pointillist.learners.feed import Feed
 from pointillist.learners.inputs import Batch
 from pointillist.learners.state import LearnerState, StepCodes
@@ -34,10 +34,10 @@ _ATTEMPTS = 3
 def coded_steps(
     client: Client, step: Step, batch_size: int, feed: Feed, state: LearnerState
 ) -> Iterator[tuple[float, StepCodes]]:
-    """For each batch when its step began, and its codes for the filters that `state` has by then."""
+    """Yield for each batch when its step began, and its codes for the filters that `state` has by then."""
     stream = feed.elsewhere
     source = None if stream is None else stream.source
-    crew = _Crew(client, Job(replace(step, n_jobs=1), source, feed.stream.least, feed.stream.on_error))
+    crew = _Crew(client, Setup(replace(step, n_jobs=1), source, feed.stream.least, feed.stream.on_error))
     size = worth_size(batch_size, state, feed)
     work: Iterator[UnreadBatch | Batch] = iter(feed) if stream is None else stream.unread()
     for whole in work:
@@ -52,19 +52,19 @@ def coded_steps(
 
 
 class _Crew:
-    """The workers, and what they were told."""
+    """The workers of a cluster, with the settings that they were sent."""
 
-    def __init__(self, client: Client, job: Job) -> None:
-        self._client, self._job = client, job
+    def __init__(self, client: Client, setup: Setup) -> None:
+        self._client, self._setup = client, setup
         self._shared: Any = None
 
     def attempt(self, solve: Callable[..., Solved], whole: UnreadBatch | Batch, brief: Brief) -> Solved:
-        """Solve, again if need be: Dask does the tasks of a lost worker again, but what only the lost knew is lost."""
+        """Solve a batch, again where all workers were lost; Dask itself repeats the tasks of a single lost worker."""
         for _ in range(_ATTEMPTS):
             try:
                 if self._shared is None:
                     wait_for_workers(self._client)
-                    self._shared = self._tell(self._job)
+                    self._shared = self._tell(self._setup)
                 return solve(whole, self._shared, self._tell(brief))
             except CancelledError:
                 log.warning("the cluster lost all its workers: doing step %d again", brief.step + 1)
@@ -72,14 +72,14 @@ class _Crew:
         raise ConnectionError(f"the cluster lost all its workers {_ATTEMPTS} times in step {brief.step + 1}")
 
     def _tell(self, value: Any) -> Any:
-        """Broadcast: tasks go to those who know what they need, so all must."""
+        """Send a value to all workers, because Dask gives tasks only to workers that have what the tasks need."""
         return self._client.scatter(value, broadcast=True, hash=False)
 
 
-def _codes_here(step: Step, client: Client, whole: UnreadBatch | Batch, job: Any, brief: Any) -> Solved:
-    """Codes, signals and residuals, all brought to the client."""
+def _codes_here(step: Step, client: Client, whole: UnreadBatch | Batch, setup: Any, brief: Any) -> Solved:
+    """Solve for a batch on the workers and bring codes, signals and residuals to the client."""
     pieces = split(whole, _PIECES_PER_THREAD * sum(client.nthreads().values()))
-    coded: list[Coded] = client.gather(client.map(code_for_the_client, pieces, job=job, brief=brief, pure=False))
+    coded: list[Coded] = client.gather(client.map(code_for_the_client, pieces, setup=setup, brief=brief, pure=False))
     skipped = [why for piece in coded for why in piece.skipped]
     results = [piece.result for piece in coded if piece.result is not None]
     if not results:

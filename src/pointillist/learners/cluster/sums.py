@@ -1,4 +1,4 @@
-"""Batches so large that the statistics are smaller than the codes: these stay with the workers, and sums come back.
+"""Large batches, whose codes take more bytes than the statistics: codes stay with the workers, and sums come back.
 
 The batch is cut into pieces whose size follows from the settings alone. Every piece gives statistics of its own, and these
 are added two by two, in a fixed order: the filters do not depend on the number of workers. They agree with those of one
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.sources import UnreadBatch
 from pointillist.dictionary.statistics import host_objectives
-from pointillist.learners.cluster.work import Brief, Coded, Job, code, split
+from pointillist.learners.cluster.work import Brief, Coded, Setup, code, split
 from pointillist.learners.feed import Feed
 from pointillist.learners.inputs import Batch
 from pointillist.learners.state import LearnerState
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _RETURNED = 2.5
 """Bytes that come back for one byte of a signal, about: itself, its residual and its codes."""
 _LEAST, _MOST = 32, 2048
-"""Pieces in the smallest batch that is summed there, and in any: enough for many workers, few enough for one scheduler."""
+"""Least and most pieces of a batch that workers sum up: enough for many workers, few enough for one scheduler."""
 _WORTH = 2**26
 """Bytes of a batch's codes below which they come back, however small the statistics: that keeps the bits of one process."""
 
@@ -50,7 +50,7 @@ def worth_size(batch_size: int, state: LearnerState, feed: Feed) -> int | None:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the client must know of a piece that stays away."""
+    """What the client is told of a piece whose codes stay with a worker."""
 
     count: int
     nnz: int
@@ -66,12 +66,12 @@ def summarise(coded: Coded) -> Summary:
     return Summary(len(codes), codes.nnz, float(np.sum(coded.result.gap)), codes.usage(), coded.skipped)
 
 
-def sums_of(coded: Coded, weights: NDArray, job: Job, brief: Brief) -> dict[str, NDArray]:
-    """The statistics of one piece."""
-    sums = job.step.empty(brief.filters.shape)
+def sums_of(coded: Coded, weights: NDArray, setup: Setup, brief: Brief) -> dict[str, NDArray]:
+    """The statistics of one piece of a batch, as arrays."""
+    sums = setup.step.empty(brief.filters.shape)
     assert coded.batch is not None
     assert coded.result is not None
-    sums.add(job.step.coded(coded.batch, coded.result), brief.filters, weights)
+    sums.add(setup.step.coded(coded.batch, coded.result), brief.filters, weights)
     return sums.arrays()
 
 
@@ -79,11 +79,11 @@ def add_sums(first: dict[str, NDArray], second: dict[str, NDArray]) -> dict[str,
     return {name: first[name] + second[name] for name in first}
 
 
-def objective_of(coded: Coded, job: Job, brief: Brief) -> float:
+def objective_of(coded: Coded, setup: Setup, brief: Brief) -> float:
     """The objective of one piece, summed over its signals, for the filters of a later brief."""
     assert coded.batch is not None
     assert coded.result is not None
-    batch = job.step.coded(coded.batch, coded.result)
+    batch = setup.step.coded(coded.batch, coded.result)
     return float(np.sum(host_objectives(batch, brief.filters, brief.penalty)))
 
 
@@ -93,44 +93,43 @@ def residuals_of(coded: Coded) -> list[NDArray]:
 
 @dataclass(frozen=True)
 class CodesThere:
-    """Codes that stay with the workers."""
+    """The codes of a step, which stay with the workers: `StepCodes` for the client."""
 
     client: Client
-    job: Any
+    setup: Any
     brief: Any
     pieces: list[Any]  # futures of `Coded`, with at least one signal each
     summaries: list[Summary]
 
     @classmethod
     def solve(
-        cls, size: int, client: Client, whole: UnreadBatch | Batch, job: Any, brief: Any
+        cls, size: int, client: Client, whole: UnreadBatch | Batch, setup: Any, brief: Any
     ) -> tuple[CodesThere | None, list[str]]:
         length = len(whole) if isinstance(whole, Batch) else len(whole.indices)
-        pieces = client.map(code, split(whole, ceil(length / size)), job=job, brief=brief, pure=False)
+        pieces = client.map(code, split(whole, ceil(length / size)), setup=setup, brief=brief, pure=False)
         summaries: list[Summary] = client.gather(client.map(summarise, pieces, pure=False))
         skipped = [why for summary in summaries for why in summary.skipped]
         kept = [i for i, summary in enumerate(summaries) if summary.count]
         if not kept:
             return None, skipped
-        return cls(client, job, brief, [pieces[i] for i in kept], [summaries[i] for i in kept]), skipped
+        return cls(client, setup, brief, [pieces[i] for i in kept], [summaries[i] for i in kept]), skipped
 
     def __len__(self) -> int:
         return sum(summary.count for summary in self.summaries)
 
     def add_to(self, state: LearnerState, counts: NDArray) -> None:
         parts = np.split(counts, np.cumsum([summary.count for summary in self.summaries])[:-1])
-        told = {"job": self.job, "brief": self.brief, "pure": False}
+        told = {"setup": self.setup, "brief": self.brief, "pure": False}
         sums = [
             self.client.submit(sums_of, piece, part, **told) for piece, part in zip(self.pieces, parts, strict=True)
         ]
         while len(sums) > 1:
             pairs = [sums[i : i + 2] for i in range(0, len(sums), 2)]
             sums = [self.client.submit(add_sums, *pair, pure=False) if len(pair) == 2 else pair[0] for pair in pairs]
-        state.statistics.restore(add_sums(state.statistics.arrays(), sums[0].result()))
+        state.statistics.load(add_sums(state.statistics.arrays(), sums[0].result()))
 
     def usage(self) -> NDArray:
-        total: NDArray = np.sum([summary.usage for summary in self.summaries], axis=0)
-        return total
+        return np.sum([summary.usage for summary in self.summaries], axis=0)
 
     def residuals(self) -> Sequence[NDArray]:
         fetched = self.client.gather(self.client.map(residuals_of, self.pieces, pure=False))
@@ -139,7 +138,9 @@ class CodesThere:
     def objective(self, state: LearnerState) -> float:
         brief = Brief(state.filters, state.penalty, state.seed, state.step)
         told = self.client.scatter(brief, broadcast=True, hash=False)
-        return sum(self.client.gather(self.client.map(objective_of, self.pieces, job=self.job, brief=told, pure=False)))
+        return sum(
+            self.client.gather(self.client.map(objective_of, self.pieces, setup=self.setup, brief=told, pure=False))
+        )
 
     @property
     def nnz(self) -> int:

@@ -1,6 +1,4 @@
-"""What workers are told and what they do: pure functions of a piece of a batch, the job and the step's brief."""
-
-from __future__ import annotations
+"""What workers are told and what they do: functions of a piece of a batch, the setup of the run and the step's brief."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,12 +12,12 @@ from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Step
-from pointillist.solvers.base import Result
+from pointillist.solvers.base import Result, merge_results
 
 
 @dataclass(frozen=True)
-class Job:
-    """What stays the same during a run; every worker gets it once."""
+class Setup:
+    """The settings that stay the same during a run; every worker gets them once."""
 
     step: Step
     source: Source | None  # None where the client sends the signals
@@ -29,7 +27,7 @@ class Job:
 
 @dataclass
 class Brief:
-    """What the codes of a step depend on, besides the signals; broadcast once a step."""
+    """What changes from step to step and the codes depend on: sent to all workers once a step."""
 
     filters: NDArray
     penalty: float | NDArray
@@ -46,21 +44,21 @@ class Coded:
     skipped: list[str]
 
 
-def code(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
-    """Read, where that is left to the worker, and encode; pure."""
+def code(piece: UnreadBatch | Batch, setup: Setup, brief: Brief) -> Coded:
+    """Encode a piece of a batch, which is read first where that is left to the worker."""
     if isinstance(piece, Batch):
-        return Coded(piece, job.step.encode(brief, piece), [])
-    assert job.source is not None
-    read = read_batch(job.source, piece, job.least, job.on_error)
+        return Coded(piece, setup.step.encode(brief, piece), [])
+    assert setup.source is not None
+    read = read_batch(setup.source, piece, setup.least, setup.on_error)
     if not read.signals:
         return Coded(None, None, read.skipped)
-    batch = job.step.check(read.signals)
-    return Coded(batch, job.step.encode(brief, batch), read.skipped)
+    batch = setup.step.check(read.signals)
+    return Coded(batch, setup.step.encode(brief, batch), read.skipped)
 
 
-def code_for_the_client(piece: UnreadBatch | Batch, job: Job, brief: Brief) -> Coded:
+def code_for_the_client(piece: UnreadBatch | Batch, setup: Setup, brief: Brief) -> Coded:
     """Solve a piece as `code` does, and leave out of the answer what the client has sent: it need not go back."""
-    coded = code(piece, job, brief)
+    coded = code(piece, setup, brief)
     return replace(coded, batch=None) if isinstance(piece, Batch) else coded
 
 
@@ -71,11 +69,11 @@ def split(whole: UnreadBatch | Batch, count: int) -> Sequence[UnreadBatch | Batc
     spans = list(pairwise(bounds))
     if isinstance(whole, Batch):
         return [whole.take(range(first, last)) for first, last in spans]
-    return [UnreadBatch(whole.epoch, whole.position + first, whole.indices[first:last]) for first, last in spans]
+    return [UnreadBatch(whole.epoch, whole.offset + first, whole.indices[first:last]) for first, last in spans]
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """One batch of several; where one has weights all get some."""
+    """Join batches; where one has weights, weights of one are made for the others."""
     signals = [signal for batch in batches for signal in batch.signals]
     if all(batch.weights is None for batch in batches):
         return Batch(signals, None)
@@ -88,6 +86,6 @@ def join(batches: Sequence[Batch]) -> Batch:
 
 
 def merge(results: Sequence[Result]) -> Result:
-    """One result of several, in order."""
+    """Join results of pieces, in order."""
     bounds = np.cumsum([0, *[len(result.codes) for result in results]]).tolist()
-    return Result.merge(results, [range(first, last) for first, last in pairwise(bounds)])
+    return merge_results(results, [range(first, last) for first, last in pairwise(bounds)])

@@ -103,7 +103,7 @@ def damage_in(
     n_jobs: int = 1,
     progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
-    """`find_damage` with arguments that were checked, for (height, width[, channels]) pixels from 0 to `scale`."""
+    """Find damage in pixels (height, width[, channels]) from 0 to `scale`; the arguments were checked by `find_damage`."""
     found = np.zeros(pixels.shape[:2], bool)
     shift = _STEEPNESS * (0.5 - sensitivity)
 
@@ -194,5 +194,4 @@ def _reach(shape: tuple[int, ...], lines: Lines, of_taken: NDArray[np.bool_]) ->
     """How far from its centre line a scratch may go, for every pixel near one."""
     width = np.zeros(shape, np.float32)
     width[lines.rows[of_taken], lines.columns[of_taken]] = 1.2 * lines.scale[of_taken] + 0.8
-    reach: NDArray[np.float32] = ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)
-    return reach
+    return ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)

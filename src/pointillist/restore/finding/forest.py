@@ -4,8 +4,6 @@ They are fitted by ``python -m benchmarks.finding --fit`` to damage painted into
 read and evaluated.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

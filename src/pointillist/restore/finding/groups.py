@@ -1,7 +1,5 @@
 """Pixels that belong to numbered groups, islands or lines, and what they have in common: the ground of all features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

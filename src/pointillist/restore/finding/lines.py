@@ -4,8 +4,6 @@ Second derivatives, averaged along short lines of many directions, give centre l
 joined. Dark lines are found in the negative. Which candidates are scratches is decided by `forest`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +11,11 @@ from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
 from pointillist.restore.finding.groups import Groups, as_features
+from pointillist.restore.levels import doubled
+
+Plane = NDArray[np.float32]
+Place = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Rows and columns of some pixels."""
 
 SCALES = (0.8, 1.6, 3.0)
 """Deviations of the Gaussians whose second derivatives are taken, in pixels: lines about twice as wide answer most."""
@@ -47,26 +50,27 @@ class Lines:
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     owner: NDArray[np.intp]
-    contrast: NDArray[np.float32]
-    scale: NDArray[np.float32]
-    features: NDArray[np.float32]
+    contrast: Plane
+    scale: Plane
+    features: Plane
 
 
 @dataclass(frozen=True, eq=False)
 class Ridges:
     """Strongest answer over scales and directions, with its scale and direction, for every pixel."""
 
-    strength: NDArray[np.float32]
+    strength: Plane
     direction: NDArray[np.int8]
     scale: NDArray[np.int8]
 
 
-def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
+def both_ridges(grey: Plane) -> tuple[Ridges, Ridges]:
     """Bright and dark ridges of a picture; the filters are the same for both."""
     best = [
         Ridges(np.zeros(grey.shape, np.float32), np.zeros(grey.shape, np.int8), np.zeros(grey.shape, np.int8))
         for _ in range(2)
     ]
+    whole = slice(0, grey.shape[0]), slice(0, grey.shape[1])
     for number, scale in enumerate(SCALES):
         half = scale > 1.2
         image, sigma = (_halved(grey), scale / 2) if half else (grey, scale)
@@ -76,7 +80,7 @@ def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
             s, c = np.sin(angle), np.cos(angle)  # along the line: (row, column) = (s, c); across: (c, -s)
             across = c * c * yy + s * s * xx - 2 * s * c * xy
             mean = ndimage.correlate(across, _segment(angle, _REACH // 2 + 1 if half else _REACH))
-            mean = _doubled(mean, grey.shape) if half else mean
+            mean = doubled(mean[None], whole)[0] if half else mean
             for ridges, sign in zip(best, (-1, 1), strict=True):
                 better = sign * mean > ridges.strength
                 np.copyto(ridges.strength, sign * mean, where=better)
@@ -85,22 +89,12 @@ def both_ridges(grey: NDArray[np.float32]) -> tuple[Ridges, Ridges]:
     return best[0], best[1]
 
 
-def _halved(image: NDArray[np.float32]) -> NDArray[np.float32]:
+def _halved(image: Plane) -> Plane:
     padded = np.pad(image, [(0, n % 2) for n in image.shape], mode="edge")
     return 0.25 * (padded[::2, ::2] + padded[1::2, ::2] + padded[::2, 1::2] + padded[1::2, 1::2])
 
 
-def _doubled(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Twice as many rows and columns, linearly between the middles of the coarse pixels."""
-    for axis in (0, 1):
-        rows = np.moveaxis(image, axis, 0)
-        before, after = np.concatenate([rows[:1], rows[:-1]]), np.concatenate([rows[1:], rows[-1:]])
-        fine = np.stack([0.75 * rows + 0.25 * before, 0.75 * rows + 0.25 * after], axis=1, dtype=np.float32)
-        image = np.moveaxis(fine.reshape(-1, rows.shape[1]), 0, axis)
-    return image[: shape[0], : shape[1]]
-
-
-def _segment(angle: float, reach: int) -> NDArray[np.float32]:
+def _segment(angle: float, reach: int) -> Plane:
     """A short line as weights that add up to one."""
     kernel = np.zeros((2 * reach + 1, 2 * reach + 1), np.float32)
     for t in np.arange(-reach, reach + 1):
@@ -108,12 +102,12 @@ def _segment(angle: float, reach: int) -> NDArray[np.float32]:
     return kernel / kernel.sum()
 
 
-def line_candidates(values: NDArray[np.float32], ridges: Ridges) -> Lines:
+def line_candidates(values: Plane, ridges: Ridges) -> Lines:
     """Lines of a picture (height, width, channels) with values in [0, 1] on its bright ridges."""
     mean = ndimage.uniform_filter(ridges.strength, _NEAR)
     crest = _crest(ridges) & (ridges.strength > np.maximum(_FLOOR, _OVER_TEXTURE * mean))
     rows, columns = np.nonzero(crest)
-    owner = _joined(rows, columns, ridges, crest.shape)
+    owner = _joined((rows, columns), ridges)
     sizes = np.bincount(owner) if len(owner) else np.zeros(0, int)
     keep = sizes[owner] >= _SHORTEST if len(owner) else np.zeros(0, bool)
     rows, columns = rows[keep], columns[keep]
@@ -121,7 +115,7 @@ def line_candidates(values: NDArray[np.float32], ridges: Ridges) -> Lines:
     if len(rows) == 0:
         empty = np.zeros(0, np.float32)
         return Lines(rows, columns, owner, empty, empty, np.zeros((0, FEATURES), np.float32))
-    return _described(values, ridges, mean, rows, columns, owner)
+    return _described(values, ridges, mean, (rows, columns), owner)
 
 
 def _crest(ridges: Ridges) -> NDArray[np.bool_]:
@@ -138,13 +132,12 @@ def _crest(ridges: Ridges) -> NDArray[np.bool_]:
     return result
 
 
-def _joined(
-    rows: NDArray[np.intp], columns: NDArray[np.intp], ridges: Ridges, shape: tuple[int, ...]
-) -> NDArray[np.intp]:
+def _joined(at: Place, ridges: Ridges) -> NDArray[np.intp]:
     """Number of the line of every crest pixel: neighbours up to two pixels away that go on in the same direction."""
-    index = np.full((shape[0] + 4, shape[1] + 4), -1, np.int32)
+    rows, columns = at
+    index = np.full([n + 4 for n in ridges.direction.shape], -1, np.int32)
     index[rows + 2, columns + 2] = np.arange(len(rows))
-    direction = ridges.direction[rows, columns].astype(int)
+    direction = ridges.direction[at].astype(int)
     angle = np.pi * direction / _DIRECTIONS
     pairs = []
     for dy in range(3):
@@ -159,26 +152,18 @@ def _joined(
             pairs.append(np.stack([np.nonzero(good)[0], other[good]]))
     first, second = np.concatenate(pairs, axis=1)
     graph = sparse.coo_array((np.ones(len(first), bool), (first, second)), shape=(len(rows), len(rows)))
-    owner: NDArray[np.intp] = sparse.csgraph.connected_components(graph, directed=False)[1]
-    return owner
+    return sparse.csgraph.connected_components(graph, directed=False)[1]
 
 
-def _described(
-    values: NDArray[np.float32],
-    ridges: Ridges,
-    mean: NDArray[np.float32],
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    owner: NDArray[np.intp],
-) -> Lines:
+def _described(values: Plane, ridges: Ridges, mean: Plane, at: Place, owner: NDArray[np.intp]) -> Lines:
     lines = Groups(owner, int(owner.max()) + 1)
     average, scatter, points = lines.mean, lines.spread, lines.size
-    direction, scale = ridges.direction[rows, columns], ridges.scale[rows, columns]
+    direction, scale = ridges.direction[at], ridges.scale[at]
     angle = np.pi * direction.astype(np.float64) / _DIRECTIONS
     width = np.array(SCALES)[scale]
-    centre = values[rows, columns]
-    sides = [_beside(values, rows, columns, angle, sign * (1.7 * width + 1.5)) for sign in (1, -1)]
-    far = [_beside(values, rows, columns, angle, sign * (2.5 * width + 4)) for sign in (1, -1)]
+    centre = values[at]
+    sides = [_beside(values, at, angle, sign * (1.7 * width + 1.5)) for sign in (1, -1)]
+    far = [_beside(values, at, angle, sign * (2.5 * width + 4)) for sign in (1, -1)]
     left, right = (side.mean(axis=-1) for side in sides)
     grey = centre.mean(axis=-1)
     below = (sides[0] + sides[1]) / 2
@@ -187,9 +172,9 @@ def _described(
     opacity = (centre - below) / (1.05 - below)
     contrast = np.maximum(average(height), _TINY)
     by_channel, colour, lifted = average(opacity), average(centre), average(centre - below)
-    strength = ridges.strength[rows, columns]
+    strength = ridges.strength[at]
     wide = ndimage.uniform_filter(mean, _WIDE)
-    chord = np.hypot(lines.extent(rows), lines.extent(columns))
+    chord = np.hypot(*(lines.extent(axis) for axis in at))
     doubled = np.hypot(average(np.cos(2 * angle)), average(np.sin(2 * angle)))
     features = [
         np.log(points),
@@ -218,30 +203,23 @@ def _described(
         np.ptp(colour, axis=-1),
         average(np.ptp(below, axis=-1)),
         average(below.mean(axis=-1)),
-        np.log(average(strength) / (average(mean[rows, columns]) + _TINY / 4)),
-        np.log(average(strength) / (average(wide[rows, columns]) + _TINY / 4)),
+        np.log(average(strength) / (average(mean[at]) + _TINY / 4)),
+        np.log(average(strength) / (average(wide[at]) + _TINY / 4)),
         scatter(strength) / average(strength),
-        *_crowd(values.shape, rows, columns, strength, lines),
-        *_profile(values.mean(axis=-1), rows, columns, angle, lines, contrast),
+        *_crowd(values.shape, at, strength, lines),
+        *_profile(values.mean(axis=-1), at, angle, lines, contrast),
         *_mixture(centre.mean(axis=-1), below.mean(axis=-1), lines, contrast),
-        *_parallel(values.shape, rows, columns, direction, strength, lines),
+        *_parallel(values.shape, at, direction, strength, lines),
     ]
-    return Lines(rows, columns, owner, height.astype(np.float32), width.astype(np.float32), as_features(features))
+    return Lines(*at, owner, height.astype(np.float32), width.astype(np.float32), as_features(features))
 
 
-def _profile(
-    grey: NDArray[np.float32],
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    angle: NDArray,
-    lines: Groups,
-    contrast: NDArray,
-) -> list[NDArray]:
+def _profile(grey: Plane, at: Place, angle: NDArray, lines: Groups, contrast: NDArray) -> list[NDArray]:
     """The mean cross-section of every line, how unequal its two sides are, and how much both vary along it."""
-    centre = grey[rows, columns]
+    centre = grey[at]
     result = []
     for offset in range(1, 9):
-        left, right = (_beside(grey, rows, columns, angle, np.full(len(rows), sign * offset)) for sign in (1, -1))
+        left, right = (_beside(grey, at, angle, np.full(len(angle), sign * offset)) for sign in (1, -1))
         drop = centre - (left + right) / 2
         result += [lines.mean(drop), np.abs(lines.mean(left - right)), lines.spread(drop)]
     return [column / contrast for column in result]
@@ -256,49 +234,35 @@ def _mixture(centre: NDArray, below: NDArray, lines: Groups, contrast: NDArray) 
     return [slope, rest / contrast, spread / contrast, rest / (spread + 0.01)]
 
 
-def _beside(
-    values: NDArray[np.float32], rows: NDArray[np.intp], columns: NDArray[np.intp], angle: NDArray, offset: NDArray
-) -> NDArray[np.float32]:
+def _beside(values: Plane, at: Place, angle: NDArray, offset: NDArray) -> Plane:
     """Values at the nearest pixel so far across the line."""
-    y = np.clip(np.rint(rows + offset * np.cos(angle)).astype(int), 0, values.shape[0] - 1)
-    x = np.clip(np.rint(columns - offset * np.sin(angle)).astype(int), 0, values.shape[1] - 1)
-    picked: NDArray[np.float32] = values[y, x]
-    return picked
+    y = np.clip(np.rint(at[0] + offset * np.cos(angle)).astype(int), 0, values.shape[0] - 1)
+    x = np.clip(np.rint(at[1] - offset * np.sin(angle)).astype(int), 0, values.shape[1] - 1)
+    return values[y, x]
 
 
-def _crowd(
-    shape: tuple[int, ...],
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    strength: NDArray[np.float32],
-    lines: Groups,
-) -> list[NDArray]:
+def _crowd(shape: tuple[int, ...], at: Place, strength: Plane, lines: Groups) -> list[NDArray]:
     """How much of other lines lies near every line, relative to its own strength, on a logarithmic scale."""
     total = np.zeros([n // _COARSE + 1 for n in shape[:2]], np.float32)
-    at = rows // _COARSE, columns // _COARSE
-    np.add.at(total, at, strength)
+    square = at[0] // _COARSE, at[1] // _COARSE
+    np.add.at(total, square, strength)
     own, result = lines.total(strength), []
     for side in (7, 19):
-        seen = lines.mean(ndimage.uniform_filter(total, side, mode="constant")[at] * side**2)
+        seen = lines.mean(ndimage.uniform_filter(total, side, mode="constant")[square] * side**2)
         result.append(np.log1p(np.maximum(seen - own, 0) / (own / lines.size) / side))
     return result
 
 
 def _parallel(
-    shape: tuple[int, ...],
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    direction: NDArray[np.int8],
-    strength: NDArray[np.float32],
-    lines: Groups,
+    shape: tuple[int, ...], at: Place, direction: NDArray[np.int8], strength: Plane, lines: Groups
 ) -> list[NDArray]:
     """How much of other lines goes in the same direction, as planks and grass do: nearby, and in the whole picture."""
     side = 25
     volume = np.zeros((_DIRECTIONS, *(n // _COARSE + 1 for n in shape[:2])), np.float32)
-    at = direction.astype(int), rows // _COARSE, columns // _COARSE
-    np.add.at(volume, at, strength)
+    cell = direction.astype(int), at[0] // _COARSE, at[1] // _COARSE
+    np.add.at(volume, cell, strength)
     volume = ndimage.uniform_filter1d(volume, 3, axis=0, mode="wrap") * 3
-    nearby = ndimage.uniform_filter(volume, (1, side, side), mode="constant")[at] * side**2
-    everywhere = volume.sum(axis=(1, 2))[at[0]]
+    nearby = ndimage.uniform_filter(volume, (1, side, side), mode="constant")[cell] * side**2
+    everywhere = volume.sum(axis=(1, 2))[cell[0]]
     own = lines.total(strength)
     return [np.log1p(np.maximum(lines.mean(seen) - own, 0) / own) for seen in (nearby, everywhere)]

@@ -3,8 +3,6 @@
 Dark specks are found in the negative. Which candidates are dust is decided by `forest`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +10,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from pointillist.restore.finding.groups import Groups, as_features
+
+Plane = NDArray[np.float32]
+Labels = NDArray[np.int32]
 
 WINDOWS = (5, 9, 17)
 """Sides of the squares that must not fit into a speck, in pixels."""
@@ -29,11 +30,11 @@ _TINY = 0.004
 class Candidates:
     """Islands of one window: `labels` (height, width) counts them from one, `features` (islands, FEATURES) tells of each."""
 
-    labels: NDArray[np.int32]
-    features: NDArray[np.float32]
+    labels: Labels
+    features: Plane
 
 
-def speck_candidates(values: NDArray[np.float32]) -> list[Candidates]:
+def speck_candidates(values: Plane) -> list[Candidates]:
     """Islands of every window in a picture (height, width, channels) with values in [0, 1]."""
     grey = values.mean(axis=-1)
     hats = [grey - opened(grey, window) for window in WINDOWS]
@@ -49,20 +50,13 @@ def speck_candidates(values: NDArray[np.float32]) -> list[Candidates]:
     ]
 
 
-def opened(grey: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+def opened(grey: Plane, side: int) -> Plane:
     """The morphological opening by a square: what is left when all that no such square fits into is cut off."""
-    result: NDArray[np.float32] = ndimage.maximum_filter(ndimage.minimum_filter(grey, side), side)
-    return result
+    return ndimage.maximum_filter(ndimage.minimum_filter(grey, side), side)
 
 
 def _islands(
-    values: NDArray[np.float32],
-    grey: NDArray[np.float32],
-    hat: NDArray[np.float32],
-    mean: NDArray[np.float32],
-    slopes: NDArray[np.float32],
-    maps: NDArray[np.float32],
-    window: int,
+    values: Plane, grey: Plane, hat: Plane, mean: Plane, slopes: Plane, maps: Plane, window: int
 ) -> Candidates:
     summit = ndimage.maximum_filter(hat, window)
     high = (hat > _FOOT * summit) & (summit > np.maximum(_FLOOR, _OVER_TEXTURE * mean)) & (hat > 0.6 * _FLOOR)
@@ -73,9 +67,7 @@ def _islands(
     return Candidates(labels, _described(values, grey, hat, slopes, maps, labels, window))
 
 
-def _kept(
-    labels: NDArray[np.int32], hat: NDArray[np.float32], mean: NDArray[np.float32], window: int
-) -> NDArray[np.int32]:
+def _kept(labels: Labels, hat: Plane, mean: Plane, window: int) -> Labels:
     """Labels, counted anew, of the islands that are small and high enough."""
     where = np.nonzero(labels)
     islands = Groups(labels[where], int(labels.max()) + 1)
@@ -84,19 +76,12 @@ def _kept(
     good[0] = False
     renumbered = np.zeros(islands.count, np.int32)
     renumbered[good] = np.arange(1, np.count_nonzero(good) + 1)
-    kept: NDArray[np.int32] = renumbered[labels]
-    return kept
+    return renumbered[labels]
 
 
 def _described(
-    values: NDArray[np.float32],
-    grey: NDArray[np.float32],
-    hat: NDArray[np.float32],
-    slopes: NDArray[np.float32],
-    maps: NDArray[np.float32],
-    labels: NDArray[np.int32],
-    window: int,
-) -> NDArray[np.float32]:
+    values: Plane, grey: Plane, hat: Plane, slopes: Plane, maps: Plane, labels: Labels, window: int
+) -> Plane:
     where = np.nonzero(labels)
     islands = Groups(labels[where] - 1, int(labels.max()))
     mean, area, peak = islands.mean, islands.size, islands.largest(hat[where])
@@ -147,7 +132,7 @@ class _Ring:
     low: NDArray
 
 
-def _ring(values: NDArray[np.float32], grey: NDArray[np.float32], labels: NDArray[np.int32], count: int) -> _Ring:
+def _ring(values: Plane, grey: Plane, labels: Labels, count: int) -> _Ring:
     """Means, spread and extremes of the pixels that lie two to four pixels away from every island."""
     inner, outer = (ndimage.maximum_filter(labels, side) for side in (5, 9))
     where = np.nonzero((outer > 0) & (inner == 0))

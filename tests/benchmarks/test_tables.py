@@ -1,0 +1,42 @@
+"""Tests of what benchmarks find, as values: tables that grow, charts, and records that the documentation reads."""
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.context import Context
+from benchmarks.tables import Table, chart
+
+from pointillist.report.blocks import from_plain
+
+
+def test_rows_are_added_and_counted():
+    table = Table("T", ["a", "b"], "note")
+    table.add("one", 1.5)
+    assert table.rows == [["one", 1.5]]
+    with pytest.raises(ValueError, match="T: 2 columns, got 1 cells"):
+        table.add("two")
+
+
+def test_tables_of_named_cells_say_yes_and_no():
+    table = Table.of("T", [{"device": "cpu", "ahead": False}, {"device": "cuda", "ahead": True}])
+    assert table.columns == ["device", "ahead"]
+    assert table.rows == [["cpu", "no"], ["cuda", "yes"]]
+
+
+def test_our_curves_have_the_first_colours_and_sporcos_are_dashed():
+    curves = chart("T", "s", "dB", {"SPORCO": ([1], [2]), "ours": ([1], [3])}).curves
+    assert [(one.label, one.colour, one.style) for one in curves] == [
+        ("SPORCO", "c1", "dashed"),
+        ("ours", "c0", "line"),
+    ]
+
+
+def test_records_are_read_back_as_blocks(tmp_path):
+    table = Table("T", ["a"])
+    table.add(np.float32(1.5))
+    Context(tmp_path).write("found", [table], charts=[chart("T", "s", "dB", {"ours": (np.arange(2), [1, 2])})])
+    record = json.loads((tmp_path / "found.json").read_text())
+    assert from_plain(record["tables"][0]).rows == [[1.5]]
+    assert from_plain(record["charts"][0]).curves[0].x == [0, 1]
+    assert record["facts"]["versions"]["numpy"] == np.__version__
