@@ -48,7 +48,8 @@ from .restore import (
 )
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
-from .solvers.encoding import decode, encode, max_penalty
+from .solvers.decoding import decode
+from .solvers.encoding import encode, max_penalty
 from .solvers.path import PathPoint, penalty_path
 from .storage import load_codes, save_codes
 

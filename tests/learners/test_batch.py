@@ -66,7 +66,7 @@ def test_fitting_again_starts_afresh(signals):
 
 
 def test_bad_max_iter_is_named(signals):
-    with pytest.raises(ValueError, match="max_iter must be at least 1"):
+    with pytest.raises(ValueError, match="max_iter must be a positive integer"):
         pt.BatchCSC(max_iter=0, **SMALL).fit(signals)
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.geometry import Geometry
 
 
 @st.composite

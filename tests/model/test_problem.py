@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate, lambda_max, relative_gap
 
 SHAPES = [((20,), (4,)), ((6, 7), (3, 2)), ((4, 4, 5), (2, 2, 3))]

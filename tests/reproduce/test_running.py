@@ -11,7 +11,7 @@ from pointillist.reproduce.inputs import Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
 from pointillist.reproduce.judging import exact
 from pointillist.reproduce.record import Record, read_record, summary
-from pointillist.solvers.encoding import decode
+from pointillist.solvers.decoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

@@ -62,7 +62,7 @@ def test_windows_with_gaps_are_left_out(sharp):
     ("change", "message"),
     [
         ({"kind": "disk"}, "kind must be one of motion, gaussian"),
-        ({"sigma": -1.0}, "sigma must be finite"),
+        ({"sigma": -1.0}, "sigma must be None or a finite number"),
         ({"image": np.zeros((40, 90))}, "at least 64 × 64"),
         ({"image": np.where(np.eye(64) > 0, np.nan, 1.0)}, "missing samples everywhere"),
     ],

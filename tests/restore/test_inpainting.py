@@ -113,8 +113,8 @@ def test_a_constant_picture_and_a_large_hole(filters):
         ({"mask": np.ones((20, 20), bool)}, "mask leaves nothing"),
         ({"penalty": -1.0}, "penalty"),
         ({"tol": -1.0}, "tol"),
-        ({"texture": 1.5}, "texture must lie between 0 and 1"),
-        ({"texture": float("nan")}, "texture must lie between 0 and 1"),
+        ({"texture": 1.5}, "texture must be a number between 0 and 1"),
+        ({"texture": float("nan")}, "texture must be a number between 0 and 1"),
         ({"boundary": "valid"}, "boundary"),
     ],
 )

@@ -69,7 +69,7 @@ def test_masks_and_nan_are_missing():
     [
         (np.ones((4, 4), bool), {}, "image must hold uint8"),
         (np.ones((4, 4), np.int32), {}, "image must hold uint8"),
-        (np.ones((4, 4), complex), {}, "image must hold uint8"),
+        (np.ones((4, 4), complex), {}, "image must hold real numbers"),
         (np.ones(4), {}, "image must be"),
         (np.ones((4, 4, 5)), {}, "image must be"),
         (np.ones((3, 9, 9)), {}, "say by channel_axis"),

@@ -5,7 +5,8 @@ import pytest
 
 from pointillist.backends.devices import SignalGroup
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate
 from pointillist.solvers import CoordinateDescent, SampledADMM, Status
 from pointillist.solvers.device import DeviceDescent, on_device, timings

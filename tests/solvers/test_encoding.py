@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from pointillist.model.geometry import BOUNDARIES
+from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.sampling import draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 
@@ -211,7 +211,7 @@ CODES = pt.SparseCodes.from_dense(np.zeros((2, 4, 9, 10)))
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"signals": HOLE}, r"signals\[1\] holds 1 NaN or infinite samples; give weights"),
+        ({"signals": HOLE}, r"signals\[1\] holds 1 NaN, masked or infinite samples; give weights"),
         ({"signals": []}, "signals is empty"),
         ({"signals": IMAGE[0]}, "signals must have 3 axes"),
         ({"signals": IMAGE[None]}, "signals must have 3 axes"),

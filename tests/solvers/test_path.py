@@ -30,7 +30,7 @@ def test_a_path_of_ones_own_with_weights():
 
 @pytest.mark.parametrize("change", [{"n": 0}, {"smallest": 1.5}, {"penalties": [-1.0]}])
 def test_bad_paths(change):
-    with pytest.raises(ValueError, match=r"n must|smallest|penalty"):
+    with pytest.raises(ValueError, match=r"n must|smallest|penalties"):
         penalty_path(RNG.standard_normal((1, 20)), RNG.standard_normal((2, 5)), **change)
 
 

@@ -9,7 +9,8 @@ import pytest
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
-from pointillist.solvers.encoding import decode, encode
+from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_signals, take_unseen
 from pointillist.solvers.resident import DeviceNamespace, upload
 
@@ -49,7 +50,7 @@ def test_signals_get_a_channel_and_a_precision(host_device):
         ([np.ones(4)], None, r"signals\[0\] must have 2 axes"),
         (np.ones((2, 3, 4)) * 1j, None, "signals must hold real numbers"),
         (np.ones((0, 3, 4)), None, "is empty"),
-        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] holds 12 NaN or infinite samples; give weights"),
+        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] holds 12 NaN, masked or infinite samples; give weights"),
         (np.ones((2, 3, 4)), -np.ones((2, 3, 4)), r"weights\[0\] must be finite and not negative"),
         (np.ones((2, 3, 4)), np.arange(2.0)[:, None, None] * np.ones((2, 3, 4)), r"weights\[0\] is zero everywhere"),
         (np.ones((2, 3, 4)), np.ones((2, 3, 5)), "must agree"),

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.geometry import Geometry
 from pointillist.model.problem import lambda_max
 from pointillist.solvers import SOLVERS, CoordinateDescent, FrequencyADMM, SampledADMM, make_solver
 from pointillist.solvers.base import Status

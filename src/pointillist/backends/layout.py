@@ -48,11 +48,13 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     runs = padded_rows.reshape(-1)
     run_offsets = (leading[:, None] + width * np.arange(chunks)).reshape(-1)
     taps = (leading[:, None] + np.arange(size[-1])).reshape(-1)
+    with np.errstate(over="ignore"):  # problems that need the squares come in another scale
+        squares = runs**2
     return Layout(
         run_lanes=(0,) * width,
         block_lanes=(0,) * register_width(filters.dtype),
         runs=runs,
-        squares=runs**2,
+        squares=squares,
         run_offsets=run_offsets,
         blocks=_blocks(filters),
         taps=taps,

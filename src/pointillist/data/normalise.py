@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
 from pointillist.data.samples import to_float
+from pointillist.model.arguments import as_numbers, check_arguments
 from pointillist.model.large import bands, ranked, scratch
 from pointillist.model.usable import within_rounding
 
@@ -67,12 +68,16 @@ def contrast_normalise(
     ValueError
         If an image is constant, empty, not finite, of an unsupported type or of the wrong number of axes.
     """
-    if ndim < 1:
-        raise ValueError(f"ndim must be at least 1, got {ndim}")
+    check_arguments(ndim=ndim)
     if not isinstance(images, np.ndarray):
+        if not isinstance(images, Sequence) or isinstance(images, str | bytes):
+            raise ValueError(f"images must be an array or a list of arrays, got {type(images).__name__}")
         if len(images) == 0:
             raise ValueError("images is an empty list: pass at least one image")
-        return [_normalise_one(np.asarray(image), ndim, f"images[{i}]") for i, image in enumerate(images)]
+        return [
+            _normalise_one(as_numbers(image, f"images[{i}]"), ndim, f"images[{i}]") for i, image in enumerate(images)
+        ]
+    images = as_numbers(images, "images")
     if images.ndim == ndim:
         return _normalise_one(images, ndim, "images")
     if images.ndim != ndim + 1:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.images import load_image
+from pointillist.model.arguments import check_arguments
 from pointillist.storage import load_model
 
 _FILES = {
@@ -46,7 +47,8 @@ def photographs(split: Literal["all", "train", "test"] = "all", *, grey: bool = 
     >>> pt.photographs(grey=False)["coffee"].shape
     (235, 352, 3)
     """
-    if split != "all" and split not in _FILES:
+    check_arguments(grey=grey)
+    if not isinstance(split, str) or (split != "all" and split not in _FILES):
         raise ValueError(f'split must be "all", "train" or "test", got {split!r}')
     names = _FILES["train"] + _FILES["test"] if split == "all" else _FILES[split]
     pictures = {}

@@ -11,6 +11,7 @@ from pointillist.data.paths import PathLike
 from pointillist.data.samples import to_float
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources.opening import open_source
+from pointillist.model.arguments import as_numbers, check_arguments
 
 
 def as_signals(
@@ -47,10 +48,14 @@ def as_signals(
     ValueError
         If there is no picture, if grey ones are mixed with colour, or if samples have an unsupported type.
     """
-    several = [pictures] if isinstance(pictures, np.ndarray) else list(pictures)  # type: ignore[arg-type]
+    check_arguments(channel_axis=channel_axis)
+    if isinstance(pictures, str | bytes) or not isinstance(pictures, Iterable):
+        raise ValueError(f"pictures must be an array or several, got {type(pictures).__name__}")
+    several = [pictures] if isinstance(pictures, np.ndarray) else list(pictures)
     if not several:
         raise ValueError("pictures is empty: give at least one picture")
-    signals = [_as_signal(np.asarray(one), channel_axis, f"pictures[{i}]") for i, one in enumerate(several)]
+    named = [(f"pictures[{i}]", one) for i, one in enumerate(several)]
+    signals = [_as_signal(as_numbers(one, name), channel_axis, name) for name, one in named]
     if len({(signal.ndim, signal.shape[: signal.ndim - 2]) for signal in signals}) > 1 and channel_axis is not None:
         raise ValueError("pictures must be all grey or all colour: convert some of them, load_image does by grey=")
     return np.stack(signals) if len({signal.shape for signal in signals}) == 1 else signals

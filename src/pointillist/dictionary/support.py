@@ -69,7 +69,7 @@ def _counts(n_filters: Any, n_sizes: int) -> Sequence[int]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value) >= 1
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= int(value) < 2**31
 
 
 def _one_size(size: Any, ndim: int) -> tuple[int, ...]:

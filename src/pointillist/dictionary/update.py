@@ -15,6 +15,7 @@ from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
+from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
 
@@ -61,12 +62,12 @@ class FilterUpdate:
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
             raise ValueError(f'init must be "random", "patches" or an array, got {self.init!r}')
-        if self.statistics not in ("toeplitz", "dense"):
+        if not isinstance(self.statistics, str) or self.statistics not in ("toeplitz", "dense"):
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
-        if self.n_sweeps < 1:
-            raise ValueError(f"n_sweeps must be at least 1, got {self.n_sweeps}")
-        if self.forgetting is not None and not self.forgetting >= 1:
-            raise ValueError(f"forgetting must be at least 1, got {self.forgetting}")
+        check_arguments(
+            n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
+            replace_unused=self.replace_unused,
+        )  # fmt: skip
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:
@@ -77,6 +78,13 @@ class FilterUpdate:
 def statistics_device(kind: str, device: str) -> str:
     """Say where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
     return device if kind == "toeplitz" else "cpu"
+
+
+def as_update(given: FilterUpdate | None) -> FilterUpdate:
+    """A filter update as learners take it; None is the usual one."""
+    if given is not None and not isinstance(given, FilterUpdate):
+        raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
+    return given or FilterUpdate()
 
 
 def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:

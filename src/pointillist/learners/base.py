@@ -11,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.backends.devices import is_cpu
-from pointillist.dictionary.update import FilterUpdate, statistics_device
+from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
@@ -20,7 +20,8 @@ from pointillist.learners.step import Step
 from pointillist.model.codes import SparseCodes
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
-from pointillist.solvers.encoding import decode, encode
+from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_unseen
 from pointillist.solvers.tiles import Progress
 
@@ -117,7 +118,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
         shared : bool
             Whether a cluster solves for the codes, which then come together on the host.
         """
-        update = FilterUpdate() if self.update is None else self.update
+        update = as_update(self.update)
         return Step(
             n_filters=self.n_filters,
             filter_size=self.filter_size,

@@ -15,6 +15,7 @@ from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.coding import Learning
 from pointillist.learners.device import placed
 from pointillist.learners.step import Step
+from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.sampling import seed_from
 from pointillist.model.signals import Signals
@@ -173,9 +174,8 @@ class BatchCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        if self.update is not None and self.update.forgetting is not None:
+        check_arguments(max_iter=self.max_iter)
+        if getattr(self.update, "forgetting", None) is not None:
             raise ValueError("update has forgetting, which is for OnlineCSC: BatchCSC starts every iteration afresh")
         return super().training_step(shared=shared)
 

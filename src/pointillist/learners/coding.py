@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
+from pointillist.model.arguments import check_arguments, is_number
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Solver
 
@@ -50,10 +50,9 @@ class Ridge:
     half_life: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.strength > 0:
+        if is_number(self.strength) and self.strength <= 0:
             raise ValueError(f"strength must be positive, got {self.strength}; to learn without a ridge: learning=0.1")
-        if self.half_life is not None and not self.half_life > 0:
-            raise ValueError(f"half_life must be positive, got {self.half_life}")
+        check_arguments(strength=self.strength, half_life=self.half_life)
 
 
 Learning = Ridge | float | None
@@ -73,7 +72,7 @@ def check_learning(solver: str | Solver, learning: Learning) -> None:
             raise ValueError(
                 f'Ridge is for solver="cd", got solver={solver!r}: leave learning out, or give a duality gap'
             )
-    elif not isinstance(learning, Real) or isinstance(learning, bool) or not learning >= 0:
+    elif not is_number(learning) or learning < 0:
         raise ValueError(f"learning must be None, a Ridge or a relative duality gap such as 0.1, got {learning!r}")
 
 

@@ -9,6 +9,8 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import any_resident
+from pointillist.model.arguments import check_arguments
+from pointillist.model.problem import check_penalty
 from pointillist.model.signals import Signals
 from pointillist.solvers.inputs import take_signals
 
@@ -29,6 +31,12 @@ class Batch:
         return Batch([self.signals[i] for i in chosen], weights)
 
 
+def check_coding(penalty: Any, **settings: Any) -> None:
+    """Check the penalty, and settings by the rules for their names."""
+    check_arguments(**settings)
+    check_penalty(penalty)
+
+
 def as_arrays(X: Any, channels: bool) -> Any:
     """Signals as an array or a list of arrays; a table becomes an array, and what cannot hold signals is refused."""
     if scipy.sparse.issparse(X):
@@ -42,8 +50,8 @@ def as_arrays(X: Any, channels: bool) -> Any:
         raise ValueError(f"X: Complex data not supported, got {array.dtype}; give its parts as channels")
     if array.ndim < 2 + channels:
         raise ValueError(
-            f"X must have at least {2 + channels} axes, for signals and their samples, got {array.ndim}. Reshape your data: "
-            "X[None] is a single signal"
+            f"X must have at least {2 + channels} axes, for signals{', channels' * channels} and their samples, got "
+            f"{array.ndim}. Reshape your data: X[None] is a single signal"
         )
     if len(array) and array[0].size < 2:
         raise ValueError(
@@ -55,7 +63,7 @@ def as_arrays(X: Any, channels: bool) -> Any:
 
 def spatial_axes(X: Any, filter_size: Any, channels: bool) -> int:
     """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
-    if isinstance(filter_size, tuple):
+    if isinstance(filter_size, tuple) and filter_size:
         return len(filter_size)
     if len(X) == 0:
         raise ValueError("X is empty: give at least one signal")

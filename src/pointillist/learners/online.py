@@ -259,8 +259,8 @@ class OnlineCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
+            raise ValueError(f"batch_size must be a positive integer, got {self.batch_size!r}")
         return super().training_step(shared=shared)
 
     def _half_life(self) -> float:

@@ -17,7 +17,7 @@ from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import FilterUpdate, statistics_shapes
 from pointillist.errors import ModelFileError
 from pointillist.learners.coding import Ridge
-from pointillist.model.geometry import BOUNDARIES
+from pointillist.model.boundaries import BOUNDARIES
 from pointillist.solvers import SOLVERS
 from pointillist.storage import Stored, check_filters
 from pointillist.storage.schema import (

@@ -24,10 +24,10 @@ from pointillist.dictionary.update import (
     update_filters,
 )
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
-from pointillist.learners.inputs import Batch, as_arrays, checked_batch, spatial_axes
+from pointillist.learners.inputs import Batch, as_arrays, check_coding, checked_batch, spatial_axes
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.geometry import Geometry
 from pointillist.model.sampling import check_sampling, generator
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver
@@ -69,11 +69,10 @@ class Step:
     home: str
 
     def __post_init__(self) -> None:
-        if self.boundary not in BOUNDARIES:
-            raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
+        check_coding(
+            self.penalty, boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, tol=self.tol
+        )
         check_sampling(self.sampling)
-        if self.penalty is None or not np.all(np.asarray(self.penalty, float) > 0):
-            raise ValueError(f"penalty must be positive, got {self.penalty!r}")
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -11,6 +12,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.backends.devices import all_to_host, any_resident, summed_by
+from pointillist.model.arguments import as_list, check_arguments, shown
 
 CODE_BYTES = 12
 """Bytes of one code that is kept: its index, and its value in single precision."""
@@ -44,14 +46,18 @@ class SparseCodes:
     def __init__(
         self, indices: Sequence[NDArray], values: Sequence[NDArray], grids: Sequence[tuple[int, ...]], n_filters: int
     ) -> None:
+        check_arguments(n_filters=n_filters)
+        indices, values, grids = as_list(indices, "indices"), as_list(values, "values"), as_list(grids, "grids")
         if not len(indices) == len(values) == len(grids):
             raise ValueError("indices, values and grids must have one entry for each signal")
         for i, (index, value) in enumerate(zip(indices, values, strict=True)):
-            if index.shape != value.shape or index.ndim != 1:
+            if not (getattr(index, "ndim", 0) == getattr(value, "ndim", 0) == 1) or index.shape != value.shape:
                 raise ValueError(f"indices and values of signal {i} must be 1-D and equally long")
-        self.indices = list(indices)
-        self.values = list(values)
-        self.grids = [tuple(int(n) for n in grid) for grid in grids]
+        self.indices, self.values = indices, values
+        try:
+            self.grids = [tuple(operator.index(n) for n in grid) for grid in grids]
+        except TypeError:
+            raise ValueError(f"grids must hold a tuple of integers for each signal, got {shown(grids)}") from None
         self.n_filters = int(n_filters)
 
     @classmethod

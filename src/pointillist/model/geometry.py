@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.layout import SPARE_SAMPLES
-from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.arguments import check_arguments
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,16 @@ class Geometry:
     boundary: str = "same"
 
     def __post_init__(self) -> None:
-        if self.boundary not in BOUNDARIES:
-            raise ValueError(f"boundary must be one of {', '.join(BOUNDARIES)}, got {self.boundary!r}")
+        check_arguments(boundary=self.boundary)
         if len(self.signal) != len(self.filter):
             raise ValueError(
                 f"signals have {len(self.signal)} dimensions and filters {len(self.filter)}; they must agree "
                 "(channels=True says that the axis after the first holds channels)"
             )
         if any(f > s for f, s in zip(self.filter, self.signal, strict=True)):
-            raise ValueError(f"filter_size {self.filter} is larger than the signal {self.signal}; use smaller filters")
+            raise ValueError(
+                f"filters, of filter_size {self.filter}, are larger than the signals, {self.signal}; use smaller filters"
+            )
 
     @cached_property
     def grid(self) -> tuple[int, ...]:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from pointillist.backends import convolution
 from pointillist.backends.layout import Layout, make_layout
+from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import BOUNDARIES, Geometry
+from pointillist.model.geometry import Geometry
 
 
 class ConvolutionOperator:

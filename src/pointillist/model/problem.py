@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import as_numbers
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 
@@ -93,18 +94,26 @@ class Problem:
         return self.penalty[filters, indices % self.geometry.n_positions]
 
 
+def check_penalty(penalty: float | NDArray) -> NDArray:
+    """A penalty of any shape as a float64 array, finite and positive everywhere."""
+    value = as_numbers(penalty, "penalty", np.float64)
+    if value.size == 0:
+        raise ValueError("penalty is empty: give one number, or one for each filter")
+    if not np.all(np.isfinite(value)) or np.any(value <= 0):
+        raise ValueError(
+            "penalty must be finite and positive everywhere: without it there is no certificate "
+            f"(smallest value given: {np.min(value):g})"
+        )
+    return value
+
+
 def broadcast_penalty(penalty: float | NDArray, n_filters: int, geometry: Geometry) -> NDArray:
     """Check a penalty and give it the shape that `Problem` wants.
 
     A number serves all codes, ``(n_filters,)`` gives each filter its own, and anything that broadcasts against
     ``(n_filters, *grid)`` each code.
     """
-    value = np.asarray(penalty, np.float64)
-    if not np.all(np.isfinite(value)) or np.any(value <= 0):
-        raise ValueError(
-            "penalty must be finite and positive everywhere: without it there is no certificate "
-            f"(smallest value given: {np.min(value):g})"
-        )
+    value = check_penalty(penalty)
     if value.ndim == 0:
         return np.full((n_filters, 1), float(value))
     if value.shape == (n_filters,):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import as_numbers
 from pointillist.model.large import bands, converted, scratch
 from pointillist.model.usable import within_rounding
 
@@ -25,7 +26,7 @@ class Namespace:
 
     def array(self, given: Any, name: str) -> Any:
         """Convert anything like an array to an array of this library; errors call it by `name`."""
-        return np.asarray(given)
+        return as_numbers(given, name)
 
     def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array broadcast to a shape, contiguous and in a precision; the array itself where it is all that."""
@@ -67,14 +68,16 @@ def checked_signals(
     infinity pass (see `check_finite`). Errors call the signals by `name`; `space` is where the arrays are to live.
     """
     if not hasattr(signals, "ndim"):
+        if not isinstance(signals, Sequence) or isinstance(signals, str | bytes):
+            raise ValueError(f"{name} must be an array or a list of arrays, got {type(signals).__name__}")
         if len(signals) == 0:
             raise ValueError(f"{name} is empty: give at least one signal")
         return [_one(space.array(one, f"{name}[{i}]"), i, ndim, channels, name, space) for i, one in enumerate(signals)]
     whole = space.array(signals, name)
     if whole.ndim != 1 + channels + ndim:
         raise ValueError(
-            f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)}, got an array of shape "
-            f"{whole.shape}"
+            f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)} for filters of {ndim} dimensions, got an "
+            f"array of shape {whole.shape}"
             + ("; add an axis for a single signal: signals[None]" if whole.ndim == channels + ndim else "")
         )
     if len(whole) == 0:
@@ -94,7 +97,7 @@ def _one(array: Any, i: int, ndim: int, channels: bool, name: str, space: Namesp
 
 
 def _check_numbers(array: Any, name: str) -> None:
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub":  # of a device: NumPy's were looked at before
         raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
     if array.size == 0:
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
@@ -102,7 +105,7 @@ def _check_numbers(array: Any, name: str) -> None:
 
 def kept_precision(dtype: Any) -> np.dtype:
     """The precision that arrays are worked on in: float64 where that was given, float32 otherwise."""
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    return np.dtype(np.float64 if np.dtype(dtype).newbyteorder("=") == np.float64 else np.float32)
 
 
 def check_finite(
@@ -112,7 +115,7 @@ def check_finite(
     if weights is not None:
         signals = space.seen_only(signals, weights)
     bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
-    _refuse(bad, f"{name}[{{}}] holds {{}} NaN or infinite samples; give weights that are zero there")
+    _refuse(bad, f"{name}[{{}}] holds {{}} NaN, masked or infinite samples; give weights that are zero there")
     return signals
 
 
@@ -159,6 +162,9 @@ def as_weights(
                     f"shape {(len(signals), *first)}"
                 )
             several = [whole] * len(signals)
+    listed = isinstance(several, Sequence) and not isinstance(several, str | bytes)
+    if not listed and not getattr(several, "ndim", 0):
+        raise ValueError(f"weights must be an array or a list of arrays, got {type(weights).__name__}")
     several = list(several)
     if len(several) != len(signals):
         raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(several)}")
@@ -192,8 +198,8 @@ def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
 
 def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
     """Check filters and give them the shape ``(n_filters, channels, *size)``."""
-    array = np.asarray(filters)
-    if array.dtype.kind not in "fiu" or array.ndim < 2 + channels:
+    array = as_numbers(filters, "filters")
+    if array.dtype.kind == "b" or array.ndim < 2 + channels:
         raise ValueError(
             f"filters must be a real array {_axes(0, channels, 'n_filters')[:-1]}, *size), got {array.dtype} of shape "
             f"{array.shape}"

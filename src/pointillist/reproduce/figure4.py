@@ -15,7 +15,7 @@ from pointillist.reproduce.iterations import inpaint_by_admm
 from pointillist.reproduce.judging import Trajectory, exact
 from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
 from pointillist.restore import inpaint
-from pointillist.solvers.encoding import decode
+from pointillist.solvers.decoding import decode
 
 TITLE = "Fig. 4: filters and inpainting"
 PENALTY = 0.4

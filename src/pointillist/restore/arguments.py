@@ -13,9 +13,3 @@ def check_unused(function: Callable[..., Any], mode: str, instead: str, **given:
         default = inspect.signature(function).parameters[name].default
         if value is not default and not (np.isscalar(value) and value == default):
             raise ValueError(f"{name} is not used with {mode}: leave it out, or give {instead}")
-
-
-def check_sigma(sigma: float | None) -> None:
-    """Raise if the deviation of the noise is given and cannot be one."""
-    if sigma is not None and not (np.isfinite(sigma) and sigma >= 0):
-        raise ValueError(f"sigma must be finite and not negative, got {sigma}")

@@ -11,6 +11,8 @@ import scipy.fft
 import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import as_numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Blur:
@@ -62,8 +64,8 @@ class Blur:
 
 def as_kernel(psf: ArrayLike, shape: tuple[int, ...]) -> NDArray:
     """A point spread function scaled to sum to one, checked against the picture it blurred."""
-    kernel = np.asarray(psf)
-    if kernel.ndim != 2 or kernel.size == 0 or kernel.dtype.kind not in "fiub":
+    kernel = as_numbers(psf, "psf")
+    if kernel.ndim != 2 or kernel.size == 0:
         raise ValueError(f"psf must be a real array (height, width), got {kernel.dtype} of shape {kernel.shape}")
     kernel = kernel.astype(np.float64)
     if not np.all(np.isfinite(kernel)) or not np.sum(kernel) > 0:
@@ -88,7 +90,7 @@ def decimation_kernel(kernel: str | ArrayLike, factor: int) -> NDArray:
         length = 4 * factor - factor % 2
         taps = _cubic((np.arange(length) - (length - 1) / 2) / factor)
         return np.outer(taps, taps) / np.sum(taps) ** 2
-    array = np.asarray(kernel, np.float64)
+    array = as_numbers(kernel, "kernel", np.float64)
     if array.ndim != 2 or not np.all(np.isfinite(array)) or not np.sum(array) > 0:
         raise ValueError("kernel must be a finite array (height, width) with a positive sum")
     if any((size - factor) % 2 for size in array.shape):

@@ -5,8 +5,9 @@ of plain ones. So the residual is correlated with the blur once, by Fourier tran
 filters. Descent and certificate stay those of the blurred problem.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy.fft
@@ -73,6 +74,11 @@ class BlurredDescent(CoordinateDescent):
 
     plain: NDArray
     kernel: NDArray
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """These settings for weights and filters divided by powers of two; plain filters are divided as blurred ones are."""
+        plain = np.ldexp(self.plain, -filters.reshape(-1, *[1] * (self.plain.ndim - 1)))
+        return replace(super().rescaled(weights, filters), plain=plain)
 
     def prepare(self, problem: Problem) -> BlurredState:
         plain = self.plain.astype(problem.filters.dtype, copy=False)

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
-from pointillist.restore.arguments import check_sigma
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.large import open_subject
 from pointillist.restore.misfit import misfit
-from pointillist.restore.noise import noise_sigma
+from pointillist.restore.noise import given_level
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.restore.sharpening import sharpen
@@ -114,7 +114,7 @@ def deblur(
     True
     """
     begin = time.perf_counter()
-    check_sigma(sigma)
+    check_arguments(sigma=sigma, force=force, return_details=return_details)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     subject = open_subject(image, channel_axis, data_range)
     sample = subject.sample
@@ -122,14 +122,14 @@ def deblur(
     bank = choose_filters(filters, sample.shape)
     check_size(sample.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
     damaged = Damaged(*sample.signals(bank.shape[1]), blur)
-    level = noise_sigma(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+    level = given_level(sigma, sample)
     usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
     value = choose_penalty(penalty, usual, damaged, bank, settings)
     reason = None if force else _misfit(sample, blur, bank, usual, settings)
     if reason is not None:
         _warn(reason)
         untouched = coding_details([], value, sample.laid_out(sample.weights == 0), len(bank))
-        return answer(np.array(image), replace(untouched, misfit=reason), begin, return_details)
+        return answer(subject.canvas.copied(image)[0], replace(untouched, misfit=reason), begin, return_details)
 
     def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
         return _deblurred(picture, blur, bank, value, level, settings)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data import load_filters
+from pointillist.model.arguments import as_numbers, check_arguments
 from pointillist.model.geometry import Geometry
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import (
@@ -99,11 +100,13 @@ def demosaic(
     [90, 90, 90]
     """
     begin = time.perf_counter()
+    check_arguments(keep_seen=keep_seen, return_details=return_details)
     places = str(pattern).upper()
     if places not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
-    if np.ndim(mosaic) != 2:
-        raise ValueError(f"mosaic must be (height, width), got shape {np.shape(mosaic)}")
+    mosaic = as_numbers(mosaic, "mosaic")
+    if mosaic.ndim != 2:
+        raise ValueError(f"mosaic must be (height, width), got shape {mosaic.shape}")
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     subject = open_subject(mosaic, None, data_range, period=2, name="mosaic")
     bank = choose_filters(load_filters("natural-colour-100") if filters is None else filters, subject.sample.shape)

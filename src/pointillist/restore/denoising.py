@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.arguments import check_sigma, check_unused
+from pointillist.model.arguments import check_arguments
+from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
 from pointillist.restore.guessing import Coder, fill_canvas
 from pointillist.restore.large import open_subject
-from pointillist.restore.noise import destabilise, noise_sigma, stabilise
+from pointillist.restore.noise import destabilise, given_level, stabilise
 from pointillist.restore.outliers import find_impulses, find_outliers
 from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
@@ -108,7 +109,8 @@ def denoise(
     True
     """
     begin = time.perf_counter()
-    if noise not in NOISES:
+    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range)
+    if not isinstance(noise, str) or noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
     if noise != "gaussian":
         check_unused(denoise, f'noise="{noise}"', 'noise="gaussian"', sigma=sigma)
@@ -116,9 +118,6 @@ def denoise(
         check_unused(denoise, 'noise="poisson"', "gain", data_range=data_range)
     else:
         check_unused(denoise, f'noise="{noise}"', 'noise="poisson"', gain=gain)
-    check_sigma(sigma)
-    if not (np.isfinite(gain) and gain > 0):
-        raise ValueError(f"gain must be positive, got {gain}")
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     if noise in ("salt_pepper", "outliers"):
         canvas = open_canvas(image, channel_axis=channel_axis, data_range=data_range)
@@ -127,10 +126,7 @@ def denoise(
     counts = Counts.of(subject.canvas, gain) if noise == "poisson" else None
     sample = subject.sample if counts is None else counts.stabilised(subject.sample)
     bank = choose_filters(filters, sample.shape)
-    if counts is not None:
-        level = 1 / counts.full
-    else:
-        level = noise_sigma(sample.planes, sample.weights) if sigma is None else sigma / sample.scale
+    level = given_level(sigma, sample) if counts is None else 1 / counts.full
     settings = replace(settings, mu=_NOISY_MU)
     damaged = Damaged(*sample.signals(bank.shape[1]))
     value = choose_penalty(penalty, PER_SIGMA * max(level, _QUIET), damaged, bank, settings)

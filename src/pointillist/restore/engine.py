@@ -16,12 +16,12 @@ from pointillist.data import load_filters
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.signals import as_filters
+from pointillist.model.signals import HOST, as_filters
 from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, parallel
+from pointillist.solvers.base import Result, check_numbers, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress
@@ -56,9 +56,10 @@ class Settings:
     mu: float = CURVATURE
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         if self.boundary not in ("same", "full"):
             raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
-        if not self.tol > 0:
+        if not self.tol:
             raise ValueError(f"tol must be positive, got {self.tol}")
         check_device(self.device)  # before any other work
 
@@ -91,7 +92,7 @@ class Recovered:
 
 def as_bank(filters: ArrayLike | None) -> NDArray:
     """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary."""
-    array = load_filters() if filters is None else np.asarray(filters)
+    array = load_filters() if filters is None else HOST.array(filters, "filters")
     if array.ndim not in (3, 4):
         raise ValueError(
             f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"

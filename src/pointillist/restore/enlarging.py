@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -19,6 +20,8 @@ from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
 _PENALTY = 0.005  # of the contrast
+
+_LARGEST_FACTOR = 1000
 
 
 def super_resolve(
@@ -87,8 +90,9 @@ def super_resolve(
     (32, 40)
     """
     begin = time.perf_counter()
-    if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or factor < 1:
-        raise ValueError(f"factor must be a whole number of at least 1, got {factor!r}")
+    check_arguments(return_details=return_details)
+    if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or not 1 <= factor <= _LARGEST_FACTOR:
+        raise ValueError(f"factor must be a whole number of at least 1, {_LARGEST_FACTOR} at most, got {shown(factor)}")
     factor = int(factor)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     blur = Blur(decimation_kernel(kernel, factor))

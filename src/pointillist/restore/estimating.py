@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.arguments import check_sigma
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
-from pointillist.restore.noise import plane_sigma
+from pointillist.restore.noise import given_level, plane_sigma
 from pointillist.restore.pictures import ChannelAxis, open_canvas
 from pointillist.restore.spectra import SIDES, Fit, Spectrum, windows
 
@@ -105,9 +105,9 @@ def estimate_blur(
     >>> round(found.sigma), found.confidence > 0.9
     (2, True)
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    check_sigma(sigma)
+    check_arguments(sigma=sigma)
     picture = open_canvas(image, channel_axis=channel_axis, data_range=data_range).picture()
     if min(picture.shape) < SIDES[-1]:
         raise ValueError(f"image must have at least {SIDES[-1]} × {SIDES[-1]} pixels to show its blur")
@@ -115,7 +115,9 @@ def estimate_blur(
     if not len(chosen):
         raise ValueError("image has missing samples everywhere: no window is left to find the blur in")
     level = (
-        plane_sigma(np.concatenate(chosen)) if sigma is None else sigma / picture.scale / np.sqrt(len(picture.planes))
+        plane_sigma(np.concatenate(chosen))
+        if sigma is None
+        else given_level(sigma, picture) / np.sqrt(len(picture.planes))
     )
     spectrum = Spectrum(chosen, level)
     return _motion(spectrum) if kind == "motion" else _gaussian(spectrum)

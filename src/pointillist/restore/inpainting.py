@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import answer, filling_details
 from pointillist.restore.engine import Settings, as_bank
@@ -108,7 +109,9 @@ def inpaint(
     ('uint8', 0)
     """
     begin = time.perf_counter()
-    if method not in METHODS:
+    check_arguments(texture=texture, keep_seen=keep_seen, deviations=deviations, return_details=return_details, tol=tol)
+    check_arguments(debias=debias, boundary=boundary)
+    if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == "neighbours":
         check_unused(
@@ -119,8 +122,6 @@ def inpaint(
         check_unused(inpaint, 'method="codes"', 'method="auto"', texture=texture, deviations=deviations)
     else:
         check_unused(inpaint, f'method="{method}"', 'method="codes"', keep_seen=keep_seen)
-    if not 0 <= texture <= 1:
-        raise ValueError(f"texture must lie between 0 and 1, got {texture}")
     if deviations and not return_details:
         raise ValueError("deviations=True is told in Details: give return_details=True too")
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)

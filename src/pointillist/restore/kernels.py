@@ -7,6 +7,8 @@ from math import ceil, cos, radians, sin
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import check_arguments, is_number, shown
+
 _STEPS = 32  # points drawn per pixel of a motion blur
 _LARGEST = 1000.0
 
@@ -29,8 +31,8 @@ def gaussian_kernel(sigma: float) -> NDArray[np.float64]:
     >>> gaussian_kernel(1.6).shape
     (11, 11)
     """
-    if not 0 < sigma <= _LARGEST:
-        raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {sigma}")
+    if not (is_number(sigma) and 0 < sigma <= _LARGEST):
+        raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {shown(sigma)}")
     radius = max(1, ceil(3 * sigma))
     line = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     kernel = np.outer(line, line)
@@ -58,8 +60,9 @@ def motion_kernel(length: float, angle: float) -> NDArray[np.float64]:
     >>> motion_kernel(3, 0)[2].round(2).tolist()
     [0.04, 0.29, 0.33, 0.29, 0.04]
     """
-    if not (1 <= length <= _LARGEST and np.isfinite(angle)):
-        raise ValueError(f"length must lie in [1, {_LARGEST:g}] pixels and angle be finite, got {length} and {angle}")
+    check_arguments(angle=angle)
+    if not (is_number(length) and 1 <= length <= _LARGEST):
+        raise ValueError(f"length must lie in [1, {_LARGEST:g}] pixels, got {shown(length)}")
     radius = ceil(length / 2)
     kernel = np.zeros((2 * radius + 1, 2 * radius + 1))
     along = (np.arange(ceil(_STEPS * length)) + 0.5) / _STEPS

@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import ImageColor
 from scipy import ndimage
 
+from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
+from pointillist.restore.pictures import LARGEST_SAMPLE
+
 Colour = str | tuple[int, int, int]
 Levels = tuple[int, int, int]
 Mask = NDArray[np.bool_]
@@ -87,8 +90,9 @@ def find_marks(
     True
     """
     pixels = checked(image)
-    if grow < 0:
-        raise ValueError(f"grow must not be negative, got {grow}")
+    check_arguments(grow=grow, fringe=fringe)
+    if not (isinstance(tolerance, str) or is_number(tolerance)):
+        raise ValueError(f'tolerance must be "auto" or a number from 0 to 1, got {shown(tolerance)}')
     if colour is None:
         colour = find_key(pixels)
         if colour is None:
@@ -149,10 +153,10 @@ def parse_colour(colour: Colour) -> tuple[int, int, int]:
     ((255, 0, 255), (255, 255, 255), (1, 2, 3))
     """
     if not isinstance(colour, str):
-        values = tuple(int(value) for value in colour)
-        if len(values) != 3 or not all(0 <= value <= 255 for value in values):
-            raise ValueError(f"colour must have three numbers from 0 to 255, got {colour!r}")
-        return values[0], values[1], values[2]
+        given = as_numbers(colour, "colour").ravel().tolist()
+        if len(given) != 3 or not all(0 <= value <= 255 for value in given):
+            raise ValueError(f"colour must have three numbers from 0 to 255, got {shown(colour)}")
+        return int(given[0]), int(given[1]), int(given[2])
     try:
         values = ImageColor.getrgb(colour.strip())
     except ValueError:
@@ -187,12 +191,11 @@ def mark_damage(image: ArrayLike, mask: ArrayLike, colour: Colour = "magenta", *
     [[255, 0, 255], [100, 100, 100]]
     """
     pixels = checked(image)
-    missing = np.asarray(mask, bool)
+    missing = as_numbers(mask, "mask", bool)
     if missing.shape != pixels.shape[:2]:
         raise ValueError(f"mask has shape {missing.shape} but image {pixels.shape[:2]}; they must agree")
-    if not 0 <= opacity <= 1:
-        raise ValueError(f"opacity must lie between 0 and 1, got {opacity}")
-    marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels)
+    check_arguments(opacity=opacity)
+    marked = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else np.array(pixels, order="C")
     paint = np.array(parse_colour(colour)) / 255 * full_scale(pixels)
     mixed = (1 - opacity) * marked[missing] + opacity * paint
     marked[missing] = mixed if pixels.dtype.kind == "f" else np.rint(mixed).astype(pixels.dtype)
@@ -226,13 +229,15 @@ def grown(mask: NDArray[np.bool_], pixels: int) -> NDArray[np.bool_]:
 
 def checked(image: ArrayLike) -> NDArray[Any]:
     """A picture as (height, width) or (height, width, 3) samples of a known type; raises for anything else."""
-    pixels = np.asarray(image)
+    pixels = as_numbers(image, "image")
     if pixels.dtype not in (np.uint8, np.uint16, np.float16, np.float32, np.float64):
         raise ValueError(f"image must hold uint8, uint16 or floating-point samples, got {pixels.dtype}")
     if pixels.ndim == 3 and pixels.shape[-1] in (1, 2):
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
         raise ValueError(f"image must be (height, width) or (height, width, 3), got shape {pixels.shape}")
+    if pixels.dtype.kind == "f" and np.fmax.reduce(np.abs(pixels), axis=None) > LARGEST_SAMPLE:
+        raise ValueError(f"image holds samples beyond {LARGEST_SAMPLE:g}: bring it to [0, 1] first")
     return pixels[..., :3] if pixels.ndim == 3 else pixels
 
 

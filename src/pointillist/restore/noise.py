@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.restore.pictures import ChannelAxis, open_canvas
+from pointillist.restore.pictures import ChannelAxis, Picture, open_canvas
 
 _ROOT = np.sqrt(3.0)
 _HIGH_PASS = np.array([1 - _ROOT, _ROOT - 3, 3 + _ROOT, -1 - _ROOT]) / (4 * np.sqrt(2.0))
@@ -13,6 +13,7 @@ _HIGH_PASS = np.array([1 - _ROOT, _ROOT - 3, 3 + _ROOT, -1 - _ROOT]) / (4 * np.s
 
 _NORMAL_MAD = 0.6744897501960817
 _FEWEST = 16
+_STRONGEST = 1e9
 
 
 def estimate_sigma(image: ArrayLike, mask: ArrayLike | None = None, *, channel_axis: ChannelAxis = "auto") -> float:
@@ -47,6 +48,17 @@ def noise_sigma(planes: NDArray, weights: NDArray) -> float:
     """Deviation of the noise of planes (channels, height, width), the root of the mean square over them."""
     pairs = zip(planes, weights, strict=True)
     return float(np.sqrt(np.mean([plane_sigma(plane, seen) ** 2 for plane, seen in pairs])))
+
+
+def given_level(sigma: float | None, picture: Picture) -> float:
+    """Deviation of the noise in units of full scale: the one given, or the one that the picture shows."""
+    if sigma is None:
+        return noise_sigma(picture.planes, picture.weights)
+    if sigma > _STRONGEST * picture.scale:
+        raise ValueError(
+            f"sigma is {sigma:.2g}, more than {_STRONGEST:g} times the picture's full scale, {picture.scale:.2g}"
+        )
+    return sigma / picture.scale
 
 
 def plane_sigma(plane: NDArray, weights: NDArray | None = None) -> float:

@@ -1,10 +1,12 @@
 """Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, lambda_max
@@ -25,6 +27,8 @@ _NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code
 
 Penalty = float | str
 
+_LARGEST = 1e9
+
 
 def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
     """The number that people passed and whether it is relative to λ_max; None where they left it to the task."""
@@ -37,10 +41,10 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
             value = float(penalty.removesuffix("%")) / (100 if relative else 1)
         except ValueError:
             raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}')
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"penalty must be positive, got {penalty!r}")
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {shown(penalty)}')
+    if not 0 < float(value) <= _LARGEST:
+        raise ValueError(f"penalty must be positive, and at most {_LARGEST:g} times full scale, got {penalty!r}")
     return float(value), relative
 
 

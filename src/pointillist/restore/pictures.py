@@ -4,10 +4,12 @@ Nothing here restores; the tasks ask a `Picture` for its signals and hand restor
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from pointillist.model.arguments import as_numbers, check_arguments
 
 ChannelAxis = int | Literal["auto"] | None
 """Where the channels of an image lie: an axis, None for grey, or "auto" for grey of two axes and the last of three."""
@@ -15,6 +17,8 @@ ChannelAxis = int | Literal["auto"] | None
 _FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
 _FLOATS = (np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64))
 _UNIT_RANGES = (0.1, 2.0)
+LARGEST_SAMPLE = 1e12
+"""Samples of a float picture at most, in units of its full scale."""
 
 _ROOTS = np.sqrt([3.0, 2.0, 6.0])[:, None]
 OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / _ROOTS
@@ -124,7 +128,7 @@ class Canvas:
 
     def copied(self, image: ArrayLike) -> tuple[NDArray, NDArray]:
         """A copy of the photograph to write an answer into, and a view of its planes (channels, height, width)."""
-        answer = np.array(image)
+        answer = np.array(as_numbers(np.ma.getdata(image), "image"), order="C")
         target = answer[None] if self.axis is None else np.moveaxis(answer, self.axis, 0)
         return answer, target[: len(self.planes)]
 
@@ -163,7 +167,8 @@ def open_canvas(
     name: str = "image",
 ) -> Canvas:
     """Check a photograph and find out what is missing of it: NaN, and samples under `mask`."""
-    array = np.asarray(image)
+    check_arguments(channel_axis=channel_axis, data_range=data_range)
+    array = as_numbers(np.ma.getdata(image) if np.ma.is_masked(image) else image, name)
     if array.dtype not in (*_FULL_SCALE, *_FLOATS):
         raise ValueError(f"{name} must hold uint8, uint16 or floating-point samples, got {array.dtype}")
     axis = _channel_axis(array, channel_axis, name)
@@ -172,25 +177,34 @@ def open_canvas(
         raise ValueError(f"{name} is empty, its shape is {array.shape}")
     alpha = planes[-1:] if len(planes) in (2, 4) else None
     planes = planes[: len(planes) - (alpha is not None)]
-    missing = _missing(planes, mask, array.shape, axis, name)
+    masks = [] if mask is None else [mask]
+    if isinstance(image, np.ma.MaskedArray):
+        masks.append(np.ma.getmaskarray(image))
+    missing = _missing(planes, masks, array.shape, axis, name)
     scale, bounded = 1.0, False
     if array.dtype in _FLOATS:
         samples = planes[~np.broadcast_to(missing, planes.shape)]
         scale = _scale(samples, array.dtype, data_range)
-        bounded = bool(np.min(samples) >= 0 and np.max(samples) <= scale)
+        low, high = float(np.min(samples)), float(np.max(samples))
+        bounded = low >= 0 and high <= scale
+        if not max(high, -low) <= LARGEST_SAMPLE * min(scale, LARGEST_SAMPLE):
+            raise ValueError(
+                f"{name} holds samples of {max(high, -low):.2g}, with a full scale (data_range) of {scale:.2g}: bring it to "
+                "[0, 1] first"
+            )
     else:
         scale = _scale(planes, array.dtype, data_range)
     return Canvas(planes, missing, scale, axis, alpha, bounded)
 
 
-def _missing(planes: NDArray, mask: ArrayLike | None, shape: tuple[int, ...], axis: int | None, name: str) -> NDArray:
-    """Missing samples as (1 or channels, height, width)."""
+def _missing(planes: NDArray, masks: list[Any], shape: tuple[int, ...], axis: int | None, name: str) -> NDArray:
+    """Missing samples as (1 or channels, height, width): NaN, and what a mask covers."""
     missing = np.zeros((1, *planes.shape[1:]), bool)
     if planes.dtype in _FLOATS:
         if np.any(np.isinf(planes)):
             raise ValueError(f"{name} holds {int(np.sum(np.isinf(planes)))} infinite samples; mark missing ones as NaN")
         missing = np.isnan(planes)
-    if mask is not None:
+    for mask in masks:
         missing = missing | _mask_planes(mask, shape, axis, len(planes))
     if np.all(missing):
         raise ValueError(f"mask leaves nothing: every sample of {name} is missing")
@@ -225,8 +239,8 @@ def _channel_axis(array: NDArray, given: ChannelAxis, name: str) -> int | None:
 
 def _mask_planes(mask: ArrayLike, shape: tuple[int, ...], axis: int | None, count: int) -> NDArray:
     """Missing samples as (channels or 1, height, width) from a mask of the picture's space or shape."""
-    array = np.asarray(mask)
-    if array.dtype.kind not in "biuf" or (array.dtype.kind == "f" and not np.all(np.isfinite(array))):
+    array = as_numbers(mask, "mask")
+    if not np.all(np.isfinite(array)):
         raise ValueError(f"mask must hold booleans (True = missing), got {array.dtype}")
     array = array.astype(bool)
     space = shape if axis is None else tuple(n for i, n in enumerate(shape) if i != axis)
@@ -240,12 +254,10 @@ def _mask_planes(mask: ArrayLike, shape: tuple[int, ...], axis: int | None, coun
 def _scale(samples: NDArray, dtype: np.dtype, given: float | None) -> float:
     """Full scale: given, the integer type's, one for floats of such a range, and their range otherwise."""
     if given is not None:
-        if not (np.isfinite(given) and given > 0):
-            raise ValueError(f"data_range must be positive, got {given}")
         return float(given)
     if dtype in _FULL_SCALE:
         return _FULL_SCALE[dtype]
-    extent = float(np.ptp(samples))
+    extent = float(np.max(samples)) - float(np.min(samples))
     if extent == 0 or _UNIT_RANGES[0] <= extent <= _UNIT_RANGES[1]:
         return 1.0
     return extent

@@ -7,15 +7,15 @@ share a factor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
-from pointillist.solvers.base import Result, Solution, certified, collect, parallel
+from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel, rescaled_curvature
 from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 
 
@@ -32,19 +32,14 @@ class AdmmSettings:
     check_every: int = 10
 
     def __post_init__(self) -> None:
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if not 0 < self.relaxation < 2:
-            raise ValueError(f"relaxation must lie in (0, 2), got {self.relaxation}")
-        if self.rho is not None and not self.rho > 0:
-            raise ValueError(f"rho must be positive, got {self.rho}")
-        if self.check_every < 1:
-            raise ValueError(f"check_every must be at least 1, got {self.check_every}")
+        check_numbers(self)
 
     def _rho_for(self, problem: Problem) -> float:
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """These settings for weights and filters divided by powers of two."""
+        return self if self.rho is None else replace(self, rho=rescaled_curvature(self.rho, "rho", weights, filters))
 
     def _is_time_to_check(self, iteration: int) -> bool:
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
@@ -84,7 +79,7 @@ class SampledADMM(AdmmSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.quadratic not in ("auto", "cholesky", "cg"):
+        if not isinstance(self.quadratic, str) or self.quadratic not in ("auto", "cholesky", "cg"):
             raise ValueError(f'quadratic must be "auto", "cholesky" or "cg", got {self.quadratic!r}')
 
     def prepare(self, problem: Problem) -> AdmmState:

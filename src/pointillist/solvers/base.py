@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -19,6 +19,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate
 
@@ -121,7 +122,9 @@ def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) ->
 class Solver(Protocol):
     """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from.
+    `takes_start` says whether `solve` uses the codes that it may be given to start from. A solver with settings that depend
+    on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same for weights and filters
+    divided by 2 to these powers, an int and an (n_filters,) int array.
     """
 
     takes_start: ClassVar[bool]
@@ -140,9 +143,26 @@ class Solver(Protocol):
         ...
 
 
+def check_numbers(settings: Any) -> None:
+    """Check a dataclass of settings by the rules for their names; its `tol` must be a number."""
+    check_arguments(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+    if settings.tol is None:
+        raise ValueError("tol must be a number, got None")
+
+
+def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) -> float:
+    """A setting in units of w ‖d‖² for weights and filters that are divided by powers of two."""
+    powers = weights + 2 * filters
+    if np.any(powers != powers[0]):
+        raise ValueError(
+            f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
+        )
+    return float(np.ldexp(value, -int(powers[0])))
+
+
 def judge(gap: float, objective: float, tol: float) -> Status:
     """The status of an answer with this gap and objective."""
-    if not np.isfinite(objective):
+    if not (np.isfinite(objective) and np.isfinite(gap)):
         return Status.DIVERGED
     return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
 

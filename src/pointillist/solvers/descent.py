@@ -73,11 +73,6 @@ class CoordinateDescent(Schedule):
     tile: int = 128
     keep_start: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.max_sweeps < 1:
-            raise ValueError(f"max_sweeps must be at least 1, got {self.max_sweeps}")
-
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
         return DescentState(problem)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,10 @@ class DeviceDescent:
     device: str = "cuda"
     memory: int | None = None
     resident: bool = False
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """This solver for weights and filters divided by powers of two."""
+        return replace(self, settings=self.settings.rescaled(weights, filters))
 
     def prepare(self, problem: Problem) -> "DeviceState":
         """Lay out what all signals of the problem share, and move it to the device."""

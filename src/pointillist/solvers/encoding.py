@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.devices import is_cpu, is_resident, kind_of, stacked, to_host
+from pointillist.backends.devices import is_cpu, kind_of, stacked, to_host
+from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.large import LARGE, converted
-from pointillist.model.operators import signal_shape, synthesise
-from pointillist.model.problem import Problem, broadcast_penalty, lambda_max
+from pointillist.model.problem import Problem, broadcast_penalty, check_penalty, lambda_max
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
-from pointillist.solvers import CoordinateDescent, make_solver
+from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
-from pointillist.solvers.resident import decode_resident, of_kind
-from pointillist.solvers.tiles import Progress, TiledDescent
+from pointillist.solvers.resident import of_kind
+from pointillist.solvers.scaling import by_scale
+from pointillist.solvers.tiles import Progress, by_tiles
 
 
 def encode(
@@ -49,7 +49,8 @@ def encode(
     signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
         Large ones are coded tile by tile, in bounded memory beside the signal, its residual and the codes. A memory-mapped
         array (``np.load(file, mmap_mode="r")``, ``tifffile.memmap(file)``) is never read whole: its residual is kept in
-        a temporary file, in the folder that TMPDIR names.
+        a temporary file, in the folder that TMPDIR names. Any magnitude will do: extreme ones are divided by a power of
+        two before they are solved for. Masked samples of a masked array count as NaN.
     filters : (n_filters, [channels,] *size) array
     penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
         λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.
@@ -97,6 +98,7 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
@@ -130,6 +132,8 @@ def _checked_start(
     start: SparseCodes, solver: Solver, signals: list[NDArray], filters: NDArray, boundary: str, device: str
 ) -> SparseCodes:
     """Check the codes to start from, and bring them to the host if that solves."""
+    if not isinstance(start, SparseCodes):
+        raise ValueError(f"start must be SparseCodes, got {type(start).__name__}")
     if not getattr(solver, "takes_start", True):
         raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
     grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
@@ -161,39 +165,29 @@ def encode_signals(
     dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
     results, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
-    for members in group_by_shape(signals):
+    for members, scale in by_scale(signals, filters, weights, check_penalty(penalty)):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
-        problem = Problem(
-            filters=filters.astype(dtype, copy=False),
-            geometry=geometry,
-            penalty=broadcast_penalty(penalty, len(filters), geometry),
-            weights=_shared_weights(weights, members),
-            sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
-            nonnegative=nonnegative,
+        problem = scale.problem(
+            Problem(
+                filters=filters.astype(dtype, copy=False),
+                geometry=geometry,
+                penalty=broadcast_penalty(penalty, len(filters), geometry),
+                weights=_shared_weights(weights, members),
+                sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
+                nonnegative=nonnegative,
+            )
         )
-        chosen = [_in_precision(signals[i], dtype) for i in members]
-        begin = None if start is None else start[members]
+        chosen = [scale.signal(signals[i], dtype) for i in members]
+        begin = None if start is None else scale.start(start[members], dtype)
         size = sum(signal.size for signal in chosen)
-        coder = _by_tiles(solver, problem, _share_of(progress, done / total, size / total))
-        results.append(coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin))
+        coder = by_tiles(scale.solver(solver), problem, _share_of(progress, done / total, size / total))
+        found = coder.solve(coder.prepare(problem), chosen, n_jobs=n_jobs, start=begin)
+        results.append(scale.restore(found, members))
         places.append(members)
         done += size
         if progress is not None:
             progress(done / total)
     return merge_results(results, places)
-
-
-def _in_precision(signal: NDArray, dtype: np.dtype) -> NDArray:
-    return signal.astype(dtype, copy=False) if is_resident(signal) else converted(signal, dtype)
-
-
-def _by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
-    """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    whole = problem.sample is not None or problem.geometry.boundary == "circular"
-    small = problem.geometry.n_positions < LARGE or whole
-    if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
-        return solver
-    return TiledDescent(coder=solver, progress=progress)
 
 
 def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
@@ -220,48 +214,6 @@ def warn_unless_converged(result: Result) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def decode(
-    codes: SparseCodes, filters: ArrayLike, *, boundary: str = "same", channels: bool = False
-) -> NDArray | list[NDArray]:
-    """Signals from sparse codes: the sum of the filters that the codes place.
-
-    Parameters
-    ----------
-    codes : SparseCodes
-        Of n signals.
-    filters : (n_filters, [channels,] *size) array
-        Those that the codes were solved for.
-    boundary : {"same", "valid", "full", "circular"}
-        That of the codes.
-    channels : bool
-        Whether the axis after the first of `filters` holds channels.
-
-    Returns
-    -------
-    (n_signals, [channels,] *space) array, or list of ([channels,] *space) arrays
-        A list when the signals have several shapes. Codes that live on a device give signals there, of their kind.
-
-    Examples
-    --------
-    >>> import numpy as np, pointillist as pt
-    >>> codes = pt.SparseCodes.from_dense(np.array([[[0.0, 0.0, 2.0, 0.0, 0.0]]]))
-    >>> pt.decode(codes, [[1.0, 3.0, 1.0]])
-    array([[0., 2., 6., 2., 0.]])
-    """
-    bank = as_filters(to_host(filters), channels=channels)
-    if len(bank) != codes.n_filters:
-        raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
-    shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
-    kind = kind_of(codes.values)
-    if kind == "numpy":
-        signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
-    else:
-        signals = decode_resident(codes, bank, shapes, boundary, kind)
-    if not channels:
-        signals = [signal[0] for signal in signals]
-    return stacked(signals) if len(set(shapes)) == 1 else signals
 
 
 def max_penalty(
@@ -300,6 +252,7 @@ def max_penalty(
     >>> pt.encode(signals, filters, penalty=4.0).codes.nnz
     0
     """
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative)
     bank = as_filters(to_host(filters), channels=channels)
     arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
     _check_channels(arrays, bank)
@@ -314,4 +267,6 @@ def max_penalty(
             nonnegative=nonnegative,
         )
         factors[members] = lambda_max(problem, [arrays[i] for i in members])
+    if not np.isfinite(factors).all():
+        raise ValueError("signals times filters overflow: divide one of them by some number")
     return factors

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.model.arguments import as_numbers, check_arguments, shown
 from pointillist.model.signals import Signals
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
@@ -97,6 +98,7 @@ def penalty_path(
     >>> len(path), path[0].result.codes.nnz
     (4, 0)
     """
+    check_arguments(n=n, smallest=smallest, tol=tol, boundary=boundary, channels=channels, nonnegative=nonnegative)
     coder = make_solver(solver, tol=tol)
     problem: dict[str, Any] = {
         "weights": weights, "boundary": boundary, "channels": channels, "nonnegative": nonnegative,
@@ -106,7 +108,9 @@ def penalty_path(
     elif n is not None or smallest is not None:
         raise ValueError("n and smallest choose penalties where none are given: leave them out, or leave out penalties")
     else:
-        values = np.sort(np.asarray(penalties, np.float64).ravel())[::-1]
+        values = np.sort(as_numbers(penalties, "penalties", np.float64).ravel())[::-1]
+        if not len(values) or not np.all(np.isfinite(values)) or values[-1] <= 0:
+            raise ValueError(f"penalties must be positive, finite numbers, one or more, got {shown(penalties)}")
     path: list[PathPoint] = []
     for value in values.tolist():
         start = path[-1].result.codes if path and getattr(coder, "takes_start", True) else None
@@ -118,8 +122,6 @@ def penalty_path(
 def _spaced(largest: NDArray, n: int | None, smallest: float | None) -> NDArray:
     """Penalties from the largest of all signals down."""
     n, smallest = _N if n is None else n, _SMALLEST if smallest is None else smallest
-    if n < 1 or not 0 < smallest < 1:
-        raise ValueError(f"n must be at least 1 and smallest lie in (0, 1), got {n} and {smallest}")
     top = float(np.max(largest))
     if top == 0:
         raise ValueError("signals are zero wherever they were seen: every penalty gives zero codes")

@@ -6,15 +6,16 @@ arrays live and how they are worked on is the business of `WorkingSets`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem
-from pointillist.solvers.base import Result, judge
+from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curvature
 
 _STALLED_ROUNDS = 5
 """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
@@ -71,16 +72,16 @@ class Schedule:
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.tol >= 0:
-            raise ValueError(f"tol must not be negative, got {self.tol}")
-        if self.max_iter < 1:
-            raise ValueError(f"max_iter must be at least 1, got {self.max_iter}")
-        if not self.cells or any(cell < 1 for cell in self.cells):
-            raise ValueError(f"cells must be positive integers, got {self.cells}")
-        if not self.ridge >= 0:
-            raise ValueError(f"ridge must not be negative, got {self.ridge}")
-        if not 0 < self.inner < 1:
-            raise ValueError(f"inner must lie in (0, 1), got {self.inner}")
+        check_numbers(self)
+        whole = isinstance(self.cells, tuple | list) and all(isinstance(cell, int | np.integer) for cell in self.cells)
+        if not whole or not self.cells or min(self.cells) < 1:
+            raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
+
+    def rescaled(self, weights: int, filters: NDArray) -> Self:
+        """These settings for weights and filters divided by powers of two."""
+        if self.ridge == 0:
+            return self
+        return replace(self, ridge=rescaled_curvature(self.ridge, "ridge", weights, filters))
 
 
 def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Look], NDArray] | None = None) -> Result:

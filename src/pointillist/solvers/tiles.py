@@ -12,18 +12,18 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import product
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.large import bands, scratch
+from pointillist.model.large import LARGE, bands, scratch
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
-from pointillist.solvers.base import Result, Solution, collect, one_blas_thread
+from pointillist.solvers.base import Result, Solution, Solver, collect, one_blas_thread
+from pointillist.solvers.blocks import Blocks, Place, renumbered
 from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper
@@ -31,9 +31,6 @@ from pointillist.solvers.scanning import DescentState, Mapper
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
 
-Place = tuple[int, ...]
-
-_BLOCK_POSITIONS = 2**16
 _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
@@ -88,70 +85,13 @@ class TiledDescent:
         return collect(state.problem, solutions, self.coder.tol)
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """A grid of positions cut into blocks of equal sides; the last ones may be smaller."""
-
-    geometry: Geometry
-    side: int
-
-    @classmethod
-    def of(cls, geometry: Geometry, side: int | None) -> Self:
-        ndim = len(geometry.grid)
-        wanted = round(_BLOCK_POSITIONS ** (1 / ndim)) if side is None else side
-        # A tile between two others must keep what these reach apart.
-        return cls(geometry, max(wanted, -(-max(geometry.filter) // 2)))
-
-    @cached_property
-    def counts(self) -> Place:
-        return tuple(-(-g // self.side) for g in self.geometry.grid)
-
-    def shift(self, number: int) -> Place:
-        """Blocks by which the tiles of a pass are shifted along each axis: in turn all ways, opposite ones together.
-
-        With fewer of them some positions would always lie at the border of a tile, along one axis or another.
-        """
-        ways = list(product((0,), *[(0, 1)] * (len(self.counts) - 1)))
-        way = ways[number // 2 % len(ways)]
-        return way if number % 2 == 0 else tuple(1 - s for s in way)
-
-    def colours(self, shift: Place) -> list[list[tuple[slice, ...]]]:
-        """Tiles as slices of blocks, by colour; tiles of one colour reach disjoint samples."""
-        edges = [_edges(count, one) for count, one in zip(self.counts, shift, strict=True)]
-        colours = []
-        for parity in product((0, 1), repeat=len(edges)):
-            axes = [spans[first::2] for spans, first in zip(edges, parity, strict=True)]
-            tiles = list(product(*axes))
-            if tiles:
-                colours.append(tiles)
-        return colours
-
-    def box(self, tile: tuple[slice, ...]) -> tuple[slice, ...]:
-        """Positions of the blocks of a tile."""
-        spans = zip(tile, self.geometry.grid, strict=True)
-        return tuple(slice(s.start * self.side, min(s.stop * self.side, g)) for s, g in spans)
-
-    def neighbours(self, tile: tuple[slice, ...]) -> Iterator[Place]:
-        """Blocks outside of a tile whose codes reach samples that the tile's reach too."""
-        reach = [-(-(f - 1) // self.side) for f in self.geometry.filter]
-        spans = [
-            range(max(s.start - r, 0), min(s.stop + r, count))
-            for s, r, count in zip(tile, reach, self.counts, strict=True)
-        ]
-        for block in product(*spans):
-            if not all(s.start <= c < s.stop for c, s in zip(block, tile, strict=True)):
-                yield block
-
-    def number(self, codes: NDArray) -> NDArray:
-        """Flat number of the block that owns each code."""
-        positions = np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid)
-        return np.ravel_multi_index([axis // self.side for axis in positions], self.counts)
-
-
-def _edges(count: int, shift: int) -> list[slice]:
-    """Pairs of blocks along an axis, with single ones at the ends where they do not come out even."""
-    starts = [0, *range(2 - shift, count, 2)] if count > 1 else [0]
-    return [slice(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
+def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
+    """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
+    whole = problem.sample is not None or problem.geometry.boundary == "circular"
+    small = problem.geometry.n_positions < LARGE or whole
+    if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
+        return solver
+    return TiledDescent(coder=solver, progress=progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,8 +198,7 @@ class _Tiling:
 
     def _visit(self, tile: tuple[slice, ...], excess: float) -> _Visit:
         view = _TileView(self, tile)
-        own = [self.codes[block] for block in product(*[range(s.start, s.stop) for s in tile])]
-        codes, values = view.local(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
+        codes, values = view.local(*self.of_tile(tile))
         signal = view.left_for(codes, values)
         coder = self.settings.coder
         if len(codes):
@@ -286,20 +225,43 @@ class _Tiling:
             self.codes[block] = (codes[first:last], values[first:last])
 
     def _certificate(self) -> Certificate:
-        """What all codes together are worth, from the residual that all tiles share."""
-        loss = energy = 0.0
+        """What all codes together are worth; the residual that all tiles share, scaled, is the dual point."""
+        energy = size = 0.0
         for band in bands(self.signal.shape):
             residual = self.residual[band].astype(np.float64)
             energy += inner(residual, self.signal[band])
             if self.weights is None:
-                loss += 0.5 * inner(residual, residual)
+                size += 0.5 * inner(residual, residual)
             else:
                 weights = self.weights[band]
                 seen = weights > 0
-                loss += 0.5 * inner(residual[seen], residual[seen] / weights[seen])
+                size += 0.5 * inner(residual[seen], residual[seen] / weights[seen])
         price = sum(inner(self.problem.penalty_at(codes), np.abs(values)) for codes, values in self.codes.values())
-        gap = relative_gap(loss + price, loss, energy, float(np.max(self.ratio)))
-        return Certificate(loss + price, gap, self.residual)
+        objective = sum(self.mapper(self._loss, self.codes)) + price
+        gap = relative_gap(objective, size, energy, float(np.max(self.ratio)))
+        return Certificate(objective, gap, self.residual)
+
+    def _loss(self, block: Place) -> float:
+        """½ Σ w (x − Dz)² in float64 over the samples that a block's positions begin at, from the codes that reach them."""
+        reach = [-(-(f - 1) // self.blocks.side) for f in self.geometry.filter]
+        tile = tuple(slice(max(c - r, 0), c + 1) for c, r in zip(block, reach, strict=True))
+        view = _TileView(self, tile)
+        fit = view.problem.exact_operator.synthesise(*view.local(*self.of_tile(tile)))
+        own = [slice(None)]
+        for c, box, inside, count in zip(block, view.box, view.inside[1:], self.blocks.counts, strict=True):
+            first = c * self.blocks.side - box.start
+            last = inside.stop if c == count - 1 else first + self.blocks.side
+            own.append(slice(max(first, inside.start), max(min(last, inside.stop), first, inside.start)))
+        moved = zip(own[1:], view.inside[1:], view.outer[1:], strict=True)
+        there = (slice(None), *(slice(o.start - i.start + u.start, o.stop - i.start + u.start) for o, i, u in moved))
+        difference = self.signal[there] - fit[tuple(own)]
+        return 0.5 * inner(difference if self.weights is None else self.weights[there] * difference, difference)
+
+    def of_tile(self, tile: tuple[slice, ...]) -> tuple[NDArray, NDArray]:
+        """Codes of the blocks of a tile, and their values."""
+        own = [self.codes[block] for block in product(*[range(s.start, s.stop) for s in tile])]
+        codes, values = (np.concatenate(arrays) for arrays in zip(*own, strict=True))
+        return codes, values
 
 
 class _TileView:
@@ -341,13 +303,13 @@ class _TileView:
 
     def local(self, codes: NDArray, values: NDArray) -> tuple[NDArray, NDArray]:
         """Codes of the whole grid in the tile's own numbers, ascending."""
-        moved = _renumbered(codes, self.tiling.geometry.grid, self.geometry.grid, [-s.start for s in self.box])
+        moved = renumbered(codes, self.tiling.geometry.grid, self.geometry.grid, [-s.start for s in self.box])
         order = np.argsort(moved)
         return moved[order], values[order]
 
     def whole(self, codes: NDArray) -> NDArray:
         """Codes in the tile's own numbers as codes of the whole grid, in the order given."""
-        return _renumbered(codes, self.geometry.grid, self.tiling.geometry.grid, [s.start for s in self.box])
+        return renumbered(codes, self.geometry.grid, self.tiling.geometry.grid, [s.start for s in self.box])
 
     def left_for(self, codes: NDArray, values: NDArray) -> NDArray:
         """What the tile's codes have to explain: the signal without what all other codes explain."""
@@ -378,11 +340,3 @@ class _TileView:
             if here.size:
                 found[block] = float(np.max(here))
         return found
-
-
-def _renumbered(codes: NDArray, grid: Place, other: Place, shift: list[int]) -> NDArray:
-    """Flat codes on `grid` as flat codes on `other`, whose positions differ by a shift."""
-    n_filters = int(codes.max()) // int(np.prod(grid)) + 1 if len(codes) else 1
-    filters, *position = np.unravel_index(codes, (n_filters, *grid))
-    moved = [axis + s for axis, s in zip(position, shift, strict=True)]
-    return np.ravel_multi_index([filters, *moved], (n_filters, *other))

@@ -123,7 +123,7 @@ def test_threads_do_not_matter_and_progress_is_told(sky, monkeypatch):
         ({"kind": "stains"}, "kind must be one or several of dust, scratches, got 'stains'"),
         ({"kind": ()}, "kind must be"),
         ({"polarity": "grey"}, "polarity must be"),
-        ({"sensitivity": 3}, "sensitivity must lie"),
+        ({"sensitivity": 3}, "sensitivity must be a number between"),
         ({"grow": -1}, "grow"),
         ({"data_range": 0}, "data_range"),
         ({"image": np.zeros(5)}, "image must be"),

@@ -20,6 +20,7 @@ from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import as_list
 
 
 class ArraySource(StoredSource):
@@ -44,7 +45,9 @@ class ArraySource(StoredSource):
 
     def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
         whole = isinstance(signals, np.ndarray)
-        self._signals: Any = signals if whole else [s if is_resident(s) else np.asarray(s) for s in signals]
+        self._signals: Any = (
+            signals if whole else [s if is_resident(s) else np.asarray(s) for s in as_list(signals, "signals")]
+        )
         self._name = name
 
     def __len__(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from pointillist.data.sources.base import StoredSource, box
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnreadableFileError, UnusableSignalError
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.sampling import generator
 from pointillist.model.usable import is_constant
 
@@ -47,8 +49,9 @@ class CropSource(StoredSource):
     def __init__(
         self, source: StoredSource, count: int, size: tuple[int, ...], *, seed: int = 0, cache: int = DEFAULT_CACHE
     ) -> None:
-        if count < 1 or any(axis < 1 for axis in size):
-            raise ValueError(f"count and size must be at least 1, got {count} and {size}")
+        check_arguments(count=count)
+        if not isinstance(size, tuple | list) or not size or not all(isinstance(n, Integral) and n > 0 for n in size):
+            raise ValueError(f"size must be a tuple of positive integers, got {shown(size)}")
         self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
         self.cache = Cache(cache)
 

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pointillist.data.sources.base import StoredSource
+from pointillist.model.arguments import as_list, shown
 
 
 class JoinedSource(StoredSource):
@@ -28,10 +29,10 @@ class JoinedSource(StoredSource):
     """
 
     def __init__(self, sources: Sequence[StoredSource]) -> None:
-        if not sources:
-            raise ValueError("sources is empty: give at least one")
-        self.sources = list(sources)
-        self._ends = list(accumulate(len(source) for source in sources))
+        self.sources = as_list(sources, "sources")
+        if not self.sources or not all(hasattr(source, "read") for source in self.sources):
+            raise ValueError(f"sources must hold sources, one at least, got {shown(sources)}")
+        self._ends = list(accumulate(len(source) for source in self.sources))
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]

@@ -6,12 +6,13 @@ tiles are ever converted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
+from pointillist.model.arguments import check_arguments
 from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
 from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
@@ -83,11 +84,10 @@ def find_damage(
     >>> bool(mask[40:44, 50:54].all()), int(mask.sum()) < 50
     (True, True)
     """
-    kinds = (kind,) if isinstance(kind, str) else tuple(kind)
+    kinds = (kind,) if isinstance(kind, str) or not isinstance(kind, Sequence) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
     pixels = checked(image)
-    if data_range is not None and not (np.isfinite(data_range) and data_range > 0):
-        raise ValueError(f"data_range must be positive, got {data_range}")
+    check_arguments(data_range=data_range)
     return damage_in(
         pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow, effective_jobs(n_jobs), progress
     )
@@ -147,14 +147,11 @@ def scratches_in(
 
 
 def _check(kinds: tuple[str, ...], polarity: str, sensitivity: float, grow: int) -> None:
-    if not kinds or any(one not in KINDS for one in kinds):
+    if not kinds or any(not isinstance(one, str) or one not in KINDS for one in kinds):
         raise ValueError(f"kind must be one or several of {', '.join(KINDS)}, got {', '.join(map(repr, kinds))}")
-    if polarity not in POLARITIES:
+    if not isinstance(polarity, str) or polarity not in POLARITIES:
         raise ValueError(f"polarity must be one of {', '.join(POLARITIES)}, got {polarity!r}")
-    if not 0 <= sensitivity <= 1:
-        raise ValueError(f"sensitivity must lie between 0 and 1, got {sensitivity}")
-    if grow < 0:
-        raise ValueError(f"grow must not be negative, got {grow}")
+    check_arguments(sensitivity=sensitivity, grow=grow)
 
 
 def _sides(values: NDArray[np.float32], polarity: str) -> Iterator[NDArray[np.float32]]:

@@ -1,0 +1,148 @@
+"""What callers may pass, checked by name: every error about an argument says which it is and what it should be."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.large import converted
+
+
+def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray:
+    """Anything that is like an array as a NumPy array of real numbers, perhaps of another type.
+
+    Masked entries of a masked array become NaN, which marks what was not seen wherever such a thing is known and is refused
+    elsewhere. Errors call the argument by `name`.
+    """
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
+        given = np.ma.filled(given.astype(precision), np.nan)
+    try:
+        array = np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name} must be an array of real numbers, got {type(given).__name__}: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got {_kind(given, array)}")
+    if not array.dtype.isnative:
+        array = (
+            converted(array[None], array.dtype.newbyteorder("="))[0]
+            if array.ndim
+            else array.astype(array.dtype.newbyteorder("="))
+        )
+    with np.errstate(over="ignore"):
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+
+def as_list(given: Any, name: str) -> list[Any]:
+    """Anything that can be gone through as a list, but no text; errors call it by `name`."""
+    if isinstance(given, str | bytes | type) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        raise ValueError(f"{name} must be a list or something like it, got {shown(given)}")
+    return list(given)
+
+
+def _kind(given: Any, array: NDArray) -> str:
+    """What was given, in a word or two."""
+    return str(array.dtype) if isinstance(given, np.ndarray) else type(given).__name__
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What values an argument may have, in words and as a test."""
+
+    text: str
+    allows: Callable[[Any], bool]
+
+
+def check_arguments(**given: Any) -> None:
+    """Refuse values that an argument of that name cannot have, wherever it stands; names without a rule pass."""
+    for name, value in given.items():
+        rule = _RULES.get(name)
+        if rule is not None and not rule.allows(value):
+            raise ValueError(f"{name} must be {rule.text}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """A value for an error message: short, and on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+_LONGEST = 60
+_LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one finite real number, and not a truth value."""
+    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return real and -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
+
+
+def _number(text: str, test: Callable[[Any], bool] = lambda value: True) -> Rule:
+    return Rule(text, lambda value: is_number(value) and test(value))
+
+
+def _integer(least: int) -> Rule:
+    def allows(value: Any) -> bool:
+        return is_number(value) and isinstance(value, Integral) and least <= int(value) <= _LARGEST_INTEGER
+
+    return Rule("a positive integer, at least 1" if least else "an integer, not negative", allows)
+
+
+def _or_none(rule: Rule) -> Rule:
+    return Rule(f"None or {rule.text}", lambda value: value is None or rule.allows(value))
+
+
+def _one_of(*choices: str) -> Rule:
+    words = ", ".join(f'"{choice}"' for choice in choices)
+    return Rule(f"one of {words}", lambda value: isinstance(value, str) and value in choices)
+
+
+_FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
+_POSITIVE = _number("a positive, finite number", lambda value: value > 0)
+_NOT_NEGATIVE = _number("a finite number, not negative", lambda value: value >= 0)
+_SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
+_INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
+_FLAGS = (
+    "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
+    "replace_unused", "return_details", "zero_mean",
+)  # fmt: skip
+_RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
+    "angle": _number("a finite number of degrees"),
+    "batch_size": _integer(1),
+    "boundary": _one_of(*BOUNDARIES),
+    "channel_axis": Rule(
+        'None, "auto" or an axis',
+        lambda value: value is None or (isinstance(value, str) and value == "auto") or _integer(-9).allows(value),
+    ),
+    "check_every": _integer(1),
+    "count": _integer(1),
+    "data_range": _or_none(_number("a positive number, at most 1e30", lambda value: 0 < value <= 1e30)),
+    "extra": _integer(0),
+    "forgetting": _or_none(_number("a number, at least 1", lambda value: value >= 1)),
+    "gain": _POSITIVE,
+    "grow": _integer(0),
+    "half_life": _or_none(_POSITIVE),
+    "inner": _INSIDE,
+    "max_iter": _integer(1),
+    "max_sweeps": _integer(1),
+    "n_filters": _integer(0),
+    "n": _or_none(_integer(1)),
+    "n_sweeps": _integer(1),
+    "ndim": _integer(1),
+    "opacity": _SHARE,
+    "relaxation": _number("a number in (0, 2)", lambda value: 0 < value < 2),
+    "rho": _or_none(_POSITIVE),
+    "ridge": _NOT_NEGATIVE,
+    "sensitivity": _SHARE,
+    "sigma": _or_none(_NOT_NEGATIVE),
+    "smallest": _or_none(_INSIDE),
+    "strength": _POSITIVE,
+    "texture": _SHARE,
+    "tile": _integer(1),
+    "tol": _or_none(_NOT_NEGATIVE),
+}
+"""One rule for every name, since a name means the same everywhere; a function may ask for more."""
