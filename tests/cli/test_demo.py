@@ -15,7 +15,7 @@ def small(monkeypatch):
         return {name: image[100:150, 100:150] for name, image in list(photographs(split).items())[:2]}
 
     monkeypatch.setattr(demo, "photographs", cut)
-    for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "TILE": 25}.items():
+    for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "CROP": 25}.items():
         monkeypatch.setattr(demo, name, value)
 
 

@@ -6,7 +6,8 @@ import stat
 
 import pytest
 
-from pointillist.storage import atomic_path, check_writable
+from pointillist.errors import ModelFileError, UnreadableFileError
+from pointillist.storage import atomic_path, check_regular, check_writable
 from pointillist.storage import files as files_module
 
 needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -159,3 +160,19 @@ def test_missing_permission_for_real(tmp_path):
     file.touch(mode=0o400)
     with pytest.raises(PermissionError, match="read-only"):
         check_writable(file)
+
+
+def test_only_regular_files_are_read(tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "link").symlink_to("a")
+    check_regular(tmp_path / "a")
+    check_regular(tmp_path / "link")
+    with pytest.raises(ModelFileError, match="is a folder, not a file: give the model itself"):
+        check_regular(tmp_path, "model", ModelFileError)
+    with pytest.raises(UnreadableFileError, match=f"{os.devnull} is a device, not a file"):
+        check_regular(os.devnull)
+    with pytest.raises(FileNotFoundError, match="no such image: -: standard input is not read"):
+        check_regular("-", "image")
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(FileNotFoundError, match="circle"):
+        check_regular(tmp_path / "circle")

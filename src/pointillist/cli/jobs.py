@@ -157,10 +157,12 @@ def _drawn(given: Path | None, option: str, end: str, sources: list[Path], sever
 
 def _partner(given: Path | None, source: Path, option: str) -> Path | None:
     """The file itself, or from a folder the one that is named like the source."""
-    if given is None or given.is_file():
-        return given
+    if given is None:
+        return None
     if not given.exists():
         raise FileNotFoundError(f"{option} {given} does not exist")
+    if not given.is_dir():
+        return given
     named = [path for path in sorted(given.iterdir()) if path.stem == source.stem and path.is_file()]
     if not named:
         raise FileNotFoundError(f"{option} {given} holds no file named {source.stem}")

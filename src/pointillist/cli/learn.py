@@ -147,7 +147,8 @@ def _held_out(request: LearnRequest, source: Source) -> Source | None:
         return None
     others = open_inputs(replace(request.wanted, paths=request.validation, crops=None))
     if request.wanted.crops is None:
-        both = sorted({source.name(i) for i in range(len(source))} & {others.name(i) for i in range(len(others))})
+        names = {others.name(i) for i in range(len(others))}
+        both = sorted(names.intersection(source.name(i) for i in range(len(source))))
         if both:
             warn(f"--validation shares {len(both)} signals with the training ones, so it says little: {both[0]}")
     return others

@@ -59,6 +59,8 @@ def make_plan(
     # First of all: what reading signals leaves behind in the allocator is no part of the program.
     base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
     peak = memory_peak()
+    if request.limit is not None:  # what cannot fit is refused before anything is read
+        within(_run_sizes(request, model, seen, n_steps, itemsize=4), request.limit, base, peak)
     signals = _first_signals(request, source, _together(model, seen))
     run = _run_sizes(request, model, seen, n_steps, signals[0].dtype.itemsize)
     if others is not None:

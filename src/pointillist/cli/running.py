@@ -3,6 +3,7 @@
 Commands raise; nothing else in this package catches errors to print them.
 """
 
+import logging
 import re
 import signal
 import sys
@@ -54,6 +55,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     words = ""
     # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
         with handling(ENDINGS, signal.default_int_handler):
             code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)

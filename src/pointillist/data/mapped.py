@@ -3,6 +3,7 @@
 Integers are scaled and colour turned to grey band by band, into temporary files in the folder that TMPDIR names.
 """
 
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_page
 from pointillist.data.samples import to_float, to_grey
 from pointillist.model.large import LARGE, bands, scratch
+from pointillist.storage import check_regular
 
 _TIFF_SUFFIXES = (".tif", ".tiff")
+ONE_FILE: dict[str, Any] = {"is_ome": False, "is_mmstack": False, "is_ndtiff": False}
+"""How tifffile opens files: formats that name further files are read as plain TIFF, which knows of one file only."""
 _PHOTOMETRICS = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.RGB)
 
 
@@ -22,18 +27,20 @@ def map_tiff(path: Path) -> NDArray[np.floating] | None:
     if path.suffix.lower() not in _TIFF_SUFFIXES:
         return None
     try:
+        check_regular(path)
         with tifffile.TiffFile(path) as tiff:
             page = tiff.pages.first
             tag = page.tags.get("Orientation")
             upright = tag is None or int(tag.value) == 1
             plain = page.photometric in _PHOTOMETRICS and page.axes in ("YX", "YXS") and page.sampleformat in (1, 3)
-            if not (upright and plain) or page.imagewidth * page.imagelength < LARGE:
+            if not (upright and plain) or operator.index(page.imagewidth) * operator.index(page.imagelength) < LARGE:
                 return None
+            check_page(page, path.stat().st_size)
             raw = tifffile.memmap(path, page=0, mode="r") if page.is_memmappable else page.asarray(out="memmap")
         if page.axes == "YXS" and raw.shape[-1] < 3:  # grey with alpha
             raw = raw[..., 0]
         return floats(raw, "it", colour=raw.ndim == 3)
-    except (OSError, ValueError, TypeError, OverflowError, tifffile.TiffFileError):
+    except Exception:  # of many kinds, as damaged files have them
         return None  # the reader of images says what is wrong with it
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from pointillist.storage import missing
+
 logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
@@ -24,7 +26,7 @@ def files_of(paths: PathLike | Iterable[PathLike], suffixes: Iterable[str]) -> l
     files: list[Path] = []
     for root in roots:
         if not root.exists():
-            raise FileNotFoundError(f"no such file or folder: {root}")
+            raise missing(root, "file or folder")
         files.extend(_files_in(root, wanted) if root.is_dir() else [root])
     return files
 

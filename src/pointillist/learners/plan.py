@@ -221,7 +221,7 @@ def _reason(plan: Plan, limit: int) -> str:
         "filters": f"the {run.n_filters} filters: use fewer",
         "solving": f"solving for {signal}: learn from crops of it",
         "batch": f"{signal} and its codes: learn from crops",
-        "reading ahead": f"reading {signal} at most: leave the largest files out",
+        "reading ahead": f"reading {signal} or the chunk that it lies in: leave the largest files out",
         "program": "the program itself: nothing can be done about that",
         "history": f"the records of {run.n_steps:,} steps: take larger batches",
     }

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
-from pointillist.storage.files import atomic_path
+from pointillist.storage.files import atomic_path, check_regular
 from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
 
 FORMAT_VERSION = 2
@@ -126,10 +126,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
         If the file is truncated, damaged, or of another kind.
     """
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no such {kind} file: {path}")
-    if not path.is_file():
-        raise ModelFileError(f"{path} is not a file: give the {kind} file itself")
+    check_regular(path, f"{kind} file", ModelFileError)
     # Opened first because safetensors reports a missing permission less clearly.
     with path.open("rb"):
         pass

@@ -1,4 +1,4 @@
-"""Writing a file so that its name holds either the old content or the complete new one.
+"""Files opened and written with care: only regular ones are read, and a name holds either the old content or all of the new.
 
 What goes into the file is the business of the caller.
 """
@@ -8,11 +8,49 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pointillist.errors import PointillistError, UnreadableFileError
+
 logger = logging.getLogger(__name__)
+
+_SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+
+
+def check_regular(
+    path: str | os.PathLike[str], what: str = "file", refusal: type[PointillistError] = UnreadableFileError
+) -> None:
+    """Raise unless a path leads to a regular file, which can be opened without waiting and has a size.
+
+    Parameters
+    ----------
+    path : str or path
+        A symbolic link is followed.
+    what : str
+        What the file should be, for the message.
+    refusal : type of exception
+        What to raise for a pipe, a socket, a device or a folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing.
+    """
+    if not Path(path).exists():
+        raise missing(path, what)
+    mode = Path(path).stat().st_mode
+    if not stat.S_ISREG(mode):
+        found = next((name for test, name in _SPECIAL if test(mode)), "a device")
+        raise refusal(f"{path} is {found}, not a file: give the {what} itself")
+
+
+def missing(path: str | os.PathLike[str], what: str) -> FileNotFoundError:
+    """The error that there is nothing at a path."""
+    advice = ": standard input is not read, save it as a file and give that" if str(path) == "-" else ""
+    return FileNotFoundError(f"no such {what}: {path}{advice}")
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

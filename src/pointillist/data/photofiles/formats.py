@@ -6,6 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pointillist.errors import UnreadableFileError
+from pointillist.storage import check_regular
+
 IMAGE_SUFFIXES = frozenset(
     (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".gif", ".bmp", ".webp", ".pbm", ".pgm", ".ppm", ".pnm")
 )
@@ -79,7 +82,8 @@ def answer_suffix(path: str | os.PathLike[str]) -> str:
 def _is_jpeg(path: Path) -> bool:
     """Whether a file begins as JPEG does; one that cannot be opened is left to its reader."""
     try:
+        check_regular(path)
         with path.open("rb") as stream:
             return stream.read(2) == b"\xff\xd8"
-    except OSError:
+    except (OSError, UnreadableFileError):
         return True

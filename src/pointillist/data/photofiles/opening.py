@@ -9,16 +9,16 @@ from typing import BinaryIO
 from PIL import Image
 
 from pointillist.errors import UnreadableFileError
+from pointillist.storage import check_regular
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """An image file, open; whatever goes wrong while it is read becomes an `UnreadableFileError` with its name."""
     path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no such image file: {path}")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: use load_images to read what is in it")
+    check_regular(path, "image file")
     with path.open("rb") as stream:
         try:
             yield stream
@@ -29,9 +29,12 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise UnreadableFileError(f"cannot read {path} as an image: {_reason(error)}") from error
 
 
-def check_pixels(height: int, width: int) -> None:
-    """Refuse an image with more pixels than Pillow decodes; for files that Pillow does not open itself."""
-    if Image.MAX_IMAGE_PIXELS and height * width > 2 * Image.MAX_IMAGE_PIXELS:
+def check_pixels(height: int, width: int, channels: int = 1) -> None:
+    """Refuse an image with more pixels than Pillow decodes; for files that Pillow does not open itself.
+
+    From the fifth on, channels count as further pixels.
+    """
+    if Image.MAX_IMAGE_PIXELS and height * width * max(channels, 4) > 8 * Image.MAX_IMAGE_PIXELS:
         raise Image.DecompressionBombError
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
+from pointillist.data.npy import map_npy
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
@@ -21,6 +22,8 @@ from pointillist.data.photofiles.opening import opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 
+_PROGRAMS = ("EPS", "WMF")
+"""Formats that Pillow hands to another program, or to the system, to be drawn."""
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
 
 
@@ -89,18 +92,12 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
 
 def _load_array(path: Path) -> NDArray[Any]:
     """A mapped array that can be a photograph."""
-    if not path.exists():
-        raise FileNotFoundError(f"no such image file: {path}")
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise UnreadableFileError(f"cannot read {path} as a .npy array: {reason}") from error
+    array: NDArray[Any] = map_npy(path)
     if array.dtype != np.bool_ and array.dtype.newbyteorder("=") not in (np.uint8, np.uint16, np.float32, np.float64):
         raise UnreadableFileError(
             f"{path} holds {array.dtype} of shape {array.shape}: save uint8, uint16 or float pixels"
         )
-    if array.size == 0 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] > 4):
+    if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] > 4):
         raise UnreadableFileError(
             f"{path} has shape {array.shape}: one picture has (height, width) or (height, width, 3)"
         )
@@ -126,6 +123,10 @@ def _read_image(stream: BinaryIO) -> Photograph:
         stream.seek(0)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
+        if image.format in _PROGRAMS:
+            raise ValueError(
+                f"it is {image.format} (PostScript or the like), a program that is not run: save it as PNG"
+            )
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
         if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:

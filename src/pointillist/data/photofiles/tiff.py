@@ -1,6 +1,7 @@
 """TIFF: samples of any depth through tifffile, with resolution, texts, colour profile, alpha, EXIF and GPS directories."""
 
 import io
+import operator
 import struct
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,6 +11,7 @@ import tifffile
 from numpy.typing import NDArray
 from PIL import TiffImagePlugin
 
+from pointillist.data.damage import check_page, check_pages
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.opening import check_pixels
@@ -29,6 +31,7 @@ _LARGEST_CLASSIC = 2**32 - 2**25
 
 def read(stream: BinaryIO) -> Photograph | None:
     """The first page of a TIFF file; None where its kind of colour is left to Pillow."""
+    check_pages(stream)
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
         if page.photometric not in _PLAIN or page.dtype is None:
@@ -39,7 +42,8 @@ def read(stream: BinaryIO) -> Photograph | None:
             raise ValueError("its integer samples have no known range; save it as uint8, uint16 or float")
         if page.axes not in ("YX", "YXS", "SYX"):
             raise ValueError(f"its axes are {page.axes}, not those of an image; save it as .npy")
-        check_pixels(page.imagelength, page.imagewidth)
+        check_pixels(*_sides(page), operator.index(page.samplesperpixel))
+        check_page(page, stream.seek(0, io.SEEK_END))
         samples = page.asarray()
         if page.axes == "SYX":
             samples = np.moveaxis(samples, 0, -1)
@@ -58,9 +62,15 @@ def size(stream: BinaryIO) -> tuple[int, int]:
     """Height and width of the first page, upright."""
     with tifffile.TiffFile(stream) as tiff:
         page = tiff.pages.first
-        check_pixels(page.imagelength, page.imagewidth)
+        height, width = _sides(page)
+        check_pixels(height, width)
         turned = _value(page, "Orientation", 1) >= 5
-        return (page.imagewidth, page.imagelength) if turned else (page.imagelength, page.imagewidth)
+        return (width, height) if turned else (height, width)
+
+
+def _sides(page: tifffile.TiffPage) -> tuple[int, int]:
+    """Height and width; damaged tags hold several numbers, or bytes."""
+    return operator.index(page.imagelength), operator.index(page.imagewidth)
 
 
 def split(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[str, ...]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.backends.devices import is_resident, to_host
+from pointillist.data.damage import check_chunk, check_claim, damage_named
 from pointillist.data.mapped import floats
+from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
@@ -85,17 +88,20 @@ class StackedSource(StoredSource):
         self.path, self.ndim = Path(path), ndim
         self._opened: Any = None
         self._lock = threading.Lock()
-        shape = self._array().shape
+        with damage_named(self._label()):
+            shape = tuple(operator.index(axis) for axis in self._array().shape)
         if len(shape) not in (ndim, ndim + 1) or 0 in shape:
             raise UnreadableFileError(
                 f"cannot read {self._label()}: it must have {ndim} or {ndim + 1} axes for ndim={ndim} and hold something, "
-                f"got shape {tuple(shape)}"
+                f"got shape {shape}"
             )
         self._single = len(shape) == ndim
-        self._count = 1 if self._single else int(shape[0])
-        self._shape = tuple(int(axis) for axis in (shape if self._single else shape[1:]))
-        with _damage_named(self._label()):
+        self._count = 1 if self._single else shape[0]
+        self._shape = shape if self._single else shape[1:]
+        with damage_named(self._label()):
             to_float(np.empty(0, self._array().dtype), "it")
+            check_claim(prod(shape) * self._itemsize, self._stored())
+            check_chunk(self.chunk_bytes)
 
     @abstractmethod
     def _open(self) -> Any:
@@ -107,9 +113,21 @@ class StackedSource(StoredSource):
     def _array(self) -> Any:
         with self._lock:
             if self._opened is None:
-                with _damage_named(self._label()):
+                with damage_named(self._label()):
                     self._opened = self._open()
             return self._opened
+
+    @property
+    def _itemsize(self) -> int:
+        return np.dtype(self._array().dtype).itemsize
+
+    @property
+    def chunk_bytes(self) -> int:
+        return prod(getattr(self._array(), "chunks", None) or (0,)) * self._itemsize
+
+    def _stored(self) -> Iterable[int]:
+        """Bytes of the files that the array lies in."""
+        return [self.path.stat().st_size]
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}
@@ -136,7 +154,7 @@ class StackedSource(StoredSource):
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
         array, place = self._array(), where if self._single else (index, *where)
-        with _damage_named(self.name(index)):
+        with damage_named(self.name(index)):
             samples = np.asarray(array[place])
         return to_float(samples, self.name(index))
 
@@ -157,18 +175,6 @@ class StackedSource(StoredSource):
 
     def _files(self) -> list[Path]:
         return [self.path]
-
-
-@contextmanager
-def _damage_named(name: str) -> Iterator[None]:
-    """Whatever goes wrong, but for what is not the file's fault, says which file it was."""
-    try:
-        yield
-    except (ImportError, MemoryError, UnreadableFileError):
-        raise
-    except Exception as error:  # readers meet a damaged file with exceptions of many kinds
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UnreadableFileError(f"cannot read {name}: {reason}") from error
 
 
 class MappedFile:
@@ -219,4 +225,4 @@ class NpySource(StackedSource):
     kind: ClassVar[str] = "npy"
 
     def _open(self) -> MappedFile:
-        return MappedFile(np.lib.format.open_memmap(self.path, mode="r"))
+        return MappedFile(map_npy(self.path))

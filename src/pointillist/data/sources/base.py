@@ -74,6 +74,11 @@ class StoredSource(Source):
     decoding: ClassVar[int] = 16
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
+        return 0
+
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of signal `index`, without reading its samples where the format allows."""

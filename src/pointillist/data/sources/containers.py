@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +12,15 @@ import numpy as np
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_page, check_pages
+from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
+from pointillist.data.sources.hdf5_links import Hdf5Tree
+from pointillist.data.sources.zarr_files import array_format, array_names, check_array, zarr_files
+from pointillist.storage import check_regular
+
+_LISTED = 20
+"""Names of arrays that a message lists."""
 
 
 class TiffSource(StackedSource):
@@ -36,11 +45,13 @@ class TiffSource(StackedSource):
     kind: ClassVar[str] = "tiff"
 
     def _open(self) -> Any:
-        with tifffile.TiffFile(self.path) as tiff:
+        check_regular(self.path, "TIFF file")
+        with self.path.open("rb") as stream, tifffile.TiffFile(stream) as tiff:
+            check_pages(stream)
             if tiff.pages.first.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
                 raise ValueError("zero means white in it, which only single images may; save it with black as zero")
         try:
-            return MappedFile(tifffile.memmap(self.path, mode="r"))
+            return MappedFile(tifffile.memmap(self.path, mode="r", **ONE_FILE))
         except ValueError:  # compressed, tiled or scattered
             return _Pages(self.path)
 
@@ -56,16 +67,22 @@ class _Pages:
             raise ValueError(f"its pages have the axes {first.axes}: only grey pages can be read as a stack")
         self.shape = (len(self._file.pages), *first.shape)
         self.dtype = first.dtype
+        self.chunks = (1, *first.shape)
+        self._size = path.stat().st_size
 
     def __getitem__(self, place: Any) -> NDArray:
         index, *where = place if isinstance(place, tuple) else (place,)
         if not isinstance(index, int | np.integer):
             return np.stack([self[i] for i in range(self.shape[0])])[place]
         with self._lock:
-            page = self._file.pages[int(index)].asarray()
-        if page.shape != self.shape[1:]:
-            raise ValueError(f"page {index} is {page.shape}, the first is {self.shape[1:]}")
-        return page[tuple(where)] if where else page
+            page = self._file.pages[int(index)]
+            if (page.shape, page.dtype) != (self.shape[1:], self.dtype):
+                raise ValueError(
+                    f"page {index} is {page.shape} of {page.dtype}, the first {self.shape[1:]} of {self.dtype}"
+                )
+            check_page(page, self._size)
+            samples = page.asarray()
+        return samples[tuple(where)] if where else samples
 
 
 class ZarrSource(StackedSource):
@@ -94,8 +111,19 @@ class ZarrSource(StackedSource):
 
     def _open(self) -> Any:
         zarr = _package("zarr", "zarr", self.path)
-        opened = zarr.open(str(self.path), mode="r")
-        return opened if isinstance(opened, zarr.Array) and not self.inside else _only(opened, self.inside, zarr.Array)
+        new = int(zarr.__version__.partition(".")[0]) >= 3
+        formats, files = (3, 2) if new else (2,), zarr_files(self.path)
+        form, name = array_format(files, self.inside, formats), self.inside
+        if form is None:
+            name = _chosen(self.inside, array_names(files, formats))
+            form = array_format(files, name, formats)
+        check_array(files, name, form or 2)
+        kind = ("LocalStore" if new else "DirectoryStore") if self.path.is_dir() else "ZipStore"
+        store = getattr(zarr.storage, kind)(str(self.path), **({"mode": "r"} if kind == "ZipStore" else {}))
+        return zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+
+    def _stored(self) -> Iterable[int]:
+        return zarr_files(self.path).sizes("")
 
     def _files(self) -> list[Path]:
         # Chunks are many; their folder's metadata and the chunks' own times tell a change.
@@ -112,6 +140,8 @@ class Hdf5Source(StackedSource):
         Its path inside the file; may be left out where the file has only one.
     ndim : int
         As in `NpySource`.
+    external : paths
+        Other files that the dataset may lie in, by external links or storage or as a virtual one; more are refused.
 
     Examples
     --------
@@ -121,13 +151,27 @@ class Hdf5Source(StackedSource):
 
     kind: ClassVar[str] = "hdf5"
 
-    def __init__(self, path: str | Path, dataset: str = "", ndim: int = 2) -> None:
-        self.inside = dataset
+    def __init__(
+        self, path: str | Path, dataset: str = "", ndim: int = 2, *, external: Iterable[str | Path] = ()
+    ) -> None:
+        self.inside, self.external = dataset, [Path(file) for file in external]
         super().__init__(path, ndim)
 
     def _open(self) -> Any:
         h5py = _package("h5py", "hdf5", self.path)
-        return _only(h5py.File(self.path, "r"), self.inside, h5py.Dataset)
+        tree = Hdf5Tree(h5py, self.path, self.external)
+        try:
+            found = tree.dataset(self.inside) if self.inside else None
+            return tree.dataset(_chosen(self.inside, tree.names())) if found is None else found
+        except Exception:
+            tree.close()
+            raise
+
+    def _files(self) -> list[Path]:
+        return [self.path, *self.external]
+
+    def _stored(self) -> Iterable[int]:
+        return [file.stat().st_size for file in self._files()]
 
 
 def _package(name: str, extra: str, path: Path) -> Any:
@@ -137,26 +181,11 @@ def _package(name: str, extra: str, path: Path) -> Any:
         raise ImportError(f"{path} needs {name}: pip install 'pointillist[{extra}]'") from error
 
 
-def _only(group: Any, name: str, kind: type) -> Any:
-    """The array of a group that is named, or the only one that there is."""
+def _chosen(name: str, names: list[str]) -> str:
+    """The only one of the arrays that a file holds; raises ValueError if there are more, or if one was named."""
+    listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
     if name:
-        found = group.get(name)
-        if not isinstance(found, kind):
-            raise ValueError(f"there is no array {name!r} in it; it holds {_listed(group, kind)}")
-        return found
-    names = _arrays_in(group, kind)
+        raise ValueError(f"there is no array {name!r} in it; it holds {listed or 'none'}")
     if len(names) != 1:
-        raise ValueError(f"name the array to read, as in FILE::NAME; it holds {_listed(group, kind)}")
-    return group[names[0]]
-
-
-def _arrays_in(group: Any, kind: type, prefix: str = "") -> list[str]:
-    names: list[str] = []
-    for key in sorted(group.keys()):
-        item = group[key]
-        names += [prefix + key] if isinstance(item, kind) else _arrays_in(item, kind, f"{prefix}{key}/")
-    return names
-
-
-def _listed(group: Any, kind: type) -> str:
-    return ", ".join(_arrays_in(group, kind)) or "none"
+        raise ValueError(f"name the array to read, as in FILE::NAME; it holds {listed or 'none'}")
+    return names[0]

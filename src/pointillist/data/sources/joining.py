@@ -43,6 +43,11 @@ class JoinedSource(StoredSource):
         """The most bytes a sample that one of the sources takes."""
         return max(source.decoding for source in self.sources)
 
+    @property
+    def chunk_bytes(self) -> int:
+        """The most that one of them decodes together."""
+        return max(source.chunk_bytes for source in self.sources)
+
     def __len__(self) -> int:
         return self._ends[-1]
 

@@ -12,6 +12,8 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_pages
+from pointillist.data.mapped import ONE_FILE
 from pointillist.data.paths import PathLike, files_of, natural_key
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.skipping import OnError, check_on_error
@@ -21,6 +23,7 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.errors import UnreadableFileError
+from pointillist.storage import check_regular, missing
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _ZARR_SUFFIXES = frozenset((".zarr", ".zip"))
@@ -90,7 +93,7 @@ def _files(given: str) -> list[str]:
         if container != given and Path(container).exists():
             return [given]
         if not has_magic(given):
-            raise FileNotFoundError(f"no such file or folder: {container}")
+            raise missing(container, "file or folder")
         found = sorted(
             (Path(match) for match in glob(given, recursive=True)),
             key=lambda file: (str(file.parent), natural_key(file)),
@@ -117,7 +120,9 @@ def _is_image(file: str) -> bool:
 def _is_stack(file: str) -> bool:
     """Whether a TIFF file holds several pages; a damaged one is left to the reader of images, who says why."""
     try:
-        with tifffile.TiffFile(file) as tiff:
+        check_regular(file)
+        with open(file, "rb") as stream, tifffile.TiffFile(stream, **ONE_FILE) as tiff:
+            check_pages(stream)
             if len(tiff.pages) > 1:
                 return True
             # ImageJ writes one page and lets the rest follow.

@@ -60,8 +60,9 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         return replace(plain, reading=max(plain.reading, _NORMALISING * prod(plain.largest)))
     if isinstance(source, CropSource):
         shape, whole = source.shape(0), survey(source.source, limit)
-        reading, keepable = (0, 0.0) if source.source.windowed else (whole.reading, whole.keepable)
-        return Survey(len(source), shape, float(prod(shape)), reading, keepable, whole.looked_at)
+        if source.source.windowed:
+            return Survey(len(source), shape, float(prod(shape)), _decoding(source.source), 0.0, whole.looked_at)
+        return Survey(len(source), shape, float(prod(shape)), whole.reading, whole.keepable, whole.looked_at)
     shapes = []
     chosen = np.unique(np.linspace(0, len(source) - 1, min(limit, len(source))).astype(np.int64))
     for index in chosen.tolist():
@@ -75,4 +76,10 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         )
     largest = max(shapes, key=prod)
     samples = float(np.mean([prod(shape) for shape in shapes]))
-    return Survey(len(source), largest, samples, source.decoding * prod(largest), samples * len(source), len(shapes))
+    reading = max(source.decoding * prod(largest), _decoding(source))
+    return Survey(len(source), largest, samples, reading, samples * len(source), len(shapes))
+
+
+def _decoding(source: Any) -> int:
+    """Bytes that the smallest part takes: a chunk as it is stored, at most, and decoded."""
+    return 2 * source.chunk_bytes

@@ -1,0 +1,85 @@
+"""Damaged files, and files that claim more than they hold: every complaint names the file, before anything is allocated."""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import prod
+from typing import Any, BinaryIO
+
+from pointillist.errors import UnreadableFileError
+
+logger = logging.getLogger(__name__)
+
+LARGEST_CHUNK = 2**30
+"""Bytes that are decoded together at most, for whatever small part of them."""
+
+_SMALL = 2**26
+"""Bytes of samples that any file may claim."""
+_RATIO = 10_000
+"""Bytes of samples that one stored byte may stand for; only nearly empty arrays come near to it."""
+
+
+@contextmanager
+def damage_named(name: object) -> Iterator[None]:
+    """Whatever goes wrong, but for what is not the file's fault, says which file it was."""
+    try:
+        yield
+    except (ImportError, MemoryError, UnreadableFileError):
+        raise
+    except Exception as error:  # readers meet a damaged file with exceptions of many kinds
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UnreadableFileError(f"cannot read {name}: {reason}") from error
+
+
+def check_claim(claimed: int, stored: Iterable[int]) -> None:
+    """Raise ValueError if so many bytes of samples cannot come from files of these sizes, asking for no more than needed."""
+    held, left = 0, iter(stored)
+    while claimed > max(_SMALL, _RATIO * held):
+        size = next(left, None)
+        if size is None:
+            raise ValueError(f"it claims {claimed:,} bytes of samples but has {held:,}: it is damaged or empty")
+        held += size
+
+
+def check_chunk(size: int) -> None:
+    """Raise ValueError if so many bytes are too many to be decoded together."""
+    if size > LARGEST_CHUNK:
+        raise ValueError(
+            f"its chunks have {size:,} bytes each, at most {LARGEST_CHUNK:,} are decoded at once: store it in smaller ones"
+        )
+
+
+def check_page(page: Any, stored: int) -> None:
+    """Raise ValueError if a TIFF file of so many bytes does not have what tifffile's ``page`` of it claims."""
+    segments, claimed = len(page.dataoffsets), prod(page.chunked)
+    if segments < claimed:
+        raise ValueError(f"it has {segments:,} of {claimed:,} strips or tiles: it is damaged")
+    check_claim(page.nbytes, [stored])
+
+
+def check_pages(stream: BinaryIO) -> None:
+    """Raise ValueError if the pages of a TIFF file lead in a circle, in which tifffile would go round for ever."""
+    stream.seek(0)
+    head = stream.read(16)
+    order, big = ">" if head[:2] == b"MM" else "<", b"+" in head[2:4]
+    link, count, entry = ("Q", "Q", 20) if big else ("I", "H", 12)
+    seen: set[int] = set()
+    try:
+        (place,) = struct.unpack_from(order + link, head, 8 if big else 4)
+        while place not in seen:
+            seen.add(place)
+            stream.seek(place)
+            (entries,) = struct.unpack(order + count, stream.read(struct.calcsize(order + count)))
+            stream.seek(entry * entries, os.SEEK_CUR)
+            (place,) = struct.unpack(order + link, stream.read(struct.calcsize(order + link)))
+            if place == 0:
+                break
+        else:
+            raise ValueError("its pages lead in a circle: it is damaged")
+    except (struct.error, OSError, OverflowError):
+        logger.debug("the pages of a TIFF file are cut short after %d", len(seen))
+    stream.seek(0)

@@ -1,0 +1,126 @@
+"""Tests of what an HDF5 file may lead to: itself, and in bounded time."""
+
+import numpy as np
+import pytest
+
+from pointillist.data.sources import CropSource, Hdf5Source
+from pointillist.data.sources.survey import survey
+from pointillist.errors import UnreadableFileError
+
+h5py = pytest.importorskip("h5py")
+
+STACK = np.random.default_rng(0).random((4, 9, 11)).astype(np.float32)
+
+
+@pytest.fixture
+def other(tmp_path):
+    path = tmp_path / "elsewhere" / "other.h5"
+    path.parent.mkdir()
+    with h5py.File(path, "w") as file:
+        file["images"] = STACK
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a.h5"
+
+
+def refused(path, name, words):
+    with pytest.raises(UnreadableFileError, match=words) as found:
+        Hdf5Source(path, name).read(0)
+    assert path.name in str(found.value)
+
+
+def test_external_links_lead_to_allowed_files_only(path, other):
+    with h5py.File(path, "w") as file:
+        file["images"] = h5py.ExternalLink("elsewhere/other.h5", "/images")
+        file["group"] = h5py.ExternalLink(str(other), "/")
+        file["soft"] = h5py.SoftLink("/group/images")
+    for name in ("images", "group/images", "soft"):
+        refused(path, name, r"leads to another file, .*other\.h5")
+        np.testing.assert_array_equal(Hdf5Source(path, name, external=[other]).read(1), STACK[1])
+    refused(path, "", "it holds none")
+
+
+def test_external_storage_is_allowed_by_name(path, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(range(64)))
+    with h5py.File(path, "w") as file:
+        file.create_dataset("images", (8, 8), np.uint8, external=[(str(secret), 0, 64)])
+    for name in ("images", ""):
+        refused(path, name, "external storage leads to another file, .*secret")
+    assert Hdf5Source(path, external=[secret]).read(0)[0, 1] == np.float32(1) / 255
+
+
+def virtual(path, source, name):
+    layout = h5py.VirtualLayout(STACK.shape, np.float32)
+    layout[:] = h5py.VirtualSource(source, name, STACK.shape)
+    with h5py.File(path, "a") as file:
+        file.create_virtual_dataset("virtual", layout)
+
+
+def test_virtual_datasets_are_made_of_this_file_or_of_allowed_ones(path, other):
+    virtual(path, str(other), "images")
+    refused(path, "virtual", "a virtual dataset leads to another file")
+    np.testing.assert_array_equal(Hdf5Source(path, external=[other]).read(1), STACK[1])
+
+
+def test_virtual_datasets_of_this_file_lead_nowhere_else(path, tmp_path, other):
+    with h5py.File(path, "w") as file:
+        file["own"] = STACK
+        file["link"] = h5py.ExternalLink(str(other), "/images")
+        file.create_dataset("stored", STACK.shape, np.float32, external=[(str(other), 0, STACK.nbytes)])
+    for source, words in {"link": "a link leads", "stored": "external storage", "virtual": "virtual datasets"}.items():
+        virtual(path, ".", source)
+        refused(path, "virtual", words)
+        with h5py.File(path, "a") as file:
+            del file["virtual"]
+    virtual(path, ".", "own")
+    np.testing.assert_array_equal(Hdf5Source(path, "virtual").read(2), STACK[2])
+    virtual(tmp_path / "b.h5", "%%b.h5", "own")
+    refused(tmp_path / "b.h5", "virtual", "a pattern")
+
+
+def test_knotted_links_end_at_once(path):
+    with h5py.File(path, "w") as file:
+        group = file
+        for _ in range(30):
+            below = group.create_group("a")
+            group["b"] = below
+            group = below
+        group["images"] = STACK
+        group["root"] = file["/"]
+        file["self"] = h5py.SoftLink("/self")
+        for level in range(40):
+            file[f"s{level}"] = h5py.SoftLink(f"/s{level + 1}/s{level + 1}" if level < 39 else "/")
+    assert len(Hdf5Source(path)) == 4
+    assert len(Hdf5Source(path, "b/" * 30 + "root/" + "a/" * 30 + "images")) == 4
+    for name in ("self", "s0"):
+        refused(path, name, "more than 10,000 links")
+
+
+def test_claims_and_chunks_are_limited_before_anything_is_read(path):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("many", (2**40, 8, 8), np.float32, chunks=(64, 8, 8))
+        file.create_dataset("large", (2**18, 2**18), np.uint8, chunks=(2**12, 2**12))
+        file.create_dataset("few", (2, 2**12, 2**12), np.uint8, chunks=(1, 2**12, 2**12))
+    refused(path, "many", "it claims 281,474,976,710,656 bytes of samples")
+    refused(path, "large", "it claims 68,719,476,736 bytes of samples")
+    assert survey(CropSource(Hdf5Source(path, "few"), 5, (32, 32))).reading == 2 * 2**24
+    path = path.with_name("b.h5")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("chunk", (2**15, 2**16), np.uint8, chunks=(2**15, 2**16))
+        file["stored"] = np.zeros(2**20, np.uint8)
+    refused(path, "chunk", "its chunks have 2,147,483,648 bytes each, at most 1,073,741,824")
+
+
+def test_what_is_no_dataset_is_named(path):
+    with h5py.File(path, "w") as file:
+        file["images"] = STACK
+        file["type"] = np.dtype("f4")
+        file["dangling"] = h5py.SoftLink("/nothing")
+        for i in range(25):
+            file[f"d{i:02d}"] = np.zeros(3)
+    for name in ("type", "dangling", "images/deeper", "nothing"):
+        refused(path, name, rf"no array '{name}' in it; it holds d00, .* and 6 more")

@@ -1,0 +1,267 @@
+"""Tests of damaged files: whatever bytes are changed, readers return or raise an error that names the file."""
+
+import io
+import struct
+import warnings
+
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+import pointillist as pt
+from pointillist.data.damage import check_claim
+from pointillist.data.npy import map_npy
+
+PICTURE = np.random.default_rng(0).integers(0, 256, (12, 14), dtype=np.uint8)
+STACK = np.random.default_rng(1).random((3, 8, 9)).astype(np.float32)
+HEADER = "{{'descr': {!r}, 'fortran_order': False, 'shape': {}, }}"
+
+
+def npy(**how):
+    stream = io.BytesIO()
+    np.save(stream, STACK)
+    return stream.getvalue()
+
+
+def tiff(array=STACK, **how):
+    stream = io.BytesIO()
+    tifffile.imwrite(stream, array, photometric="minisblack", **how)
+    return stream.getvalue()
+
+
+def deflated_tiff():
+    return tiff(compression="zlib", predictor=3)
+
+
+def imagej_tiff():
+    return tiff(imagej=True)
+
+
+def one_page_tiff():
+    return tiff(PICTURE, tile=(16, 16), description="a picture", resolution=(300, 300))
+
+
+def image(form, **how):
+    stream = io.BytesIO()
+    Image.fromarray(PICTURE).save(stream, form, **how)
+    return stream.getvalue()
+
+
+def png():
+    return image("PNG", dpi=(300, 300), exif=_turned())
+
+
+def jpeg():
+    return image("JPEG", exif=_turned())
+
+
+def _turned():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return exif
+
+
+def hdf5():
+    h5py = pytest.importorskip("h5py")
+    stream = io.BytesIO()
+    with h5py.File(stream, "w") as file:
+        file.create_dataset("group/images", data=STACK, chunks=(1, 8, 9), compression="gzip")
+        file["link"] = h5py.SoftLink("/group/images")
+    return stream.getvalue()
+
+
+KINDS = {
+    npy: ".npy",
+    tiff: ".tif",
+    deflated_tiff: ".tif",
+    imagej_tiff: ".tif",
+    one_page_tiff: ".tif",
+    png: ".png",
+    jpeg: ".jpg",
+    hdf5: ".h5",
+}
+MUTANTS = 60
+
+
+def mutants(content, count, seed=0):
+    """The content with bytes changed, taken out or put in, mostly near its beginning; always the same ones."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        changed = bytearray(content)
+        for _ in range(rng.integers(1, 4)):
+            place = int(rng.integers(len(changed)) * rng.random() ** 2)
+            match int(rng.integers(5)):
+                case 0:
+                    changed[place] ^= 1 << int(rng.integers(8))
+                case 1:
+                    changed[place] = int(rng.choice([0, 1, 127, 128, 255]))
+                case 2:
+                    changed[place : place + 4] = rng.bytes(4)
+                case 3:
+                    changed[place:place] = changed[place : place + int(rng.integers(1, 9))]
+                case _:
+                    del changed[place : place + int(rng.integers(1, 9))]
+            changed = changed or bytearray(b"\0")
+        yield bytes(changed[: int(rng.integers(1, len(changed)))] if rng.random() < 0.1 else changed)
+
+
+def every_reader(path):
+    """Errors of the package or of the system that reading a file in all ways gives; others come out of here."""
+    found = []
+    for read in (
+        lambda: pt.load_signals(path),
+        lambda: pt.open_source(f"{path}::group/images" if path.suffix == ".h5" else path).read(0),
+        lambda: pt.open_source(path, ndim=3, on_error="skip").shape(0),
+        lambda: pt.load_image(path),
+        lambda: pt.read_photograph(path),
+    ):
+        try:
+            read()
+        except (pt.PointillistError, OSError) as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_changed_bytes_give_errors_that_name_the_file(tmp_path, kind):
+    content, damaged = kind(), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, changed in enumerate(mutants(content, MUTANTS)):
+            path = tmp_path / f"{i}{KINDS[kind]}"
+            path.write_bytes(changed)
+            errors = every_reader(path)
+            assert all(path.name in error for error in errors)
+            damaged += bool(errors)
+    assert damaged > MUTANTS / 10
+
+
+def with_header(path, header, samples=b"", version=1):
+    length = len(header).to_bytes(2 if version == 1 else 4, "little")
+    path.write_bytes(b"\x93NUMPY" + bytes([version, 0]) + length + header.encode("latin-1") + samples)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        (HEADER.format("<f4", "(1099511627776, 8, 8)"), "0 of the 281,474,976,710,656 bytes that its header claims"),
+        (HEADER.format("<f4", "(4294967296, 4294967296, 4)"), "bytes that its header claims"),
+        (HEADER.format("<f4", "(0, 5)"), "it holds nothing"),
+        (HEADER.format("|O", "(1, 5)"), "Python objects"),
+        (HEADER.format("<f4", "(-2, -5)"), "cannot read"),
+        (HEADER.format("<q9", "(2, 5)"), "cannot read"),
+        (HEADER.format("<f4", "(2, 5)")[:-3] + "'", "cannot read"),
+        (HEADER.format("<f4", "(2L, 5L"), "cannot read"),
+        ("{" * 3000, "cannot read"),
+        ("[1, 2]", "cannot read"),
+        ("\xff\0\n", "cannot read"),
+    ],
+)
+def test_headers_of_npy_files_must_fit_the_files(tmp_path, header, words):
+    path = with_header(tmp_path / "a.npy", header)
+    for read in (map_npy, pt.load_signals, pt.read_photograph):
+        with pytest.raises(pt.UnreadableFileError, match=words) as found:
+            read(path)
+        assert "a.npy" in str(found.value)
+
+
+def test_npy_files_of_both_versions_and_orders_are_read(tmp_path):
+    columns = np.asfortranarray(STACK[0])
+    np.save(tmp_path / "a.npy", columns)
+    np.testing.assert_array_equal(map_npy(tmp_path / "a.npy"), columns)
+    path = with_header(tmp_path / "b.npy", HEADER.format("<f4", "(8, 9)"), STACK[0].tobytes(), version=2)
+    np.testing.assert_array_equal(map_npy(path), STACK[0])
+    for version in (3, 4):
+        path = with_header(tmp_path / "c.npy", HEADER.format("<f4", "(8, 9)"), STACK[0].tobytes(), version)
+        with pytest.raises(pt.UnreadableFileError, match="cannot read"):
+            map_npy(path)
+
+
+def test_archives_of_arrays_are_no_arrays(tmp_path):
+    np.savez(tmp_path / "a.npz", STACK)
+    (tmp_path / "a.npz").rename(tmp_path / "a.npy")
+    with pytest.raises(pt.UnreadableFileError, match=r"a\.npy"):
+        pt.read_photograph(tmp_path / "a.npy")
+
+
+def with_tags(path, **values):
+    """A TIFF file whose tags were overwritten."""
+    with tifffile.TiffFile(path, mode="r+") as file:
+        for name, value in values.items():
+            for page in file.pages:
+                page.tags[name].overwrite(value)
+    return path
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"ImageWidth": 2**31, "ImageLength": 2**31, "RowsPerStrip": 2**31},
+        {"ImageWidth": 12_000, "ImageLength": 12_000, "RowsPerStrip": 12_000},
+        {"ImageLength": 2**24, "RowsPerStrip": 1},
+        {"SamplesPerPixel": 65_535, "ImageWidth": 5000, "ImageLength": 5000, "RowsPerStrip": 5000},
+    ],
+)
+def test_tiff_files_cannot_claim_what_they_do_not_have(tmp_path, claims, count):
+    pages = np.stack([PICTURE] * count) if count > 1 else PICTURE
+    tifffile.imwrite(tmp_path / "a.tif", pages, photometric="minisblack", compression="zlib")
+    path = with_tags(tmp_path / "a.tif", **claims)
+    for read in (pt.load_image, pt.load_signals, lambda path: pt.TiffSource(path).read(0)):
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.tif"):
+            read(path)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("bigtiff", [False, True])
+@pytest.mark.parametrize("back", [0, 1, 2])
+def test_pages_of_tiff_files_in_a_circle_end(tmp_path, bigtiff, back):
+    content = bytearray(tiff(bigtiff=bigtiff, metadata=None, compression="zlib"))
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        starts, last = [page.offset for page in file.pages], file.pages[-1]
+        tags = len(last.tags)
+    if bigtiff:
+        end, form = last.offset + 8 + 20 * tags, "<Q"
+    else:
+        end, form = last.offset + 2 + 12 * tags, "<I"
+    struct.pack_into(form, content, end, starts[back])
+    path = tmp_path / "a.tif"
+    path.write_bytes(content)
+    for read in (pt.load_image, pt.load_signals, pt.TiffSource):
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.tif.* its pages lead in a circle"):
+            read(path)
+
+
+def test_tiff_files_lead_to_no_other_file(tmp_path):
+    uuid = '<UUID FileName="{}">urn:uuid:{}</UUID>'
+    data = '<TiffData FirstT="{}" IFD="0" PlaneCount="1">{}</TiffData>'
+    names = ["a.ome.tif", "other.tif"]
+    described = "".join(data.format(t, uuid.format(name, t)) for t, name in enumerate(names))
+    head = '<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06" UUID="urn:uuid:0">'
+    pixels = '<Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" Type="uint8" SizeX="14" SizeY="12" '
+    xml = f'{head}{pixels}SizeC="1" SizeZ="1" SizeT="2">{described}</Pixels></Image></OME>'
+    for name in names:
+        tifffile.imwrite(tmp_path / name, PICTURE, photometric="minisblack", description=xml, metadata=None)
+    assert len(tifffile.imread(tmp_path / "a.ome.tif")) == 2  # as tifffile does unless told otherwise
+    assert len(pt.TiffSource(tmp_path / "a.ome.tif")) == 1
+
+
+def test_pictures_that_are_programs_are_not_run(tmp_path):
+    Image.new("RGB", (20, 20)).save(tmp_path / "a.eps")
+    (tmp_path / "a.eps").rename(tmp_path / "a.png")
+    with pytest.raises(pt.UnreadableFileError, match=r"a\.png .*PostScript"):
+        pt.load_image(tmp_path / "a.png")
+
+
+def test_claims_ask_for_no_more_sizes_than_needed():
+    def sizes():
+        yield from (100, 10**9)
+        pytest.fail("asked for more than needed")
+
+    check_claim(2**26, iter(()))
+    check_claim(10**12, sizes())
+    with pytest.raises(ValueError, match="claims 1,000,000,000 bytes of samples but has 99,999"):
+        check_claim(10**9, [99_999])
