@@ -103,7 +103,7 @@ def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder
     (tmp_path / f"{prefix}{'b' * 16}").write_text("a file")
     (tmp_path / f"{prefix}mine").mkdir()
     folder.file(2).symlink_to(precious / "file")
-    folder.sweep()
+    folder.remove_leftovers()
     folder.write(2, {"step": 2}, ARRAYS)
     assert folder.newest().metadata == {"step": 2}
     assert (precious / "file").read_text() == "kept"
