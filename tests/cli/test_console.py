@@ -31,7 +31,7 @@ def test_lines_tables_warnings_and_logs_hold_plain_text(capsys):
     show_log(verbose=True)
     logging.getLogger("pointillist.test").warning("%s", NASTY)
     logging.getLogger("pointillist.test").info("%s", NASTY)
-    logging.getLogger("tifffile").warning("%s", NASTY)
+    logging.getLogger("another.library").warning("%s", NASTY)
     hide_log()
     printed = capsys.readouterr()
     assert printed.out.count(SAFE.strip()) == 3

@@ -7,11 +7,10 @@ import reprlib
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
-from inspect import formatannotation
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import FilterUpdate, statistics_shapes
@@ -52,12 +51,12 @@ _MOST = 2**31 - 1
 _COUNT = whole(1, _MOST)
 _RECORD = {"iteration": whole(0), "nnz": whole(0), "seconds": number(0)}
 _MEASURED = ("objective", "validation_objective")
-_POSITION = record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))})
+_PLACE = record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))})
 _CHECKPOINT = {
     "fit": record({"n_epochs": whole(1), "shuffle": flag}),
     "data": mapping,
     "environment": mapping_of(text),
-    "stream": _POSITION,
+    "stream": _PLACE,
     "record": mapping,
 }
 
@@ -185,22 +184,19 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
 def _settings(array: Check) -> Check:
     """An object of one of the package's classes with fields of the right types, or one of an unknown class."""
     either_number = either("null or a number", nothing, number())
-    types: dict[str, Check] = {
-        "int": whole(0, _MOST),
-        "float": number(),
-        "float | None": either_number,
-        "bool": flag,
-        "str": text,
-        "tuple[int, ...]": record({"tuple": list_of(_COUNT)}),
-        "str | ArrayLike": either("text or an array", text, array, leaf("numbers", _all_numbers)),
+    types: dict[Any, Check] = {
+        int: whole(0, _MOST),
+        float: number(),
+        float | None: either_number,
+        bool: flag,
+        str: text,
+        tuple[int, ...]: record({"tuple": list_of(_COUNT)}),
+        str | ArrayLike: either("text or an array", text, array, leaf("numbers", _all_numbers)),
     }
-
-    def named(annotation: Any) -> str:
-        return annotation if isinstance(annotation, str) else formatannotation(annotation)
-
-    known = {
-        name: record({one.name: types[named(one.type)] for one in fields(made)}) for name, made in SETTINGS.items()
-    }
+    known = {}
+    for kind, made in SETTINGS.items():
+        hints = get_type_hints(made)
+        known[kind] = record({one.name: types[hints[one.name]] for one in fields(made)})
 
     def check(value: Any, name: str) -> None:
         record({"class": text, "settings": anything})(value, name)
