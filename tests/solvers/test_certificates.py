@@ -111,7 +111,8 @@ def test_no_bound_is_violated():
 
 
 @pytest.mark.slow
-def test_no_bound_of_many_is_violated():
-    broken, converged = _attack(range(1000, 6000))
+@pytest.mark.parametrize("first", range(1000, 6000, 250))
+def test_no_bound_of_many_is_violated(first):
+    broken, converged = _attack(range(first, first + 250))
     assert not broken
-    assert converged > 0.75
+    assert converged > 0.7

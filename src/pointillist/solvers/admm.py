@@ -38,7 +38,7 @@ class AdmmSettings:
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """These settings for weights and filters divided by powers of two."""
+        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`."""
         return self if self.rho is None else replace(self, rho=rescaled_curvature(self.rho, "rho", weights, filters))
 
     def _is_time_to_check(self, iteration: int) -> bool:

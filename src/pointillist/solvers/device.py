@@ -77,7 +77,7 @@ class DeviceDescent:
     resident: bool = False
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """This solver for weights and filters divided by powers of two."""
+        """This solver for weights and filters divided by 2 to the powers `weights` and `filters`."""
         return replace(self, settings=self.settings.rescaled(weights, filters))
 
     def prepare(self, problem: Problem) -> "DeviceState":

@@ -78,7 +78,7 @@ class Schedule:
             raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """These settings for weights and filters divided by powers of two."""
+        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`."""
         if self.ridge == 0:
             return self
         return replace(self, ridge=rescaled_curvature(self.ridge, "ridge", weights, filters))
