@@ -76,7 +76,10 @@ class BlurredDescent(CoordinateDescent):
     kernel: NDArray
 
     def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`; plain filters are divided as blurred ones are."""
+        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`.
+
+        The plain filters are divided as the blurred ones are.
+        """
         plain = np.ldexp(self.plain, -filters.reshape(-1, *[1] * (self.plain.ndim - 1)))
         return replace(super().rescaled(weights, filters), plain=plain)
 
