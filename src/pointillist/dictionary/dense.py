@@ -36,8 +36,7 @@ class DenseStatistics:
     @staticmethod
     def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
         """Bytes of the sums, and bytes that reordering filters takes besides: a copy of C."""
-        width = n_filters * prod(size)
-        held = 8 * channels * (width + width**2)
+        held = 8 * sum(map(prod, dense_shapes(n_filters, channels, size).values()))
         return held, held
 
     def add(self, batch: CodedBatch, filters: NDArray, counts: NDArray, n_jobs: int = 1) -> None:

@@ -46,9 +46,8 @@ class ToeplitzStatistics:
     @staticmethod
     def bytes_for(n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
         """Bytes of the sums, and bytes that updating and reordering filters takes besides: a copy of C and its spectra."""
-        span = prod(2 * side - 1 for side in size)
-        held = 8 * (n_filters * channels * prod(size) + n_filters * (n_filters + 1) // 2 * span)
-        return held, held + 40 * n_filters * span
+        held = 8 * sum(map(prod, toeplitz_shapes(n_filters, channels, size).values()))
+        return held, held + 40 * n_filters * prod(2 * side - 1 for side in size)
 
     @property
     def pairs(self) -> NDArray:

@@ -1,6 +1,7 @@
 """The base of both learners: a scikit-learn transformer with learned filters."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -30,7 +31,7 @@ log = logging.getLogger(__name__)
 Callback = Callable[[dict[str, Any]], bool | None]
 
 
-class ConvolutionalLearner(TransformerMixin, NestedParameters):
+class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     """What `BatchCSC` and `OnlineCSC` share; their constructors describe the parameters."""
 
     n_filters: Any
@@ -137,9 +138,9 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters):
             home="cpu" if is_cpu(self.device) or shared else statistics_device(update.statistics, self.device),
         )
 
+    @abstractmethod
     def _half_life(self) -> float:
         """Steps after which half of the ridge is left, where `learning` does not say."""
-        raise NotImplementedError
 
     def _note_features(self, X: Any, batch: Batch) -> None:
         """Set scikit-learn's names and number of samples of a signal, where all signals have the same."""

@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
@@ -19,7 +20,7 @@ _RECORD = record({"iteration": whole(0)}, others=True)
 _MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "seconds")
 
 
-class _Watcher:
+class _Watcher(ABC):
     """A callback that is closed at the end of a ``with`` block; a disk that is full or read-only does not stop the run."""
 
     def __init__(self, path: str | Path) -> None:
@@ -35,11 +36,13 @@ class _Watcher:
         """Write what is left and close the file."""
         self._try(self._close, "may not be complete")
 
+    @abstractmethod
     def _write(self, info: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Put a step's record away; an OSError ends the log, not the run."""
 
+    @abstractmethod
     def _close(self) -> None:
-        raise NotImplementedError
+        """Close what was opened."""
 
     def _try(self, work: Callable[[], None], words: str) -> None:
         if self._failed:
