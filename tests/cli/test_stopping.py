@@ -13,6 +13,16 @@ from pointillist.learners.persistence import load
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 
+@pytest.fixture(autouse=True)
+def _signals_that_are_not_ignored():
+    """Undo what nohup and shells do to commands in the background, whose children ignore some signals too."""
+    numbers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     output = tmp_path / "out.safetensors"

@@ -39,6 +39,8 @@ class Problem:
         Flat indices of the codes that may be non-zero, ascending; None is all of them.
     nonnegative : bool
         Restrict the codes to z ≥ 0.
+    constants : None or (n_signals,) float64 array
+        What the objective of each signal has besides, whatever the codes; None is nothing.
     """
 
     filters: NDArray
@@ -47,6 +49,7 @@ class Problem:
     weights: NDArray | None = None
     sample: NDArray | None = None
     nonnegative: bool = False
+    constants: NDArray | None = None
 
     @cached_property
     def operator(self) -> ConvolutionOperator:
@@ -83,6 +86,10 @@ class Problem:
         if self.weights is None:
             return None
         return self.weights[i] if self.has_own_weights else self.weights
+
+    def constant_of(self, i: int) -> float:
+        """What the objective of signal i has besides."""
+        return 0.0 if self.constants is None else float(self.constants[i])
 
     def penalty_at(self, indices: NDArray | None) -> NDArray:
         """λ at flat code indices, or broadcast against (n_filters, n_positions) for None."""
@@ -152,21 +159,24 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     objective = loss + inner(problem.penalty_at(indices), np.abs(values))
     correlations = problem.exact_operator.correlate(residual, problem.sample)
     energy = inner(residual, x)
-    gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations))
-    return Certificate(objective, gap, residual)
+    constant = problem.constant_of(i)
+    gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations), constant)
+    return Certificate(objective + constant, gap, residual)
 
 
-def relative_gap(objective: Values, loss: Values, energy: Values, ratio: Values) -> Values:
+def relative_gap(
+    objective: Values, loss: Values, energy: Values, ratio: Values, constant: float | Values = 0.0
+) -> Values:
     """The duality gap over the objective, for one signal or an array of them.
 
     `loss` is ½ Σ w (x − Dz)², `energy` Σ w x (x − Dz) and `ratio` an upper bound of max_j |D_jᵀ r| / λ_j: r divided by it
-    is dual feasible.
+    is dual feasible. `constant` is what both objectives have besides.
     """
     # The dual objective s · energy − s² · loss peaks at s = energy / (2 loss); feasibility asks for s ≤ 1 / ratio.
     peak = np.maximum(energy, 0.0) / np.maximum(2 * loss, _TINY)  # without loss there is no energy either
     scale = np.minimum(peak, 1 / np.maximum(ratio, _TINY))
     gap = objective - (scale * energy - scale * scale * loss)
-    return np.maximum(gap, 0.0) / np.maximum(objective, _TINY)
+    return np.maximum(gap, 0.0) / np.maximum(objective + constant, _TINY)
 
 
 def worst_ratio(problem: Problem, correlations: NDArray) -> float:

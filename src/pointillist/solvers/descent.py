@@ -164,8 +164,9 @@ class HostWorkingSet:
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
-        gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding)
-        return Look(np.array([objective]), np.array([gap]), np.array([self.ratio]))
+        constant = self.problem.constant_of(self.i)
+        gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding, constant)
+        return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
 
     def prune(self, active: NDArray, share: float) -> None:
         self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
@@ -313,6 +314,8 @@ def _places(layout: Layout, codes: NDArray) -> Places:
 
 def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
     """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
+    if len(geometry.grid) == 1:  # as many positions as a tile of a picture
+        side = side**2
     side = max(side, 2 * (max(geometry.filter) + 16))
     # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
     counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]

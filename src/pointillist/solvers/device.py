@@ -76,6 +76,11 @@ class DeviceDescent:
     memory: int | None = None
     resident: bool = False
 
+    @property
+    def tol(self) -> float:
+        """Relative duality gap to reach."""
+        return self.settings.tol
+
     def rescaled(self, weights: int, filters: NDArray) -> Self:
         """This solver for weights and filters divided by 2 to the powers `weights` and `filters`."""
         return replace(self, settings=self.settings.rescaled(weights, filters))
@@ -200,8 +205,11 @@ class DeviceWorkingSets:
         loss, energy, ratio = found.loss[active], found.energy[active], found.ratio[active]
         objective = loss + found.price[active]
         rounding = self.state.tensor_rounding if tensor else self.state.rounding
-        self.bare[active] = relative_gap(objective, loss, energy, ratio)
-        return Look(objective, relative_gap(objective, loss, energy, ratio + rounding * found.box[active]), ratio)
+        constants = self.problem.constants
+        constant = np.zeros(len(active)) if constants is None else constants[self.first + active]
+        self.bare[active] = relative_gap(objective, loss, energy, ratio, constant)
+        gap = relative_gap(objective, loss, energy, ratio + rounding * found.box[active], constant)
+        return Look(objective + constant, gap, ratio)
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         self.group.enlarge(active, cell, floor)
@@ -223,7 +231,9 @@ class DeviceWorkingSets:
     def recheck(self, i: int, indices: Any, values: Any) -> Certificate | None:
         if self.bare[i] > 10 * self.settings.tol or self.problem.operator.n_codes > _RECHECKED:
             return None
-        exact = replace(self.problem, weights=to_host(self.problem.weights_of(self.first + i)))
+        n = self.first + i
+        constants = np.array([self.problem.constant_of(n)])
+        exact = replace(self.problem, weights=to_host(self.problem.weights_of(n)), constants=constants)
         return certificate(exact, 0, to_host(self.signals[i]), to_host(indices), to_host(values))
 
     def residuals(self) -> list[Any]:

@@ -238,8 +238,9 @@ class _Tiling:
                 size += 0.5 * inner(residual[seen], residual[seen] / weights[seen])
         price = sum(inner(self.problem.penalty_at(codes), np.abs(values)) for codes, values in self.codes.values())
         objective = sum(self.mapper(self._loss, self.codes)) + price
-        gap = relative_gap(objective, size, energy, float(np.max(self.ratio)))
-        return Certificate(objective, gap, self.residual)
+        constant = self.problem.constant_of(self.i)
+        gap = relative_gap(objective, size, energy, float(np.max(self.ratio)), constant)
+        return Certificate(objective + constant, gap, self.residual)
 
     def _loss(self, block: Place) -> float:
         """½ Σ w (x − Dz)² in float64 over the samples that a block's positions begin at, from the codes that reach them."""
@@ -288,7 +289,9 @@ class _TileView:
         if seen is None and not whole:
             seen = np.broadcast_to(np.ones(1, self.residual.dtype), tiling.signal.shape)
         self.weights = None if seen is None else self._cut(seen)
-        self.problem = replace(problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem))
+        self.problem = replace(
+            problem, geometry=self.geometry, weights=self.weights, penalty=self._penalty(problem), constants=None
+        )
 
     def _cut(self, array: NDArray) -> NDArray:
         out = np.zeros((self.geometry.channels, *self.geometry.signal), array.dtype)
