@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.signals import as_filters, as_weights, check_finite, checked_signals
+from pointillist.model.signals import as_filters, as_weights, checked_signals, take_seen
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,23 @@ def test_bad_signals_are_named(signals, message):
 def test_unseen_samples_may_be_anything_and_become_zero():
     signals = [np.array([[1, np.nan, 2, np.inf]])]
     weights = [np.array([[1.0, 0, 0.5, 0]])]
-    np.testing.assert_array_equal(check_finite(signals, weights)[0], [[1, 0, 2, 0]])
+    seen, kept = take_seen(signals, weights)
+    np.testing.assert_array_equal(seen[0], [[1, 0, 2, 0]])
+    assert kept is weights
     assert np.isnan(signals[0][0, 1])
-    with pytest.raises(ValueError, match=r"signals\[0\] holds 2 NaN, masked or infinite samples; give weights"):
-        check_finite(signals, None)
+    with pytest.raises(ValueError, match=r"signals\[0\] holds 1 NaN or infinite samples that count; give weights"):
+        take_seen(signals, None)
     with pytest.raises(ValueError, match="holds 1 NaN"):
-        check_finite(signals, [np.array([[1.0, 0, 0.5, 1]])])
+        take_seen(signals, [np.array([[1.0, 0, 0.5, 1]])])
+
+
+def test_without_weights_nan_marks_what_was_not_seen():
+    seen, weights = take_seen([np.array([[1, np.nan, 2.0]]), np.array([[1, 3, 2.0]])], None)
+    np.testing.assert_array_equal(seen[0], [[1, 0, 2]])
+    np.testing.assert_array_equal(weights, [[[1, 0, 1]], [[1, 1, 1]]])
+    assert take_seen([np.ones((1, 3))], None)[1] is None
+    with pytest.raises(ValueError, match=r"signals\[0\] is NaN everywhere"):
+        take_seen([np.full((1, 3), np.nan)], None)
 
 
 def test_weights_are_shared_or_one_for_each():

@@ -202,16 +202,29 @@ def test_max_penalty_sees_weights(filters, signals):
     np.testing.assert_allclose(pt.max_penalty(signals, filters, weights=weights), 2 * plain)
 
 
+def test_nan_marks_what_was_not_seen():
+    rng = np.random.default_rng(3)
+    signals, filters = rng.standard_normal((2, 9, 10)), rng.standard_normal((4, 3, 3))
+    signals[1, 2, 3:6] = np.nan
+    weights = (~np.isnan(signals)).astype(float)
+    ours, theirs = pt.encode(signals, filters, 0.5), pt.encode(signals, filters, 0.5, weights=weights)
+    np.testing.assert_array_equal(ours.codes.to_dense(), theirs.codes.to_dense())
+    np.testing.assert_array_equal(pt.max_penalty(signals, filters), pt.max_penalty(signals, filters, weights=weights))
+    path = [pt.penalty_path(signals, filters, n=3, weights=given) for given in (None, weights)]
+    assert [point.penalty for point in path[0]] == [point.penalty for point in path[1]]
+    np.testing.assert_array_equal(path[0][2].result.objective, path[1][2].result.objective)
+
+
 IMAGE = np.random.default_rng(10).standard_normal((2, 9, 10))
-HOLE = IMAGE.copy()
-HOLE[1, 2, 3] = np.nan
+ENDLESS = IMAGE.copy()
+ENDLESS[1, 2, 3] = np.inf
 CODES = pt.SparseCodes.from_dense(np.zeros((2, 4, 9, 10)))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"signals": HOLE}, r"signals\[1\] holds 1 NaN, masked or infinite samples; give weights"),
+        ({"signals": ENDLESS}, r"signals\[1\] holds 1 NaN or infinite samples that count; give weights"),
         ({"signals": []}, "signals is empty"),
         ({"signals": IMAGE[0]}, "signals must have 3 axes"),
         ({"signals": IMAGE[None]}, "signals must have 3 axes"),

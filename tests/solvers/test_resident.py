@@ -11,7 +11,7 @@ from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import encode
-from pointillist.solvers.inputs import take_signals, take_unseen
+from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.resident import DeviceNamespace, upload
 
 
@@ -50,7 +50,7 @@ def test_signals_get_a_channel_and_a_precision(host_device):
         ([np.ones(4)], None, r"signals\[0\] must have 2 axes"),
         (np.ones((2, 3, 4)) * 1j, None, "signals must hold real numbers"),
         (np.ones((0, 3, 4)), None, "is empty"),
-        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] holds 12 NaN, masked or infinite samples; give weights"),
+        (np.full((2, 3, 4), np.nan), None, r"signals\[0\] is NaN everywhere"),
         (np.ones((2, 3, 4)), -np.ones((2, 3, 4)), r"weights\[0\] must be finite and not negative"),
         (np.ones((2, 3, 4)), np.arange(2.0)[:, None, None] * np.ones((2, 3, 4)), r"weights\[0\] is zero everywhere"),
         (np.ones((2, 3, 4)), np.ones((2, 3, 5)), "must agree"),
@@ -76,8 +76,7 @@ def test_samples_of_weight_zero_may_be_anything(host_device):
     assert seen[1][0, 0, 0] == 0
     assert seen[0].all()
     assert np.isfinite(arrays[1]).all()
-    np.testing.assert_array_equal(take_unseen(signals, 2, channels=False, device="cuda"), seen)
-    assert take_unseen(signals[:1], 2, channels=False, device="cuda") is None
+    assert _checked(signals[:1])[1] is None
 
 
 def test_constant_signals_are_refused_where_they_were_seen(host_device):
@@ -150,6 +149,28 @@ def test_tensors_stay_on_the_device(kind, shape, monkeypatch):
     np.testing.assert_allclose(_host(built), decode(theirs.codes, filters), atol=1e-5)
     again = encode(given, bank, 0.5, weights=mask, device="cuda", start=ours.codes)
     assert np.all(again.iterations == 0)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_channels_in_the_span_of_their_filters(weighted):
+    rng = np.random.default_rng(2)
+    filters = np.einsum("kp,kt->kpt", rng.standard_normal((4, 40)), rng.standard_normal((4, 16))).astype(np.float32)
+    filters /= np.linalg.norm(filters, axis=(1, 2), keepdims=True)
+    signals = rng.standard_normal((3, 40, 300)).astype(np.float32)
+    signals[:, :, 50:66] += 5 * filters[0]
+    weights = None
+    if weighted:
+        weights = np.broadcast_to((rng.random((3, 1, 300)) < 0.8), signals.shape).astype(np.float32)
+    theirs = encode(signals, filters, 1.0, weights=weights, channels=True, tol=1e-5)
+    there = encode(signals, filters, 1.0, weights=weights, channels=True, tol=1e-4, device="cuda")
+    mask = None if weights is None else _tensors("cupy", weights)
+    ours = encode(_tensors("cupy", signals), filters, 1.0, weights=mask, channels=True, tol=1e-4, device="cuda")
+    for found in (there, ours):
+        assert np.all(found.gap <= 1e-4)
+        np.testing.assert_allclose(found.objective, theirs.objective, rtol=1.1e-4)
+        left = np.stack([_host(one) for one in found.residuals])
+        np.testing.assert_allclose(left, np.stack(theirs.residuals), atol=0.05)
 
 
 @pytest.mark.gpu

@@ -23,7 +23,6 @@ from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import encode
-from pointillist.solvers.inputs import take_unseen
 from pointillist.solvers.tiles import Progress
 
 log = logging.getLogger(__name__)
@@ -80,7 +79,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             X,
             self.filters_,
             self.penalty if np.ndim(self.penalty) == 0 else self.penalty_,  # an array follows its filters' order
-            weights=self._unseen(X) if weights is None else weights,
+            weights=weights,
             boundary=self.boundary,
             solver=self.solver,
             tol=self.tol,
@@ -90,10 +89,6 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             device=self.device,
             progress=progress,
         )
-
-    def _unseen(self, X: Signals) -> list[NDArray] | None:
-        """Weights of zero where X is NaN, None where it never is."""
-        return take_unseen(X, self.filters_.ndim - 1 - self.channels, channels=self.channels, device=self.device)
 
     def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
         """Signals from sparse `codes`: an array when they share a shape, a list otherwise."""

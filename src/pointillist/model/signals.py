@@ -65,7 +65,7 @@ def checked_signals(
     """Check signals, an array or a list of them, and give each the shape ``(channels, *space)``, `ndim` of them spatial.
 
     Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
-    infinity pass (see `check_finite`). Errors call the signals by `name`; `space` is where the arrays are to live.
+    infinity pass (see `take_seen`). Errors call the signals by `name`; `space` is where the arrays are to live.
     """
     if not hasattr(signals, "ndim"):
         if not isinstance(signals, Sequence) or isinstance(signals, str | bytes):
@@ -108,23 +108,31 @@ def kept_precision(dtype: Any) -> np.dtype:
     return np.dtype(np.float64 if np.dtype(dtype).newbyteorder("=") == np.float64 else np.float32)
 
 
-def check_finite(
+def take_seen(
     signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals", space: Namespace = HOST
-) -> list[NDArray]:
-    """Refuse NaN and infinity where the weight is not zero; set samples of weight zero to zero."""
-    if weights is not None:
-        signals = space.seen_only(signals, weights)
+) -> tuple[list[NDArray], list[NDArray] | None]:
+    """Signals that are zero where they were not seen, and weights that are zero there; None where all was seen.
+
+    Without weights NaN marks what was not seen. Other samples that are not finite are refused.
+    """
     bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
-    _refuse(bad, f"{name}[{{}}] holds {{}} NaN, masked or infinite samples; give weights that are zero there")
-    return signals
+    if weights is None and not bad.any():
+        return signals, None
+    if weights is None:
+        weights = _unseen(signals, name, space)
+    seen = space.seen_only(signals, weights)
+    if bad.any():
+        bad = space.count(lambda x: ~space.xp.isfinite(x), seen)
+        _refuse(bad, f"{name}[{{}}] holds {{}} NaN or infinite samples that count; give weights that are zero there")
+    return seen, weights
 
 
-def unseen_weights(signals: list[NDArray], name: str, space: Namespace = HOST) -> list[NDArray] | None:
-    """Weights of zero where signals are NaN and one elsewhere, None where they never are NaN."""
-    sizes = np.array([signal.size for signal in signals])
+def _unseen(signals: list[NDArray], name: str, space: Namespace) -> list[NDArray]:
+    """Weights of zero where signals are NaN and one elsewhere."""
     missing = space.count(space.xp.isnan, signals)
+    sizes = np.array([signal.size for signal in signals])
     _refuse(missing == sizes, f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out")
-    return [(~space.xp.isnan(signal)).astype(signal.dtype) for signal in signals] if missing.any() else None
+    return [(~space.xp.isnan(signal)).astype(signal.dtype) for signal in signals]
 
 
 def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, space: Namespace = HOST) -> None:

@@ -52,12 +52,14 @@ def encode(
         Large ones are coded tile by tile, in bounded memory beside the signal, its residual and the codes. A memory-mapped
         array (``np.load(file, mmap_mode="r")``, ``tifffile.memmap(file)``) is never read whole: its residual is kept in
         a temporary file, in the folder that TMPDIR names. Any magnitude will do: extreme ones are divided by a power of
-        two before they are solved for. Masked samples of a masked array count as NaN.
+        two before they are solved for. NaN marks samples that were not seen, where there are no weights; so do the masked
+        samples of a masked array.
     filters : (n_filters, [channels,] *size) array
     penalty : float, (n_filters,) array or array that broadcasts against (n_filters, *grid)
         λ > 0: the price of a code. What you pass is what is used; see `max_penalty` for its scale.
     weights : like signals, or one array for all of them
-        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN. Without weights NaN
+        marks them.
     sampling : float in (0, 1]
         Probability that a code may be non-zero.
     boundary : {"same", "valid", "full", "circular"}
@@ -278,7 +280,8 @@ def max_penalty(
         Signals that live on a device are brought to the host.
     filters : (n_filters, [channels,] *size) array
     weights : like signals, or one array for all of them
-        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN. Without weights NaN
+        marks them.
     boundary : {"same", "valid", "full", "circular"}
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     channels, nonnegative : bool

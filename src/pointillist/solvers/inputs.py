@@ -11,10 +11,9 @@ from pointillist.model.signals import (
     HOST,
     Namespace,
     as_weights,
-    check_finite,
     check_varied,
     checked_signals,
-    unseen_weights,
+    take_seen,
 )
 from pointillist.solvers.resident import device_namespace
 
@@ -44,22 +43,14 @@ def take_signals(
 ) -> tuple[list[NDArray], list[NDArray] | None]:
     """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
 
-    Signals that live on a device stay there if `device` is one; all others come to the host. With `to_learn` errors call
-    them X, NaN marks what was not seen where there are no weights, and constant signals are refused.
+    Signals that live on a device stay there if `device` is one; all others come to the host. Without weights NaN marks what
+    was not seen. With `to_learn` errors call the signals X, and constant ones are refused.
     """
     name = "X" if to_learn else "signals"
     with _namespace(signals, weights, device) as (given, given_weights, space):
         arrays = checked_signals(given, ndim, channels=channels, name=name, space=space)
         seen = as_weights(given_weights, arrays, channels=channels, space=space)
-        if to_learn and seen is None:
-            seen = unseen_weights(arrays, name, space)
-        arrays = check_finite(arrays, seen, name, space)
+        arrays, seen = take_seen(arrays, seen, name, space)
         if to_learn:
             check_varied(arrays, seen, name, space)
         return arrays, seen
-
-
-def take_unseen(X: Any, ndim: int, *, channels: bool, device: str = "cpu") -> list[NDArray] | None:
-    """Weights of zero where signals X are NaN, None where they never are."""
-    with _namespace(X, None, device) as (given, _, space):
-        return unseen_weights(checked_signals(given, ndim, channels=channels, name="X", space=space), "X", space)

@@ -71,7 +71,8 @@ def penalty_path(
     penalties : sequence of float, optional
         Penalties of your own instead of `n` and `smallest`, used from the largest down.
     weights : like signals, or one array for all of them
-        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN.
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN. Without weights NaN
+        marks them.
     boundary : {"same", "valid", "full", "circular"}
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     solver : str or solver object
