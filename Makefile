@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(SCRIPTS)
 TOOLS := .venv-tools
 TOOLS_BIN := $(TOOLS)/$(SCRIPTS)
+PARALLEL ?= -n auto --dist worksteal
 RESOLUTION_lowest := lowest-direct
 RESOLUTION_newest := highest
 
@@ -69,16 +70,16 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports --no-cache
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest $(PARALLEL)
 
 test-all: lint $(VENV)/.installed-docs
-	$(BIN)/pytest -m 'not gpu'
+	$(BIN)/pytest $(PARALLEL) -m 'not gpu'
 
 # The kernels that numba keeps on the disk are of one version of numba: each environment has its own.
 test-lowest test-newest: test-%: $(TOOLS)/.installed
 	$(TOOLS_BIN)/uv venv --quiet --allow-existing --python $(PYTHON) .venv-$*
 	$(TOOLS_BIN)/uv pip install --quiet --python .venv-$* --upgrade --resolution $(RESOLUTION_$*) -e '.[dev]'
-	NUMBA_CACHE_DIR=$(CURDIR)/.venv-$*/numba .venv-$*/$(SCRIPTS)/python -m pytest $(TESTS)
+	NUMBA_CACHE_DIR=$(CURDIR)/.venv-$*/numba .venv-$*/$(SCRIPTS)/python -m pytest $(PARALLEL) $(TESTS)
 
 lint-workflows: $(TOOLS)/.installed
 	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
