@@ -42,6 +42,10 @@ class FilterUpdate:
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
         same codes the result does not depend on how signals are split into batches. None is 3.
+    rank : int or None
+        The largest rank of a filter over its channels, for learners with ``channels=True``: filter k is the sum of so many
+        products ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 is what an event with one place of origin looks like to many
+        sensors; None leaves filters free. `zero_mean` then holds for the shapes, and `nonnegative` takes a rank of 1.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class FilterUpdate:
     n_sweeps: int = 1
     replace_unused: bool = True
     forgetting: float | None = None
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
@@ -66,18 +71,18 @@ class FilterUpdate:
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
         check_arguments(
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
-            replace_unused=self.replace_unused,
+            replace_unused=self.replace_unused, rank=self.rank,
         )  # fmt: skip
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:
         """Make the constraints of these settings; `support` is (n_filters, *size), for filters of several sizes."""
-        return FilterConstraints(self.zero_mean, self.nonnegative, support)
+        return FilterConstraints(self.zero_mean, self.nonnegative, support, self.rank)
 
 
 def statistics_device(kind: str, device: str) -> str:
     """Say where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
-    return device if kind == "toeplitz" else "cpu"
+    return "cpu" if is_cpu(device) or kind != "toeplitz" else device
 
 
 def as_update(given: FilterUpdate | None) -> FilterUpdate:

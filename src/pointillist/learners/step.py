@@ -75,6 +75,8 @@ class Step:
         check_sampling(self.sampling)
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
+        if self.update.rank is not None and not self.channels:
+            raise ValueError(f"rank={self.update.rank} is over channels: give channels=True, or leave rank out")
 
     @property
     def resident(self) -> str | None:
@@ -94,6 +96,7 @@ class Step:
         for signal in batch.signals:
             Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
         constraints = self.update.constraints(shapes.support())
+        constraints.check_shape(channels, shapes.box)
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
         drawn = batch.signals if patches is None else patches
