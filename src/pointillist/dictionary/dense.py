@@ -92,6 +92,18 @@ class DenseStatistics:
         quadratic = np.einsum("ci,cij,cj->", d, self._quadratic, d)
         return self._energy + 0.5 * float(quadratic) - float(np.vdot(d, self._linear))
 
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        retired = np.zeros(filters.shape)
+        retired[which] = filters[which]
+        places = (which[:, None] * prod(self.size) + np.arange(prod(self.size))).ravel()
+        d = np.moveaxis(retired, 1, 0).reshape(self.channels, -1)
+        explained = np.einsum("cij,cj->ci", self._quadratic, d)
+        self._energy += 0.5 * float(np.vdot(d, explained)) - float(np.vdot(d, self._linear))
+        self._linear -= explained
+        self._linear[:, places] = 0
+        self._quadratic[:, places] = 0
+        self._quadratic[:, :, places] = 0
+
     def permute(self, order: NDArray) -> None:
         taps = prod(self.size)
         places = (np.asarray(order)[:, None] * taps + np.arange(taps)).ravel()

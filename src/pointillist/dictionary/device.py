@@ -109,6 +109,11 @@ class DeviceStatistics:
     def energies(self) -> NDArray:
         return self._sums.energies().get()
 
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        left = self.on_host()
+        left.retire(filters, which)
+        self.load(left.arrays())
+
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()
         moved.permute(order)

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import as_numbers, check_arguments
 
+_SAME = 1e-6
+"""Filters that differ by this share of their norm are the same in single precision."""
+
 
 def split_channels(filters: ArrayLike, rank: int = 1) -> tuple[NDArray, NDArray]:
     """Split filters into channel patterns and shapes: ``filters[k] ≈ Σ_r patterns[k, r] ⊗ shapes[k, r]``.
@@ -66,14 +69,20 @@ def check_rank(rank: int, channels: int, samples: int) -> None:
 
 def nearest_of_rank(filter_: NDArray, rank: int) -> NDArray:
     """The filter of a rank that is nearest to one (channels, *size), by a truncated singular value decomposition."""
-    matrix = filter_.reshape(len(filter_), -1)
+    matrix = filter_.reshape(len(filter_), -1).astype(np.float64)
     if rank >= min(matrix.shape):
         return filter_
-    patterns, shapes = _leading(matrix.astype(np.float64), rank)
-    return (patterns @ shapes).reshape(filter_.shape)
+    patterns, shapes = factorise(matrix[None], rank)
+    nearest = patterns[0] @ shapes[0]
+    if np.linalg.norm(nearest - matrix) > _SAME * np.linalg.norm(
+        matrix
+    ):  # else it has the rank already, but for rounding
+        patterns, shapes = _leading(matrix, rank)
+        nearest = patterns @ shapes
+    return nearest.reshape(filter_.shape)
 
 
-def factorise(filters: NDArray, rank: int) -> tuple[NDArray, NDArray]:
+def factorise(filters: NDArray, rank: int, iterations: int = 1) -> tuple[NDArray, NDArray]:
     """Patterns with orthonormal columns and shapes whose products are filters of a rank, exact for such filters.
 
     A few products with the filters do it, without a singular value decomposition, and the same filters give the same bits:
@@ -82,8 +91,10 @@ def factorise(filters: NDArray, rank: int) -> tuple[NDArray, NDArray]:
     Parameters
     ----------
     filters : (n_filters, channels, n_taps) float64 array
-        Of the rank, up to the rounding of a lower precision.
     rank : int
+    iterations : int
+        Subspace iterations. One takes away the rounding errors of filters that were stored in a lower precision; with more
+        the products come near to the nearest ones of the rank for any filters.
 
     Returns
     -------
@@ -92,17 +103,38 @@ def factorise(filters: NDArray, rank: int) -> tuple[NDArray, NDArray]:
     """
     rows = _largest_rows(filters, rank)
     patterns, _ = orthonormal(filters @ np.swapaxes(rows, 1, 2))
-    # Once more, so that rounding errors of the chosen rows do not stay.
-    rows, _ = orthonormal(np.swapaxes(filters, 1, 2) @ patterns)
-    patterns, _ = orthonormal(filters @ rows)
+    for _ in range(iterations):
+        rows, _ = orthonormal(np.swapaxes(filters, 1, 2) @ patterns)
+        patterns, _ = orthonormal(filters @ rows)
     return patterns, np.swapaxes(patterns, 1, 2) @ filters
 
 
 def orthonormal(columns: NDArray) -> tuple[NDArray, NDArray]:
     """QR decomposition of matrices (…, n, rank), with a diagonal of R that is never negative, so that signs are kept."""
+    if columns.shape[-1] == 1:
+        norms = np.sqrt(np.sum(columns**2, axis=-2, keepdims=True))
+        first = np.zeros_like(columns)
+        first[..., 0, :] = 1
+        return np.where(norms > 0, columns / np.where(norms > 0, norms, 1.0), first), norms
     q, r = np.linalg.qr(columns)
     signs = np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
     return q * signs[..., None, :], r * signs[..., :, None]
+
+
+def likeness(patterns: NDArray, shapes: NDArray, size: tuple[int, ...]) -> NDArray:
+    """Squared cosines of all pairs of filters, given by their factors, at the shift that makes them largest."""
+    axes, span = tuple(range(2, 2 + len(size))), tuple(2 * s for s in size)
+    norms = np.sqrt(np.sum(shapes**2, axis=(1, 2)))
+    spectra = np.fft.rfftn(shapes.reshape(*shapes.shape[:2], *size), span, axes)
+    cosines = np.empty((len(shapes), len(shapes)))
+    for j, (pattern, spectrum) in enumerate(zip(patterns, spectra, strict=True)):
+        seen = np.einsum(
+            "ks...,krs->kr...", np.conj(spectra), pattern.T @ patterns
+        )  # as the patterns of j see the others
+        products = np.fft.irfftn(np.sum(spectrum * seen, axis=1), span, tuple(a - 1 for a in axes))
+        largest = np.max(np.abs(products).reshape(len(shapes), -1), axis=1)
+        cosines[:, j] = largest / np.maximum(norms * norms[j], np.finfo(np.float64).tiny)
+    return cosines**2
 
 
 def _largest_rows(filters: NDArray, rank: int) -> NDArray:

@@ -141,6 +141,19 @@ class ToeplitzStatistics:
         quadratic = sum(float(np.vdot(filters[k], self.product(filters, k))) for k in range(self.n_filters))
         return self._energy + 0.5 * quadratic - float(np.vdot(filters, self._linear))
 
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        retired = np.zeros(filters.shape)
+        retired[which] = filters[which]
+        explained = np.stack([self.product(retired, k) for k in range(self.n_filters)])
+        # ½‖x̃ − Zd‖² as a function of the other filters: x̃ without what the retired ones explain.
+        self._energy += 0.5 * float(np.vdot(retired, explained)) - float(np.vdot(retired, self._linear))
+        self._linear -= explained
+        self._linear[which] = 0
+        for k in which.tolist():
+            others = np.arange(self.n_filters)
+            low, high = np.minimum(k, others), np.maximum(k, others)
+            self.pairs[self.first[low] + high - low] = 0
+
     def permute(self, order: NDArray) -> None:
         self._linear = self._linear[order]
         pairs = self.pairs

@@ -9,15 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import is_cpu, to_host
+from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
+from pointillist.dictionary.factors import factorise, likeness
+from pointillist.dictionary.patches import draw_patches, spread_patches
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
+
+_DUPLICATE = 0.8
+"""Squared cosine from which on two filters of a rank are duplicates."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,16 @@ def unused_filters(sums: Statistics) -> NDArray:
     return np.flatnonzero(energies <= 1e-9 * np.max(energies, initial=0.0))
 
 
+def duplicate_filters(filters: NDArray, sums: Statistics, rank: int) -> NDArray:
+    """Filters of a rank that are, at some shift, almost one whose codes carry more energy: they hide that one is missing."""
+    patterns, shapes = factorise(filters.reshape(*filters.shape[:2], -1).astype(np.float64), rank)
+    alike = likeness(patterns, shapes, filters.shape[2:])
+    kept, dropped = list[int](), list[int]()
+    for k in np.argsort(-sums.energies(), kind="stable").tolist():
+        (dropped if np.any(alike[k, kept] > _DUPLICATE) else kept).append(k)
+    return np.array(sorted(dropped), int)
+
+
 def replace_filters(
     filters: NDArray,
     unused: NDArray,
@@ -154,29 +169,22 @@ def replace_filters(
 ) -> NDArray:
     """Put the worst-explained patches of the residuals in the place of unused filters.
 
-    Candidates are drawn at random positions; those with the most energy win, each used once.
+    Candidates are drawn at random positions; those with the most energy win, each used once. Where filters have a rank,
+    `spread_patches` chooses.
     """
     if len(unused) == 0:
         return filters
-    candidates = draw_patches(residuals, filters.shape[2:], 10 * len(unused), rng)
-    energies = np.sum(candidates.reshape(len(candidates), -1) ** 2, axis=1)
-    best = candidates[np.argsort(-energies, kind="stable")[: len(unused)]]
+    if constraints.rank is None:
+        candidates = draw_patches(residuals, filters.shape[2:], 10 * len(unused), rng)
+        energies = np.sum(candidates.reshape(len(candidates), -1) ** 2, axis=1)
+        best = candidates[np.argsort(-energies, kind="stable")[: len(unused)]]
+    else:
+        best = spread_patches(residuals, filters.shape[2:], len(unused), constraints.rank, rng)
     fresh = filters.copy()
     for k, patch in zip(unused, best, strict=True):
         fresh[k] = constraints.unit(patch, k)
     log.info("replaced %d unused filters by patches of the residual: %s", len(unused), unused.tolist())
     return fresh
-
-
-def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray:
-    """Patches (count, channels, *size) at random places of random signals."""
-    patches = []
-    for i in rng.integers(len(signals), size=count):
-        signal = signals[i]
-        corner = [rng.integers(n - s + 1) for n, s in zip(signal.shape[1:], size, strict=True)]
-        window = tuple(slice(c, c + s) for c, s in zip(corner, size, strict=True))
-        patches.append(to_host(signal[(slice(None), *window)]))
-    return np.stack(patches)
 
 
 def initial_filters(
@@ -190,11 +198,14 @@ def initial_filters(
     """First filters (n_filters, channels, *size), feasible.
 
     ``"random"`` is the paper's: Gaussian samples, normalised. ``"patches"`` takes the liveliest of randomly drawn patches
-    of the signals. An array (n_filters, [channels,] *size) is taken as it is, once projected.
+    of the signals or, where filters have a rank, those that `spread_patches` chooses. An array
+    (n_filters, [channels,] *size) is taken as it is, once projected.
     """
     if isinstance(init, str) and init == "random":
         return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
     if isinstance(init, str):
+        if constraints.rank is not None:
+            return _first_of_rank(shape, constraints, constraints.rank, signals, rng).astype(dtype)
         drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
         liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
         chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
@@ -208,3 +219,17 @@ def initial_filters(
     if not np.all(np.isfinite(given)):
         raise ValueError("init holds NaN or infinity")
     return np.stack([constraints.project(one, k) for k, one in enumerate(given)]).astype(dtype)
+
+
+def _first_of_rank(
+    shape: tuple[int, ...],
+    constraints: FilterConstraints,
+    rank: int,
+    signals: Sequence[NDArray],
+    rng: np.random.Generator,
+) -> NDArray:
+    """First filters from patches of the signals; noise takes the place of a patch that the constraints leave nothing of."""
+    filters = constraints.normalise(spread_patches(signals, shape[2:], shape[0], rank, rng))
+    for k in np.flatnonzero(~np.any(filters.reshape(len(filters), -1), axis=1)).tolist():
+        filters[k] = constraints.unit(rng.standard_normal(shape[1:]), k)
+    return filters

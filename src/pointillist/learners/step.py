@@ -17,6 +17,7 @@ from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
     FilterUpdate,
+    duplicate_filters,
     initial_filters,
     make_statistics,
     replace_filters,
@@ -180,11 +181,21 @@ class Step:
         }
 
     def _update(self, state: LearnerState, codes: StepCodes) -> int:
-        """Improve the filters by the statistics and replace those that no code uses; returns how many were replaced."""
+        """Improve the filters by the statistics and replace those of no use; returns how many were replaced."""
         sweeps = self.update.n_sweeps
         state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
-        unused = unused_filters(state.statistics) if self.update.replace_unused else np.empty(0, int)
+        unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)
             state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
         return len(unused)
+
+    def _useless(self, state: LearnerState) -> NDArray:
+        """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
+        unused, rank = unused_filters(state.statistics), self.update.rank
+        if rank is None or state.step & (state.step - 1):  # looked for in steps 1, 2, 4, 8, …, since it takes a while
+            return unused
+        duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, rank), unused)
+        if len(duplicates):
+            state.statistics.retire(state.filters, duplicates)
+        return np.union1d(unused, duplicates)
