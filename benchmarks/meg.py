@@ -117,3 +117,95 @@ def largest_penalty(recording: Recording, taps: int) -> float:
     window = np.stack([np.convolve(one, np.ones(taps), "valid") for one in energy])
     noise = np.median(window)
     return float(np.sqrt(np.max(window) - noise))
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to learn rank-one filters: what it is called, and how it gets patterns and shapes from a recording."""
+
+    name: str
+    settings: dict[str, Any]
+    peer: str = ""
+
+    def find(self, recording: Recording, n_filters: int, taps: int) -> tuple[NDArray, NDArray]:
+        """Patterns (n_filters, channels) and shapes (n_filters, taps)."""
+        if self.peer:
+            return _peer_factors(self.peer, recording, n_filters, taps, self.settings)
+        model = learn(recording, n_filters=n_filters, taps=taps, learning=0.1, random_state=0, **self.settings)
+        return model.patterns_[:, 0], model.shapes_[:, 0]
+
+
+def _peer_factors(
+    kind: str, recording: Recording, n_filters: int, taps: int, settings: dict[str, Any]
+) -> tuple[NDArray, NDArray]:
+    """What alphacsc finds, which takes float64."""
+    import alphacsc
+
+    made = getattr(alphacsc, kind)(
+        n_filters, taps, rank1=True, lmbd_max="scaled", reg=0.1, random_state=0, verbose=0, n_jobs=1, **settings
+    )
+    made.fit(recording.signals.astype(np.float64))
+    return made.u_hat_, made.v_hat_
+
+
+OURS = (
+    Learner("OnlineCSC, 1 pass", {"batch_size": 2, "fit": {"n_epochs": 1}}),
+    Learner("OnlineCSC, 3 passes", {"batch_size": 2, "fit": {"n_epochs": 3}}),
+    Learner("BatchCSC, 8 iterations", {"max_iter": 8}),
+)
+PEERS = (
+    Learner("alphacsc BatchCDL, 5 iterations", {"n_iter": 5, "D_init": "chunk"}, "BatchCDL"),
+    Learner("alphacsc BatchCDL, 20 iterations", {"n_iter": 20, "D_init": "chunk"}, "BatchCDL"),
+    Learner("alphacsc OnlineCDL, 5 passes", {"n_iter": 5, "batch_size": 2, "D_init": "chunk"}, "OnlineCDL"),
+)
+
+
+def run(context: Context, *, peers: bool, ratios: tuple[float, ...] = (0.0, -15.0)) -> Findings:
+    sizes: dict[str, Any] = context.pick(
+        {}, {"channels": 20, "n_filters": 3, "taps": (16, 32), "n_signals": 6, "samples": 600, "rate": 2e-3}
+    )
+    n_filters, taps = sizes.get("n_filters", 10), sizes.get("taps", (64, 128))[1]
+    table = Table(
+        f"{n_filters} rank-one filters of up to {taps} samples, {sizes.get('channels', 204)} channels",
+        [
+            "SNR dB",
+            "learner",
+            "s",
+            "CPU s",
+            "found",
+            "patterns, least",
+            "patterns, mean",
+            "shapes, least",
+            "shapes, mean",
+        ],
+        note="Found: cosines of pattern and shape at least 0.95. Penalties are a tenth of the largest useful one.",
+    )
+    for learner in (*OURS, *(PEERS if peers else ())):  # kernels are compiled before anything is timed
+        learner.find(simulate(channels=4, n_filters=2, taps=(16, 17), n_signals=4, samples=200, rate=0.01), 2, 17)
+    for snr in ratios:
+        recording = simulate(snr=snr, **sizes)
+        for learner in (*OURS, *(PEERS if peers else ())):
+            begin, before = time.perf_counter(), time.process_time()
+            patterns, shapes = recovery(recording, *learner.find(recording, n_filters, taps))
+            spent = [time.perf_counter() - begin, time.process_time() - before]
+            found = int(np.sum((patterns >= 0.95) & (shapes >= 0.95)))
+            cosines = [patterns.min(), patterns.mean(), shapes.min(), shapes.mean()]
+            table.add(snr, learner.name, *spent, found, *map(float, cosines))
+            context.say(", ".join(map(str, table.rows[-1])))
+    return Findings([table])
+
+
+def main() -> None:
+    options = parser("benchmarks.meg", __doc__ or "")
+    options.add_argument("--peers", action="store_true", help="alphacsc too, which must be installed")
+    options.add_argument(
+        "--snr", type=float, nargs="+", default=[0.0, -15.0], help="signal-to-noise ratios in decibels"
+    )
+    arguments = options.parse_args()
+    context = Context.of(arguments)
+    findings = run(context, peers=arguments.peers, ratios=tuple(arguments.snr))
+    context.write("meg", findings.tables)
+
+
+if __name__ == "__main__":
+    main()

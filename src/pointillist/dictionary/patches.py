@@ -15,7 +15,7 @@ _MOVES = 4
 _ITERATIONS = 5
 """Products with a patch and its transpose that its factors take: patches have noise, and so any rank."""
 
-_Place = tuple[int, list[int]]
+_Place = tuple[int, tuple[int, ...]]
 """The number of a signal, and the corner of a window in it."""
 
 
@@ -30,12 +30,14 @@ def spread_patches(
     """Filters (count, channels, *size) of a rank, made from patches that explain as much as they can of many others.
 
     Random patches show the frequent and strong events several times, each at another shift. So every patch is moved until an
-    event lies in its middle, and then those are chosen, one after the other, that explain most of the energy of all drawn
-    patches, at any shift, that those before them do not.
+    event lies in its middle, and then those are chosen, one after the other, that explain most of all drawn patches, at any
+    shift, that those before them do not.
     """
     places = _draw_places(signals, size, _CANDIDATES * count + _EXTRA, rng)
     drawn = [_centred_factors(signals, place, size, rank) for place in places]
-    patterns, shapes = (np.stack(some) for some in zip(*drawn, strict=True))
+    once = list({place: factors for place, *factors in drawn}.values())  # several patches end in one place
+    found = once if len(once) >= count else [factors for _, *factors in drawn]
+    patterns, shapes = (np.stack(some) for some in zip(*found, strict=True))
     chosen = _representatives(patterns, shapes, size, count)
     return (patterns[chosen] @ shapes[chosen]).reshape(count, -1, *size)
 
@@ -45,7 +47,8 @@ def _draw_places(
 ) -> list[_Place]:
     numbers = rng.integers(len(signals), size=count).tolist()
     return [
-        (i, [int(rng.integers(n - s + 1)) for n, s in zip(signals[i].shape[1:], size, strict=True)]) for i in numbers
+        (i, tuple(int(rng.integers(n - s + 1)) for n, s in zip(signals[i].shape[1:], size, strict=True)))
+        for i in numbers
     ]
 
 
@@ -56,19 +59,20 @@ def _window(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) ->
 
 def _centred_factors(
     signals: Sequence[NDArray], place: _Place, size: tuple[int, ...], rank: int
-) -> tuple[NDArray, NDArray]:
-    """Patterns (channels, rank) and shapes (rank, n_taps) of a patch, moved so that its energy lies in its middle."""
+) -> tuple[_Place, NDArray, NDArray]:
+    """Where a patch lies once its energy lies in its middle, and there its patterns (channels, rank) and shapes."""
     i, corner = place
+    patterns, shapes = _factors(_window(signals, place, size), rank)
     for _ in range(_MOVES):
-        patterns, shapes = _factors(_window(signals, (i, corner), size), rank)
-        moved = [
+        moved = tuple(
             min(max(c + m, 0), n - s)
             for c, m, n, s in zip(corner, _offset(shapes, size), signals[i].shape[1:], size, strict=True)
-        ]
+        )
         if moved == corner:
-            return patterns, shapes
+            break
         corner = moved
-    return _factors(_window(signals, (i, corner), size), rank)
+        patterns, shapes = _factors(_window(signals, (i, corner), size), rank)
+    return (i, corner), patterns, shapes
 
 
 def _factors(patch: NDArray, rank: int) -> tuple[NDArray, NDArray]:
@@ -88,12 +92,12 @@ def _offset(shapes: NDArray, size: tuple[int, ...]) -> list[int]:
 
 
 def _representatives(patterns: NDArray, shapes: NDArray, size: tuple[int, ...], count: int) -> list[int]:
-    """Numbers of the candidates that explain most of the energy of all of them, each what those before it do not."""
-    energies = np.sum(shapes**2, axis=(1, 2))
+    """Numbers of the candidates that explain most of all of them, each what those before it do not."""
+    norms = np.sqrt(np.sum(shapes**2, axis=(1, 2)))  # their squares would favour places where two events meet
     alike = likeness(patterns, shapes, size)
-    explained, chosen = np.zeros(len(energies)), list[int]()
+    explained, chosen = np.zeros(len(norms)), list[int]()
     for _ in range(count):
-        gains = np.sum(energies[:, None] * np.maximum(alike - explained[:, None], 0), axis=0)
+        gains = np.sum(norms[:, None] * np.maximum(alike - explained[:, None], 0), axis=0)
         gains[chosen] = -1
         chosen.append(int(np.argmax(gains)))
         explained = np.maximum(explained, alike[:, chosen[-1]])

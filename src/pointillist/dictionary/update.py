@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 _DUPLICATE = 0.8
 """Squared cosine from which on two filters of a rank are duplicates."""
+_NOTHING = 1e-6
+"""The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,8 @@ def _first_of_rank(
     rng: np.random.Generator,
 ) -> NDArray:
     """First filters from patches of the signals; noise takes the place of a patch that the constraints leave nothing of."""
-    filters = constraints.normalise(spread_patches(signals, shape[2:], shape[0], rank, rng))
-    for k in np.flatnonzero(~np.any(filters.reshape(len(filters), -1), axis=1)).tolist():
-        filters[k] = constraints.unit(rng.standard_normal(shape[1:]), k)
+    filters = spread_patches(signals, shape[2:], shape[0], rank, rng)
+    for k, patch in enumerate(filters):
+        left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), _NOTHING), k))
+        filters[k] = constraints.unit(patch if left > _NOTHING else rng.standard_normal(shape[1:]), k)
     return filters
