@@ -21,8 +21,8 @@ from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
 
-_DUPLICATE = 0.8
-"""Squared cosine from which on two filters of a rank are duplicates."""
+_DUPLICATES = (0.5, 0.9)
+"""Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
@@ -155,10 +155,12 @@ def unused_filters(sums: Statistics) -> NDArray:
 def duplicate_filters(filters: NDArray, sums: Statistics, rank: int) -> NDArray:
     """Filters of a rank that are, at some shift, almost one whose codes carry more energy: they hide that one is missing."""
     patterns, shapes = factorise(filters.reshape(*filters.shape[:2], -1).astype(np.float64), rank)
-    alike = likeness(patterns, shapes, filters.shape[2:])
+    alike, energies = likeness(patterns, shapes, filters.shape[2:]), sums.energies()
     kept, dropped = list[int](), list[int]()
-    for k in np.argsort(-sums.energies(), kind="stable").tolist():
-        (dropped if np.any(alike[k, kept] > _DUPLICATE) else kept).append(k)
+    for k in np.argsort(-energies, kind="stable").tolist():
+        shares = energies[k] / np.maximum(energies[kept], np.finfo(np.float64).tiny)
+        few, many = _DUPLICATES
+        (dropped if np.any(alike[k, kept] > few + (many - few) * shares) else kept).append(k)
     return np.array(sorted(dropped), int)
 
 

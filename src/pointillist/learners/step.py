@@ -35,6 +35,9 @@ from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
 
+_SEARCHES = (1, 2, 4, 8, 16, 32, 64)
+"""Steps in which duplicates are looked for: it takes a while, and a filter that is replaced needs steps to be learned."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
@@ -193,7 +196,7 @@ class Step:
     def _useless(self, state: LearnerState) -> NDArray:
         """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
         unused, rank = unused_filters(state.statistics), self.update.rank
-        if rank is None or state.step & (state.step - 1):  # looked for in steps 1, 2, 4, 8, …, since it takes a while
+        if rank is None or state.step not in _SEARCHES:
             return unused
         duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, rank), unused)
         if len(duplicates):
