@@ -208,6 +208,8 @@ EXCLUSIVE = {
     "BatchCSC solver learning": lambda: _fit(solver=pt.CoordinateDescent(), learning=0.1),
     "BatchCSC solver learning ridge": lambda: _fit(solver="admm", learning=pt.Ridge()),
     "BatchCSC update forgetting": lambda: _fit(update=pt.FilterUpdate(forgetting=3.0)),
+    "BatchCSC update rank channels": lambda: _fit(update=pt.FilterUpdate(rank=1)),
+    "FilterUpdate nonnegative rank": lambda: pt.FilterUpdate(nonnegative=True, rank=2),
 }
 """Calls with two arguments of which one would be ignored: each is an error that names one of them."""
 

@@ -15,6 +15,7 @@ from .data.sources import (
     ZarrSource,
     open_source,
 )
+from .dictionary.factors import split_channels
 from .errors import (
     BlurMisfitWarning,
     CheckpointError,
@@ -112,6 +113,7 @@ __all__ = [
     "save_codes",
     "Source",
     "SparseCodes",
+    "split_channels",
     "Status",
     "super_resolve",
     "TiffSource",

@@ -90,6 +90,18 @@ def test_settings_of_every_kind_resume(signals, path, settings):
     assert_same(model, fit(signals, settings))
 
 
+@pytest.mark.parametrize(
+    "update", [pt.FilterUpdate(rank=1), pt.FilterUpdate(rank=2, init="patches", statistics="dense")]
+)
+def test_filters_of_low_rank_resume(path, update):
+    """Their factors are not stored: they follow from the filters, to the bit."""
+    signals = np.random.default_rng(3).standard_normal((7, 6, 60)).astype(np.float32)
+    settings = {**SMALL, "channels": True, "update": update}
+    model = interrupted(signals, pt.Checkpoints(path, every=1), 4, settings)
+    assert_same(model, fit(signals, settings))
+    np.testing.assert_array_equal(model.patterns_, fit(signals, settings).patterns_)
+
+
 def test_weights_order_and_validation_resume(signals, path):
     more = {"shuffle": False, "validation": signals[:2], "validation_every": 2}
     more["weights"] = np.random.default_rng(1).random(signals.shape)

@@ -90,6 +90,14 @@ def test_settings_reach_the_workers(client, file, settings):
     assert_same(fit(file, client, **settings), fit(file, **settings))
 
 
+def test_filters_of_low_rank_are_those_of_one_process(client):
+    signals = np.random.default_rng(2).standard_normal((7, 6, 60))
+    settings = {"channels": True, "update": pt.FilterUpdate(rank=2, init="patches")}
+    there = fit(signals, client, **settings)
+    assert_same(there, fit(signals, **settings))
+    assert np.all(np.linalg.svd(there.filters_, compute_uv=False)[:, 2:] < 1e-12)
+
+
 @pytest.mark.parametrize("kind", ["array", "file", "damaged"])
 def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, monkeypatch):
     """The codes stay there and sums come back: one process to rounding, and the same bits every time."""

@@ -167,3 +167,18 @@ def test_batch_learning_on_a_device():
     objectives = [info["objective"] for info in model.history_]
     assert objectives[-1] < objectives[0]
     assert np.all(np.linalg.norm(model.filters_, axis=(1, 2)) <= 1 + 1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("rank", [1, 2])
+def test_filters_of_low_rank_on_a_device(rank):
+    """The sums live on the device, and the host sweeps with a copy of them: the filters of the CPU, and as good later."""
+    signals = np.random.default_rng(4).standard_normal((8, 6, 300)).astype(np.float32)
+    how = {"batch_size": 4, "channels": True, "update": pt.FilterUpdate(rank=rank), "learning": 1e-4, "random_state": 0}
+    one, other = (OnlineCSC(5, 9, 1.0, device=device, **how).partial_fit(signals[:4]) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(other.filters_, one.filters_, atol=1e-3)
+    for model in (one, other):
+        model.partial_fit(signals[4:])
+        assert np.all(np.linalg.svd(model.filters_.astype(float), compute_uv=False)[:, rank:] < 1e-6)
+    objectives = [np.sum(encode(signals, model.filters_, 1.0, channels=True).objective) for model in (one, other)]
+    assert objectives[1] == pytest.approx(objectives[0], rel=1e-2)

@@ -173,6 +173,38 @@ def toeplitz_product(toeplitz, filters, k, out):
 
 
 @njit(cache=True, nogil=True)
+def toeplitz_columns(toeplitz, rows, k, out):
+    """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
+    n_filters, n_rows, n_taps = out.shape
+    flat = rows.reshape(-1)
+    places = toeplitz.places
+    group_size = ROWS_AT_ONCE * len(toeplitz.lanes)
+    sums = np.empty(len(places), rows.dtype)
+    for m in range(n_filters):
+        # As in `toeplitz_product`: the block of (k, m) is met mirrored by filters behind k.
+        low, high = min(k, m), max(k, m)
+        block = (toeplitz.first[low] + high - low) * toeplitz.block_size
+        offsets = toeplitz.mirrored if k >= m else toeplitz.offsets
+        for i in range(n_rows):
+            sums[:] = 0
+            for g in range(len(toeplitz.bases)):
+                correlate_rows(
+                    toeplitz.lanes,
+                    toeplitz.blocks,
+                    block + toeplitz.bases[g],
+                    toeplitz.strides[g],
+                    flat,
+                    i * n_taps,
+                    offsets,
+                    sums,
+                    g * group_size,
+                )
+            for slot in range(len(places)):
+                if places[slot] >= 0:
+                    out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
+
+
+@njit(cache=True, nogil=True)
 def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, filters):
     """One pass of projected block coordinate descent over all filters (n_filters, channels, n_taps), in place."""
     n_filters, n_channels, n_taps = filters.shape

@@ -7,6 +7,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.lowrank import Factors, sweep_factors
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.model.geometry import Geometry
@@ -63,7 +64,14 @@ class DenseStatistics:
         return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        if constraints.rank is not None:
+            return sweep_factors(FullSlopes(self), self.lipschitz(), filters, constraints, constraints.rank)
         return sweep_by_blocks(self, filters, constraints)
+
+    def curvature(self, rows: NDArray, k: int) -> float:
+        """The largest eigenvalue of W C_kk Wᵀ over all channels, for rows W of shape (n_rows, n_taps)."""
+        own = slice(k * prod(self.size), (k + 1) * prod(self.size))
+        return float(np.max(np.linalg.eigvalsh(rows @ self._quadratic[:, own, own] @ rows.T)))
 
     def linear(self) -> NDArray:
         return np.moveaxis(self._linear.reshape(self.channels, self.n_filters, *self.size), 0, 1)
@@ -83,6 +91,18 @@ class DenseStatistics:
         d = np.moveaxis(filters.astype(np.float64), 1, 0).reshape(self.channels, -1)
         quadratic = np.einsum("ci,cij,cj->", d, self._quadratic, d)
         return self._energy + 0.5 * float(quadratic) - float(np.vdot(d, self._linear))
+
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        retired = np.zeros(filters.shape)
+        retired[which] = filters[which]
+        places = (which[:, None] * prod(self.size) + np.arange(prod(self.size))).ravel()
+        d = np.moveaxis(retired, 1, 0).reshape(self.channels, -1)
+        explained = np.einsum("cij,cj->ci", self._quadratic, d)
+        self._energy += 0.5 * float(np.vdot(d, explained)) - float(np.vdot(d, self._linear))
+        self._linear -= explained
+        self._linear[:, places] = 0
+        self._quadratic[:, places] = 0
+        self._quadratic[:, :, places] = 0
 
     def permute(self, order: NDArray) -> None:
         taps = prod(self.size)
@@ -115,6 +135,24 @@ def sweep_by_blocks(
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)
     return current.astype(filters.dtype)
+
+
+class FullSlopes:
+    """Derivatives by the factors of a filter from those by the full filter: `Slopes` for any statistics of the host."""
+
+    def __init__(self, sums: DenseStatistics) -> None:
+        self._sums, self._linear = sums, sums.linear()
+
+    def of_shapes(self, factors: Factors, k: int) -> NDArray:
+        return factors[0][k].T @ self._slope(factors, k)
+
+    def of_patterns(self, factors: Factors, k: int, rows: NDArray) -> tuple[NDArray, float]:
+        return self._slope(factors, k) @ rows.T, self._sums.curvature(rows, k)
+
+    def _slope(self, factors: Factors, k: int) -> NDArray:
+        patterns, shapes = factors
+        filters = (patterns @ shapes).reshape(self._linear.shape)
+        return (self._sums.product(filters, k) - self._linear[k]).reshape(patterns.shape[1], -1)
 
 
 def code_matrix(geometry: Geometry, n_filters: int, indices: NDArray, values: NDArray) -> scipy.sparse.csr_array:

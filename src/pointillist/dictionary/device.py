@@ -97,6 +97,8 @@ class DeviceStatistics:
         return lists
 
     def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+        if constraints.rank is not None:  # small products of patterns and shapes, which the host does as fast
+            return self.on_host().sweep(filters, constraints)
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
@@ -106,6 +108,11 @@ class DeviceStatistics:
 
     def energies(self) -> NDArray:
         return self._sums.energies().get()
+
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        left = self.on_host()
+        left.retire(filters, which)
+        self.load(left.arrays())
 
     def permute(self, order: NDArray) -> None:
         moved = self.on_host()

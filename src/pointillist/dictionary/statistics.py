@@ -83,6 +83,9 @@ class Statistics(Protocol):
     def energies(self) -> NDArray:
         """Σ z² for each filter."""
 
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        """Let other filters take the place of some: what these explained so far stays explained by them, for good."""
+
     def permute(self, order: NDArray) -> None:
         """Follow filters that were reordered as ``filters[order]``."""
 

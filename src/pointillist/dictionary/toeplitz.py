@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import convolution, statistics
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.lowrank import Factors, sweep_factors
 from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
 from pointillist.model.operators import ConvolutionOperator
@@ -104,6 +105,9 @@ class ToeplitzStatistics:
         scale = 1 / max(float(np.max(lipschitz)), np.finfo(np.float64).tiny)  # keeps the sums within float32's range
         blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
         toeplitz = statistics.make_toeplitz(blocks, self.size)
+        if constraints.rank is not None:
+            slopes = ToeplitzSlopes(toeplitz, self._linear, scale)
+            return sweep_factors(slopes, scale * lipschitz, filters, constraints, constraints.rank)
         flat = _flat(filters, dtype)
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
@@ -137,6 +141,19 @@ class ToeplitzStatistics:
         quadratic = sum(float(np.vdot(filters[k], self.product(filters, k))) for k in range(self.n_filters))
         return self._energy + 0.5 * quadratic - float(np.vdot(filters, self._linear))
 
+    def retire(self, filters: NDArray, which: NDArray) -> None:
+        retired = np.zeros(filters.shape)
+        retired[which] = filters[which]
+        explained = np.stack([self.product(retired, k) for k in range(self.n_filters)])
+        # ½‖x̃ − Zd‖² as a function of the other filters: x̃ without what the retired ones explain.
+        self._energy += 0.5 * float(np.vdot(retired, explained)) - float(np.vdot(retired, self._linear))
+        self._linear -= explained
+        self._linear[which] = 0
+        for k in which.tolist():
+            others = np.arange(self.n_filters)
+            low, high = np.minimum(k, others), np.maximum(k, others)
+            self.pairs[self.first[low] + high - low] = 0
+
     def permute(self, order: NDArray) -> None:
         self._linear = self._linear[order]
         pairs = self.pairs
@@ -158,6 +175,42 @@ class ToeplitzStatistics:
         self._linear[...] = arrays["linear"]
         self.pairs[...] = arrays["pairs"]
         self.total, self._energy = (float(value) for value in arrays["sums"])
+
+
+class ToeplitzSlopes:
+    """Derivatives of the surrogate by patterns and shapes, from block-Toeplitz sums: `Slopes` that never make full filters.
+
+    Parameters
+    ----------
+    toeplitz : Toeplitz
+        C, scaled, in the precision that products with it are computed in.
+    linear : (n_filters, channels, *size) array
+        B, not scaled.
+    scale : float
+        What C was multiplied by.
+    """
+
+    def __init__(self, toeplitz: statistics.Toeplitz, linear: NDArray, scale: float) -> None:
+        self._toeplitz, self._scale = toeplitz, scale
+        self._linear = linear.reshape(*linear.shape[:2], -1)
+
+    def of_shapes(self, factors: Factors, k: int) -> NDArray:
+        patterns, shapes = factors
+        dtype, own = self._toeplitz.blocks.dtype, patterns[k].T
+        seen = (own @ patterns @ shapes).astype(dtype)  # all filters, as the patterns of this one see them
+        out = np.empty(shapes.shape[1:], dtype)
+        statistics.toeplitz_product(self._toeplitz, seen, k, out)
+        return out - self._scale * (own @ self._linear[k])
+
+    def of_patterns(self, factors: Factors, k: int, rows: NDArray) -> tuple[NDArray, float]:
+        patterns, shapes = factors
+        dtype = self._toeplitz.blocks.dtype
+        around = np.empty(shapes.shape, dtype)
+        statistics.toeplitz_columns(self._toeplitz, rows.astype(dtype), k, around)
+        products = np.swapaxes(around.astype(np.float64), 1, 2)
+        slope = np.sum(patterns @ (shapes @ products), axis=0) - self._scale * (self._linear[k] @ rows.T)
+        curvature = float(np.linalg.eigvalsh(rows @ products[k])[-1])
+        return slope, curvature * (1 + 8 * float(np.finfo(dtype).eps))
 
 
 def toeplitz_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

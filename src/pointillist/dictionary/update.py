@@ -9,15 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import is_cpu, to_host
+from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
+from pointillist.dictionary.factors import factorise, likeness
+from pointillist.dictionary.patches import draw_patches, spread_patches
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
+
+_DUPLICATES = (0.5, 0.9)
+"""Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
+_NOTHING = 1e-6
+"""The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,10 @@ class FilterUpdate:
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
         same codes the result does not depend on how signals are split into batches. None is 3.
+    rank : int or None
+        The largest rank of a filter over its channels, for learners with ``channels=True``: filter k is the sum of so many
+        products ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 is what an event with one place of origin looks like to many
+        sensors; None leaves filters free. `zero_mean` then holds for the shapes, and `nonnegative` takes a rank of 1.
 
     Examples
     --------
@@ -58,6 +69,7 @@ class FilterUpdate:
     n_sweeps: int = 1
     replace_unused: bool = True
     forgetting: float | None = None
+    rank: int | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
@@ -66,18 +78,18 @@ class FilterUpdate:
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
         check_arguments(
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
-            replace_unused=self.replace_unused,
+            replace_unused=self.replace_unused, rank=self.rank,
         )  # fmt: skip
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:
         """Make the constraints of these settings; `support` is (n_filters, *size), for filters of several sizes."""
-        return FilterConstraints(self.zero_mean, self.nonnegative, support)
+        return FilterConstraints(self.zero_mean, self.nonnegative, support, self.rank)
 
 
 def statistics_device(kind: str, device: str) -> str:
     """Say where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
-    return device if kind == "toeplitz" else "cpu"
+    return "cpu" if is_cpu(device) or kind != "toeplitz" else device
 
 
 def as_update(given: FilterUpdate | None) -> FilterUpdate:
@@ -140,6 +152,18 @@ def unused_filters(sums: Statistics) -> NDArray:
     return np.flatnonzero(energies <= 1e-9 * np.max(energies, initial=0.0))
 
 
+def duplicate_filters(filters: NDArray, sums: Statistics, rank: int) -> NDArray:
+    """Filters of a rank that are, at some shift, almost one whose codes carry more energy: they hide that one is missing."""
+    patterns, shapes = factorise(filters.reshape(*filters.shape[:2], -1).astype(np.float64), rank)
+    alike, energies = likeness(patterns, shapes, filters.shape[2:]), sums.energies()
+    kept, dropped = list[int](), list[int]()
+    for k in np.argsort(-energies, kind="stable").tolist():
+        shares = energies[k] / np.maximum(energies[kept], np.finfo(np.float64).tiny)
+        few, many = _DUPLICATES
+        (dropped if np.any(alike[k, kept] > few + (many - few) * shares) else kept).append(k)
+    return np.array(sorted(dropped), int)
+
+
 def replace_filters(
     filters: NDArray,
     unused: NDArray,
@@ -149,29 +173,22 @@ def replace_filters(
 ) -> NDArray:
     """Put the worst-explained patches of the residuals in the place of unused filters.
 
-    Candidates are drawn at random positions; those with the most energy win, each used once.
+    Candidates are drawn at random positions; those with the most energy win, each used once. Where filters have a rank,
+    `spread_patches` chooses.
     """
     if len(unused) == 0:
         return filters
-    candidates = draw_patches(residuals, filters.shape[2:], 10 * len(unused), rng)
-    energies = np.sum(candidates.reshape(len(candidates), -1) ** 2, axis=1)
-    best = candidates[np.argsort(-energies, kind="stable")[: len(unused)]]
+    if constraints.rank is None:
+        candidates = draw_patches(residuals, filters.shape[2:], 10 * len(unused), rng)
+        energies = np.sum(candidates.reshape(len(candidates), -1) ** 2, axis=1)
+        best = candidates[np.argsort(-energies, kind="stable")[: len(unused)]]
+    else:
+        best = spread_patches(residuals, filters.shape[2:], len(unused), constraints.rank, rng)
     fresh = filters.copy()
     for k, patch in zip(unused, best, strict=True):
         fresh[k] = constraints.unit(patch, k)
     log.info("replaced %d unused filters by patches of the residual: %s", len(unused), unused.tolist())
     return fresh
-
-
-def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray:
-    """Patches (count, channels, *size) at random places of random signals."""
-    patches = []
-    for i in rng.integers(len(signals), size=count):
-        signal = signals[i]
-        corner = [rng.integers(n - s + 1) for n, s in zip(signal.shape[1:], size, strict=True)]
-        window = tuple(slice(c, c + s) for c, s in zip(corner, size, strict=True))
-        patches.append(to_host(signal[(slice(None), *window)]))
-    return np.stack(patches)
 
 
 def initial_filters(
@@ -185,11 +202,14 @@ def initial_filters(
     """First filters (n_filters, channels, *size), feasible.
 
     ``"random"`` is the paper's: Gaussian samples, normalised. ``"patches"`` takes the liveliest of randomly drawn patches
-    of the signals. An array (n_filters, [channels,] *size) is taken as it is, once projected.
+    of the signals or, where filters have a rank, those that `spread_patches` chooses. An array
+    (n_filters, [channels,] *size) is taken as it is, once projected.
     """
     if isinstance(init, str) and init == "random":
         return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
     if isinstance(init, str):
+        if constraints.rank is not None:
+            return _first_of_rank(shape, constraints, constraints.rank, signals, rng).astype(dtype)
         drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
         liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
         chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
@@ -203,3 +223,18 @@ def initial_filters(
     if not np.all(np.isfinite(given)):
         raise ValueError("init holds NaN or infinity")
     return np.stack([constraints.project(one, k) for k, one in enumerate(given)]).astype(dtype)
+
+
+def _first_of_rank(
+    shape: tuple[int, ...],
+    constraints: FilterConstraints,
+    rank: int,
+    signals: Sequence[NDArray],
+    rng: np.random.Generator,
+) -> NDArray:
+    """First filters from patches of the signals; noise takes the place of a patch that the constraints leave nothing of."""
+    filters = spread_patches(signals, shape[2:], shape[0], rank, rng)
+    for k, patch in enumerate(filters):
+        left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), _NOTHING), k))
+        filters[k] = constraints.unit(patch if left > _NOTHING else rng.standard_normal(shape[1:]), k)
+    return filters

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.backends.devices import is_cpu
+from pointillist.dictionary.factors import split_channels
 from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
@@ -115,6 +115,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             Whether a cluster solves for the codes, which then come together on the host.
         """
         update = as_update(self.update)
+        home = statistics_device(update.statistics, self.device)
         return Step(
             n_filters=self.n_filters,
             filter_size=self.filter_size,
@@ -130,7 +131,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             half_life=self._half_life(),
             n_jobs=effective_jobs(self.n_jobs),
             device=self.device,
-            home="cpu" if is_cpu(self.device) or shared else statistics_device(update.statistics, self.device),
+            home="cpu" if shared else home,
         )
 
     @abstractmethod
@@ -158,6 +159,16 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
         publish(self, state)
         return any([bool(callback(dict(info))) for callback in callbacks])
 
+    @property
+    def patterns_(self) -> NDArray:
+        """Patterns over channels (n_filters, rank, channels) of filters that were learned with a rank, of unit norm."""
+        return _factors(self)[0]
+
+    @property
+    def shapes_(self) -> NDArray:
+        """Shapes (n_filters, rank, *size) that belong to the patterns; the largest sample of each is positive."""
+        return _factors(self)[1]
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "filters_")
 
@@ -167,6 +178,17 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
         tags.input_tags.allow_nan = True
         tags.input_tags.three_d_array = True
         return tags
+
+
+def _factors(learner: ConvolutionalLearner) -> tuple[NDArray, NDArray]:
+    """Patterns and shapes of the learned filters."""
+    check_is_fitted(learner, "filters_")
+    rank = as_update(learner.update).rank
+    if rank is None:
+        raise AttributeError(
+            "patterns_ and shapes_ need filters of a rank: learn with update=FilterUpdate(rank=1), or use split_channels"
+        )
+    return split_channels(learner.filters_, rank)
 
 
 def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:

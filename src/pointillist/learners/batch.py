@@ -67,6 +67,9 @@ class BatchCSC(ConvolutionalLearner):
     ----------
     filters_ : (n_filters, [channels,] *size) array
         Norms at most 1, sorted by use.
+    patterns_, shapes_ : (n_filters, rank, channels) and (n_filters, rank, *size) arrays
+        Patterns over channels and shapes whose products the filters are sums of, as `split_channels` gives them; only with
+        a rank, ``FilterUpdate(rank=1)``.
     history_ : list of dict
         One record for each iteration: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
         filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.

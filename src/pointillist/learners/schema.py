@@ -50,6 +50,8 @@ _LARGEST = 1e6
 _MOST = 2**31 - 1
 _COUNT = whole(1, _MOST)
 _RECORD = {"iteration": whole(0), "nnz": whole(0), "seconds": number(0)}
+_LATER = ("rank",)
+"""Fields of settings that files of earlier versions do not have: their defaults are what these versions did."""
 _MEASURED = ("objective", "validation_objective")
 _PLACE = record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))})
 _CHECKPOINT = {
@@ -187,6 +189,7 @@ def _settings(array: Check) -> Check:
     types: dict[Any, Check] = {
         int: whole(0, _MOST),
         float: number(),
+        int | None: either("null or a whole number", nothing, _COUNT),
         float | None: either_number,
         bool: flag,
         str: text,
@@ -196,7 +199,8 @@ def _settings(array: Check) -> Check:
     known = {}
     for kind, made in SETTINGS.items():
         hints = get_type_hints(made)
-        known[kind] = record({one.name: types[hints[one.name]] for one in fields(made)})
+        checks = {one.name: types[hints[one.name]] for one in fields(made)}
+        known[kind] = record({name: check for name, check in checks.items() if name not in _LATER}, checks)
 
     def check(value: Any, name: str) -> None:
         record({"class": text, "settings": anything})(value, name)

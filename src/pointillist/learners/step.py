@@ -17,6 +17,7 @@ from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
     FilterUpdate,
+    duplicate_filters,
     initial_filters,
     make_statistics,
     replace_filters,
@@ -33,6 +34,9 @@ from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
+
+_SEARCHES = (1, 2, 4, 8, 16, 32, 64)
+"""Steps in which duplicates are looked for: it takes a while, and a filter that is replaced needs steps to be learned."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -75,6 +79,8 @@ class Step:
         check_sampling(self.sampling)
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
+        if self.update.rank is not None and not self.channels:
+            raise ValueError(f"rank={self.update.rank} is over channels: give channels=True, or leave rank out")
 
     @property
     def resident(self) -> str | None:
@@ -94,6 +100,7 @@ class Step:
         for signal in batch.signals:
             Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
         constraints = self.update.constraints(shapes.support())
+        constraints.check_shape(channels, shapes.box)
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
         drawn = batch.signals if patches is None else patches
@@ -177,11 +184,21 @@ class Step:
         }
 
     def _update(self, state: LearnerState, codes: StepCodes) -> int:
-        """Improve the filters by the statistics and replace those that no code uses; returns how many were replaced."""
+        """Improve the filters by the statistics and replace those of no use; returns how many were replaced."""
         sweeps = self.update.n_sweeps
         state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
-        unused = unused_filters(state.statistics) if self.update.replace_unused else np.empty(0, int)
+        unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)
             state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
         return len(unused)
+
+    def _useless(self, state: LearnerState) -> NDArray:
+        """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
+        unused, rank = unused_filters(state.statistics), self.update.rank
+        if rank is None or state.step not in _SEARCHES:
+            return unused
+        duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, rank), unused)
+        if len(duplicates):
+            state.statistics.retire(state.filters, duplicates)
+        return np.union1d(unused, duplicates)

@@ -134,6 +134,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "n_sweeps": _integer(1),
     "ndim": _integer(1),
     "opacity": _SHARE,
+    "rank": _or_none(_integer(1)),
     "relaxation": _number("a number in (0, 2)", lambda value: 0 < value < 2),
     "rho": _or_none(_POSITIVE),
     "ridge": _NOT_NEGATIVE,

@@ -1,0 +1,245 @@
+"""Updates of filters of low rank: the fast sweep against one with full matrices, descent, and stationary points."""
+
+import numpy as np
+import pytest
+
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.update import (
+    FilterUpdate,
+    initial_filters,
+    make_statistics,
+    replace_filters,
+    update_filters,
+)
+from pointillist.model.problem import certificate
+
+SHAPES = {"1-D": ((60,), (9,)), "2-D": ((12, 13), (4, 3)), "3-D": ((6, 7, 8), (2, 3, 2))}
+KINDS = {
+    "rank 1": {"rank": 1},
+    "rank 2": {"rank": 2},
+    "rank 3": {"rank": 3},
+    "zero mean": {"rank": 2, "zero_mean": True},
+    "non-negative": {"rank": 1, "nonnegative": True},
+    "support": {"rank": 2, "support": True},
+    "support and zero mean": {"rank": 1, "support": True, "zero_mean": True},
+}
+CHANNELS, N_FILTERS = 6, 4
+
+
+def statistics_of(reference, kind, shape, *, boundary="same", weights=None, seed=0):
+    rng = np.random.default_rng(seed)
+    signal, size = SHAPES[shape]
+    sums = make_statistics(kind, N_FILTERS, CHANNELS, size)
+    for _ in range(3):
+        problem, x = reference.problem(
+            rng, signal, size, n_filters=N_FILTERS, boundary=boundary, weights=weights, channels=CHANNELS
+        )
+        indices = np.flatnonzero(rng.random(N_FILTERS * problem.geometry.n_positions) < 0.1)
+        values = rng.standard_normal(len(indices))
+        reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+    return sums
+
+
+def constraints_of(kind, shape):
+    size = SHAPES[shape][1]
+    given = dict(KINDS[kind])
+    if "support" in given:
+        support = np.random.default_rng(1).random((N_FILTERS, *size)) < 0.7
+        given["support"] = support | (np.arange(support[0].size).reshape(size) < 3)
+    return FilterConstraints(**given)
+
+
+def start_for(constraints, shape, dtype=np.float64):
+    drawn = np.random.default_rng(2).standard_normal((N_FILTERS, CHANNELS, *SHAPES[shape][1]))
+    return constraints.normalise(drawn).astype(dtype)
+
+
+def slow_sweep(sums, filters, constraints):
+    """One pass with full gradients: the shapes' step, then the patterns', by singular value decompositions."""
+    current, size = filters.astype(np.float64), filters.shape[2:]
+    linear, lipschitz = sums.linear(), sums.lipschitz()
+    free = FilterConstraints(constraints.zero_mean, constraints.nonnegative, constraints.support)
+    for k in range(len(filters)):
+        left, scales, right = np.linalg.svd(current[k].reshape(CHANNELS, -1), full_matrices=False)
+        left, shapes = left[:, : constraints.rank], (scales[:, None] * right)[: constraints.rank]
+        signs = np.where(np.sum(left, axis=0) < 0, -1, 1)
+        left, shapes = left * signs, shapes * signs[:, None]
+        slope = (sums.product(current, k) - linear[k]).reshape(CHANNELS, -1)
+        moved = (shapes - left.T @ slope / lipschitz[k]).reshape(constraints.rank, *size)
+        shapes = free.project(moved, k).reshape(constraints.rank, -1)
+        current[k] = (left @ shapes).reshape(current[k].shape)
+        slope = (sums.product(current, k) - linear[k]).reshape(CHANNELS, -1)
+        rows = np.linalg.svd(shapes, full_matrices=False)[2]
+        units = np.zeros((len(rows), *current.shape))
+        units[:, k, 0] = rows.reshape(-1, *size)
+        own = np.array([[np.vdot(row, sums.product(unit, k)[0]) for row in rows.reshape(-1, *size)] for unit in units])
+        columns = left @ shapes @ rows.T - slope @ rows.T / np.linalg.eigvalsh(own)[-1]
+        step = columns @ rows
+        step = np.maximum(step, 0) if constraints.nonnegative else step
+        current[k] = (step / max(1, np.linalg.norm(step))).reshape(current[k].shape)
+    return current
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_fast_sweep_is_the_slow_one(kind, shape, reference):
+    """Patterns and shapes are the same up to a rotation, which none of the steps depends on."""
+    sums, constraints = statistics_of(reference, "toeplitz", shape), constraints_of(kind, shape)
+    filters = start_for(constraints, shape)
+    for _ in range(3):
+        expected = slow_sweep(sums, filters, constraints)
+        filters = sums.sweep(filters, constraints)
+        np.testing.assert_allclose(filters, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["1-D", "2-D"])
+def test_dense_statistics_make_the_same_step(kind, shape, reference):
+    """Without a border the two statistics hold the same sums, and their steps differ by the Lipschitz constants only."""
+    small, dense = (statistics_of(reference, name, shape, boundary="valid") for name in ("toeplitz", "dense"))
+    constraints = constraints_of(kind, shape)
+    filters = start_for(constraints, shape)
+    dense.lipschitz = small.lipschitz
+    np.testing.assert_allclose(dense.sweep(filters, constraints), small.sweep(filters, constraints), atol=1e-10)
+
+
+@pytest.mark.parametrize("statistics", ["toeplitz", "dense"])
+@pytest.mark.parametrize("weights", [None, "uneven"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sweep_raises_the_surrogate(statistics, weights, kind, reference):
+    sums, constraints = statistics_of(reference, statistics, "2-D", weights=weights), constraints_of(kind, "2-D")
+    filters = start_for(constraints, "2-D")
+    objective = first = sums.surrogate(filters)
+    for _ in range(12):
+        filters = update_filters(filters, sums, constraints)
+        now = sums.surrogate(filters)
+        assert now <= objective + 1e-12 * abs(objective)
+        objective = now
+        singular = np.linalg.svd(filters.reshape(N_FILTERS, CHANNELS, -1), compute_uv=False)
+        assert np.all(singular[:, constraints.rank :] < 1e-12)
+        for k, one in enumerate(filters):
+            np.testing.assert_allclose(constraints.project(one, k), one, atol=1e-12)
+    assert objective < first
+
+
+@pytest.mark.parametrize("statistics", ["toeplitz", "dense"])
+@pytest.mark.parametrize("kind", ["rank 1", "rank 3", "zero mean", "non-negative"])
+def test_single_precision_descends_up_to_its_rounding(statistics, kind, reference):
+    sums, constraints = statistics_of(reference, statistics, "1-D"), constraints_of(kind, "1-D")
+    filters = start_for(constraints, "1-D", np.float32)
+    exact = filters.astype(np.float64)
+    objective = sums.surrogate(exact)
+    for _ in range(10):
+        filters, exact = sums.sweep(filters, constraints), sums.sweep(exact, constraints)
+        assert filters.dtype == np.float32
+        now = sums.surrogate(filters.astype(np.float64))
+        assert now <= objective * (1 + 1e-6)
+        objective = now
+    np.testing.assert_allclose(filters, exact, atol=1e-4)
+
+
+@pytest.mark.parametrize("weight", [1e-36, 1e36])
+def test_the_scale_of_the_sums_does_not_matter(weight, reference):
+    sums, constraints = statistics_of(reference, "toeplitz", "1-D"), constraints_of("rank 2", "1-D")
+    filters = start_for(constraints, "1-D", np.float32)
+    expected = sums.sweep(filters, constraints)
+    sums.load({name: weight * array for name, array in sums.arrays().items()})
+    np.testing.assert_allclose(sums.sweep(filters, constraints), expected, atol=1e-4)
+
+
+def test_a_rank_that_restricts_nothing_leads_to_the_free_optimum(reference):
+    """Free filters and filters of full rank end where no feasible step descends: the problem in d is convex."""
+    sums = statistics_of(reference, "toeplitz", "2-D")
+    filters = start_for(FilterConstraints(), "2-D")
+    free = update_filters(filters, sums, FilterConstraints(), n_sweeps=3000)
+    full = update_filters(filters, sums, FilterConstraints(rank=CHANNELS), n_sweeps=3000)
+    np.testing.assert_allclose(full, free, atol=1e-4)
+    assert sums.surrogate(full) == pytest.approx(sums.surrogate(free), rel=1e-8)
+
+
+def test_sweeps_end_in_a_stationary_point(reference):
+    """One filter inside the ball: the slope vanishes along its patterns and along its shapes."""
+    rng = np.random.default_rng(3)
+    problem, x = reference.problem(rng, (80,), (7,), n_filters=1, channels=5)
+    indices = np.flatnonzero(rng.random(problem.geometry.n_positions) < 0.3)
+    values = 20 * rng.standard_normal(len(indices))
+    sums = make_statistics("toeplitz", 1, 5, (7,))
+    reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+    found = update_filters(
+        FilterConstraints(rank=1).normalise(problem.filters), sums, FilterConstraints(rank=1), n_sweeps=500
+    )
+    assert np.linalg.norm(found) < 1
+    slope = (sums.product(found, 0) - sums.linear()[0]) / sums.lipschitz()[0]
+    left, _, right = np.linalg.svd(found[0])
+    np.testing.assert_allclose(left[:, 0] @ slope, 0, atol=1e-8)
+    np.testing.assert_allclose(slope @ right[0], 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("statistics", ["toeplitz", "dense"])
+def test_filters_without_codes_stay_to_the_bit(statistics, reference):
+    rng = np.random.default_rng(4)
+    problem, x = reference.problem(rng, (40,), (6,), n_filters=3, channels=4)
+    indices = np.flatnonzero(rng.random(problem.geometry.n_positions) < 0.2)  # all of filter 0
+    values = rng.standard_normal(len(indices))
+    sums = make_statistics(statistics, 3, 4, (6,))
+    reference.add(sums, problem, x, indices, values, certificate(problem, 0, x, indices, values).residual, 1.0)
+    constraints = FilterConstraints(rank=1)
+    filters = constraints.normalise(problem.filters).astype(np.float32)
+    moved = sums.sweep(filters, constraints)
+    np.testing.assert_array_equal(moved[1:], filters[1:])
+    assert not np.array_equal(moved[0], filters[0])
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_filters_of_zeros_can_grow_again(rank, reference):
+    sums, constraints = statistics_of(reference, "toeplitz", "1-D"), FilterConstraints(rank=rank, zero_mean=True)
+    grown = sums.sweep(np.zeros((N_FILTERS, CHANNELS, 9)), constraints)
+    assert np.all(np.any(grown != 0, axis=(1, 2)))
+    np.testing.assert_allclose(grown.sum(axis=2), 0, atol=1e-12)
+    assert sums.surrogate(grown) < sums.surrogate(0 * grown)
+
+
+@pytest.mark.parametrize("init", ["random", "patches", "array"])
+@pytest.mark.parametrize("kind", ["rank 1", "rank 3", "zero mean", "non-negative"])
+def test_first_filters_and_replacements_have_the_rank(init, kind):
+    rng, constraints = np.random.default_rng(5), FilterConstraints(**KINDS[kind])
+    signals = [rng.standard_normal((CHANNELS, 20, 20)) for _ in range(2)]
+    shape = (3, CHANNELS, 4, 3)
+    given = rng.standard_normal(shape) if init == "array" else init
+    filters = initial_filters(given, shape, constraints, signals, rng, np.dtype(np.float32))
+    filters = replace_filters(filters, np.array([1]), signals, constraints, rng)
+    assert filters.dtype == np.float32
+    singular = np.linalg.svd(filters.reshape(3, CHANNELS, 12).astype(float), compute_uv=False)
+    assert np.all(singular[:, constraints.rank :] < 1e-6)
+    assert np.all(singular[:, 0] > 0.3)
+    np.testing.assert_allclose(np.sum(filters.astype(float) ** 2, axis=(1, 2, 3)), 1, atol=1e-5)
+
+
+def test_an_array_is_brought_to_the_nearest_filters_of_the_rank():
+    given = np.random.default_rng(6).standard_normal((2, 5, 8)) / 20
+    taken = initial_filters(given, (2, 5, 8), FilterConstraints(rank=1), [], np.random.default_rng(0), np.dtype(float))
+    for one, nearest in zip(given, taken, strict=True):
+        assert np.linalg.norm(one - nearest, 2) == pytest.approx(np.linalg.svd(one, compute_uv=False)[1])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"rank": 0}, "rank must be None or a positive integer"),
+        ({"rank": 1.5}, "rank must be None or a positive integer"),
+        ({"rank": 2, "nonnegative": True}, "nonnegative filters of rank=2 cannot be learned"),
+    ],
+)
+def test_bad_settings_are_named(setting, message):
+    with pytest.raises(ValueError, match=message):
+        FilterUpdate(**setting)
+
+
+def test_a_rank_that_no_filter_can_have_is_refused():
+    support = np.zeros((2, 9), bool)
+    support[0], support[1, :3] = True, True
+    FilterConstraints(rank=3, support=support).check_shape(5, (9,))
+    with pytest.raises(ValueError, match="rank=4 is more than filters of 5 channels with 3 samples"):
+        FilterConstraints(rank=4, support=support).check_shape(5, (9,))
+    with pytest.raises(ValueError, match="give at most 5"):
+        FilterConstraints(rank=6).check_shape(5, (9,))

@@ -1,0 +1,139 @@
+"""Learning with filters of low rank over channels: patterns and shapes come back, and nothing else changes."""
+
+import numpy as np
+import pytest
+
+import pointillist as pt
+from pointillist.errors import ModelFileError
+from pointillist.storage import load_model, save_model
+
+SIGNALS = {"1-D": ((60,), 7), "2-D": ((16, 15), (3, 4)), "3-D": ((8, 9, 8), (2, 3, 2))}
+LEARNERS = {"batch": lambda **how: pt.BatchCSC(max_iter=3, **how), "online": lambda **how: pt.OnlineCSC(**how)}
+SMALL = {"n_filters": 3, "penalty": 0.5, "channels": True, "random_state": 0, "n_jobs": 1}
+
+
+def drawn(shape, n_signals=4, channels=5, dtype=np.float64):
+    return np.random.default_rng(0).standard_normal((n_signals, channels, *shape)).astype(dtype)
+
+
+def planted(seed=0, channels=20, n_signals=10, samples=400, taps=16, noise=0.1):
+    """Three rank-one filters, and noisy signals of sparse non-negative codes for them."""
+    rng = np.random.default_rng(seed)
+    patterns = rng.standard_normal((3, channels))
+    patterns /= np.linalg.norm(patterns, axis=1, keepdims=True)
+    shapes = np.stack([np.sin(np.linspace(0, 2 * np.pi * (k + 1), taps)) * np.hanning(taps) for k in range(3)])
+    shapes /= np.linalg.norm(shapes, axis=1, keepdims=True)
+    spikes = rng.random((n_signals, 3, samples)) < 0.01
+    codes = np.where(spikes, rng.uniform(4, 8, spikes.shape), 0)
+    courses = np.stack([[np.convolve(z, v, "same") for z, v in zip(one, shapes, strict=True)] for one in codes])
+    signals = np.einsum("kc,nkt->nct", patterns, courses)
+    return patterns, shapes, signals + noise * rng.standard_normal(signals.shape)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("shape", SIGNALS)
+@pytest.mark.parametrize("rank", [1, 2])
+def test_filters_are_patterns_times_shapes(learner, shape, rank):
+    space, size = SIGNALS[shape]
+    signals = drawn(space)
+    model = LEARNERS[learner](filter_size=size, update=pt.FilterUpdate(rank=rank), **SMALL).fit(signals)
+    singular = np.linalg.svd(model.filters_.reshape(3, 5, -1), compute_uv=False)
+    assert np.all(singular[:, rank:] < 1e-6)
+    assert np.all(singular[:, rank - 1] > 1e-3)
+    assert model.patterns_.shape == (3, rank, 5)
+    assert model.shapes_.shape == (3, rank, *model.filters_.shape[2:])
+    product = np.einsum("krc,kr...->kc...", model.patterns_, model.shapes_)
+    np.testing.assert_allclose(product, model.filters_, atol=1e-6)
+    assert len(model.transform(signals)) == 4
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_planted_patterns_and_shapes_are_found(learner):
+    patterns, shapes, signals = planted()
+    how = {"batch": {"max_iter": 20}, "online": {"batch_size": 2}}[learner]
+    model = {"batch": pt.BatchCSC, "online": pt.OnlineCSC}[learner](
+        6, 24, 0.5, channels=True, nonnegative=True, update=pt.FilterUpdate(rank=1, init="patches"), learning=0.1,
+        random_state=0, n_jobs=1, **how,
+    )  # fmt: skip
+    model.fit(signals, **({} if learner == "batch" else {"n_epochs": 6}))
+    like = np.abs(patterns @ model.patterns_[:, 0].T)
+    for k, shape in enumerate(shapes):
+        cosines = [
+            np.max(np.abs(np.correlate(one, shape, "full"))) / np.linalg.norm(one) for one in model.shapes_[:, 0]
+        ]
+        best = np.argmax(like[k] * cosines)
+        assert like[k, best] > 0.99
+        assert cosines[best] > 0.95
+
+
+def test_without_a_rank_nothing_is_split():
+    model = pt.BatchCSC(filter_size=7, max_iter=1, **SMALL)
+    assert not hasattr(model, "patterns_")
+    model.fit(drawn((60,)))
+    assert not hasattr(model, "patterns_")
+    assert not hasattr(model, "shapes_")
+    with pytest.raises(AttributeError, match=r"FilterUpdate\(rank=1\)"):
+        _ = model.shapes_
+
+
+def test_a_rank_is_over_channels():
+    with pytest.raises(ValueError, match="rank=1 is over channels: give channels=True"):
+        pt.OnlineCSC(3, 7, update=pt.FilterUpdate(rank=1)).fit(drawn((60,))[:, 0])
+    with pytest.raises(ValueError, match="rank=6 is more than filters of 5 channels with 7 samples can have"):
+        pt.OnlineCSC(filter_size=7, update=pt.FilterUpdate(rank=6), **SMALL).fit(drawn((60,)))
+
+
+def test_one_channel_may_have_rank_one():
+    """A program that learns with rank one need not count the channels first."""
+    signals = drawn((60,), channels=1)
+    model = pt.BatchCSC(filter_size=7, update=pt.FilterUpdate(rank=1), max_iter=2, **SMALL).fit(signals)
+    np.testing.assert_allclose(np.abs(model.patterns_), 1)
+    np.testing.assert_allclose(model.patterns_ * model.shapes_, model.filters_, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_bits_are_the_same_every_time(n_jobs):
+    how = {**SMALL, "n_jobs": n_jobs, "filter_size": 7, "update": pt.FilterUpdate(rank=2)}
+    models = [pt.OnlineCSC(**one).fit(drawn((60,), dtype=np.float32)) for one in (how, {**how, "n_jobs": 1})]
+    assert models[0].filters_.dtype == np.float32
+    np.testing.assert_array_equal(models[0].filters_, models[1].filters_)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_file_keeps_the_rank(tmp_path, resume):
+    path, signals = tmp_path / "model.safetensors", drawn((60,))
+    sizes = {"n_filters": [2, 1], "filter_size": [5, 7]}
+    model = pt.OnlineCSC(**{**SMALL, **sizes}, update=pt.FilterUpdate(rank=2, zero_mean=True)).fit(signals)
+    pt.save(model, path, resume=resume)
+    again = pt.load(path)
+    assert again.update.rank == 2
+    np.testing.assert_array_equal(again.patterns_, model.patterns_)
+    np.testing.assert_array_equal(again.shapes_, model.shapes_)
+    if resume:
+        np.testing.assert_array_equal(again.partial_fit(signals).filters_, model.partial_fit(signals).filters_)
+    else:
+        again.partial_fit(signals)
+    assert np.all(np.linalg.svd(again.filters_, compute_uv=False)[:, 2:] < 1e-12)
+
+
+@pytest.mark.parametrize(("entry", "fine"), [("missing", True), (None, True), (2, True), (0, False), ("one", False)])
+def test_files_of_earlier_versions_have_no_rank(tmp_path, entry, fine):
+    path = tmp_path / "model.safetensors"
+    pt.save(pt.OnlineCSC(filter_size=7, update=pt.FilterUpdate(zero_mean=True), **SMALL).fit(drawn((60,))), path)
+    stored = load_model(path)
+    settings = stored.metadata["parameters"]["update"]["settings"]
+    assert settings.pop("rank") is None
+    if entry != "missing":
+        settings["rank"] = entry
+    save_model(path, stored.arrays.pop("filters"), stored.metadata, stored.arrays)
+    if fine:
+        assert pt.load(path).update == pt.FilterUpdate(zero_mean=True, rank=None if entry == "missing" else entry)
+    else:
+        with pytest.raises(ModelFileError, match=r"rank|update"):
+            pt.load(path)
+
+
+def test_a_rank_can_be_searched_over():
+    model = pt.OnlineCSC(filter_size=7, **SMALL).set_params(update__rank=2)
+    assert model.get_params()["update__rank"] == 2
+    assert model.fit(drawn((60,))).patterns_.shape == (3, 2, 5)
