@@ -120,9 +120,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
         X = as_arrays(X, self.channels)
         seen = self._unseen(X) if weights is None else weights
         codes = self.transform(X, seen)
-        return explained_variance(
-            X, self.filters_, codes, weights=seen, boundary=self.boundary, channels=self.channels
-        )
+        return explained_variance(X, self.filters_, codes, weights=seen, boundary=self.boundary, channels=self.channels)
 
     def training_step(self, *, shared: bool = False) -> Step:
         """The step of learning that the parameters describe, checked.

@@ -26,8 +26,11 @@ def is_mapped(array: NDArray) -> bool:
 
 def scratch(like: NDArray, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An array to write to: in memory, or in an unnamed temporary file (where TMPDIR says) beside an array in a file."""
-    if not is_mapped(like):
-        return np.empty(shape, dtype)
+    return scratch_file(shape, dtype) if is_mapped(like) else np.empty(shape, dtype)
+
+
+def scratch_file(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    """An array to write to in an unnamed temporary file, where TMPDIR says."""
     with tempfile.TemporaryFile() as file:  # lives on for as long as it is mapped
         return np.memmap(file, dtype, "w+", shape=shape)
 

@@ -1,4 +1,4 @@
-"""How well filters agree with known ones, whatever their order, signs and shifts: for simulations, where the truth is known."""
+"""How well filters agree with known ones, whatever their order, signs and shifts, for simulations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def recovery_score(
 def recovery_score(
     filters: ArrayLike, truth: ArrayLike, *, channels: bool = False, return_details: bool = False
 ) -> float | tuple[float, Recovery]:
-    """Score filters by how near they come to known ones: 1 where every true filter was found, whatever order, sign and shift.
+    """Score filters by how near they come to known ones: 1 where all were found, whatever order, sign and shift.
 
     Two filters are compared by their cosine at the best shift: the largest absolute value of their cross-correlation over
     the product of their norms, zeros being assumed around both. Every true filter gets a partner of its own, so that the
@@ -115,8 +115,8 @@ def _checked(given: ArrayLike, name: str, channels: bool) -> NDArray:
     """Filters as (n, channels, *size), each of norm one; those that are zero stay so."""
     array = as_numbers(given, name, np.float64)
     if array.ndim < 2 + channels or array.size == 0:
-        axes = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
-        raise ValueError(f"{name} must be an array {axes} that is not empty, got shape {array.shape}")
+        wanted = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
+        raise ValueError(f"{name} must be an array {wanted} that is not empty, got shape {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, but holds NaN or infinity")
     bank = array if channels else array[:, None]

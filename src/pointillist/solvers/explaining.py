@@ -148,7 +148,8 @@ class _Fits:
     def __init__(self, bank: NDArray, geometry: Geometry, part: _Part, indices: NDArray, values: NDArray) -> None:
         self._bank, self._geometry, self._part = bank, geometry, part
         self._indices, self._values = indices, values.astype(np.float64)
-        self._local, self._inside = geometry, (slice(None),)
+        self._local = geometry
+        self._inside: tuple[slice, ...] = (slice(None),)
         if geometry.boundary != "circular":
             rows = part.last - part.first + geometry.filter[0] - 1
             self._local = Geometry((rows, *geometry.padded[1:]), geometry.filter, geometry.channels, "valid")
