@@ -26,7 +26,7 @@ from pointillist.report.machine import peak_mb
 from pointillist.storage import load_codes_metadata
 
 N_FILTERS, TAPS, WINDOW, WINDOWS = 8, 96, 2000, 2000
-RATE, EVERY, NOISE = 1000.0, 250, 0.3
+RATE, EVERY, NOISE = 1000.0, 1500, 0.3
 """Samples in a second; samples between two events of one filter, on average; deviation of the noise beside waveforms of
 norm five."""
 _PIECE = 2**18
@@ -86,7 +86,7 @@ def measured(path: Path, folder: Path, channels: int) -> dict[str, Any]:
     """Learn from windows of a recording, code it whole, write its events; what that took and what came out."""
     model, codes, events = folder / "filters.safetensors", folder / "codes.safetensors", folder / "events.csv"
     learn = ["learn", path, "--ndim", 1, "--channels", "first", "--filters", N_FILTERS, "--size", TAPS, "-o", model]
-    learn += ["--crops", WINDOWS, "--crop-size", WINDOW, "--batch", 10, "--epochs", 1, "--penalty", 0.5]
+    learn += ["--crops", WINDOWS, "--crop-size", WINDOW, "--batch", 10, "--epochs", 1, "--penalty", 1.0]
     learned = measure.apart("benchmarks.recording:called", words=[*map(str, learn), "--max-memory", "2G", "-q"])
     encode = ["encode", model, path, "-o", codes, "--events", events, "--sampling-rate", RATE, "-q"]
     coded = measure.apart("benchmarks.recording:called", words=[str(word) for word in encode])
