@@ -20,7 +20,7 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import sizes
-from pointillist.model.large import LARGE, bands, extent
+from pointillist.model.large import LARGE, extent, walked
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
 from pointillist.storage import check_writable, save_codes, write_events
@@ -171,7 +171,7 @@ def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Code
 def _decibels(signal: NDArray, residual: NDArray) -> float | None:
     """PSNR with the signal's range as peak, from what the codes leave; None for a constant signal."""
     low, high = extent(signal[None])
-    error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in bands(residual.shape))
+    error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in walked(residual))
     if high == low:
         return None
     return float("inf") if error == 0 else 10 * float(np.log10((high - low) ** 2 * residual.size / error))

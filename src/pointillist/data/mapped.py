@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_page
 from pointillist.data.samples import to_float, to_grey
-from pointillist.model.large import LARGE, bands, scratch
+from pointillist.model.large import LARGE, scratch, walked
 from pointillist.storage import check_regular
 
 _TIFF_SUFFIXES = (".tif", ".tiff")
@@ -56,10 +56,10 @@ def floats(raw: NDArray[Any], name: str, *, colour: bool = False, channels: bool
         return to_float(raw, name)
     out = scratch(raw, raw.shape[:2] if colour else raw.shape, dtype)
     if channels:
-        for band in bands(raw.shape):
+        for band in walked(raw, out):
             out[band] = to_float(raw[band], name)
         return out
-    for _, rows in bands((1, *raw.shape)):
+    for _, rows in walked(raw[None], out):
         samples = to_float(raw[rows], name)
         out[rows] = to_grey(samples[..., :3]) if colour else samples
     return out

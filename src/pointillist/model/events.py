@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from math import prod
@@ -46,7 +45,7 @@ def event_table(
 def as_data_frame(table: NDArray) -> Any:
     """A structured array as a DataFrame of pandas, which must be installed."""
     try:
-        pandas = sys.modules.get("pandas") or import_module("pandas")
+        pandas = import_module("pandas")
     except ImportError as error:
         raise ImportError("as_frame=True needs pandas: pip install 'pointillist[pandas]'") from error
     return pandas.DataFrame({name: table[name] for name in table.dtype.names or ()})

@@ -43,9 +43,7 @@ def chart_svg(chart: Chart, name: str) -> str:
     return themed_svg(figure, name, describe(chart))
 
 
-def draw_chart(
-    axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOURS, *, label_size: float = 8.5
-) -> None:
+def draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOURS, *, label_size: float = 8.5) -> None:
     """Draw a chart into axes of matplotlib, without its title, caption and legend.
 
     Parameters

@@ -90,7 +90,9 @@ def signal_trace(
     caption : str
     """
     if signal.shape != fit.shape or signal.ndim > 2:
-        raise ValueError(f"original and reconstruction must be signals of one shape, got {signal.shape} and {fit.shape}")
+        raise ValueError(
+            f"original and reconstruction must be signals of one shape, got {signal.shape} and {fit.shape}"
+        )
     shown = slice(first, signal.shape[-1] if last is None else last)
     whole, rows = np.atleast_2d(signal), np.atleast_2d(fit)
     channels = strongest(whole[:, shown])

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
@@ -61,15 +62,15 @@ def draw_waveforms(figure: Figure, filters: NDArray, colours: Mapping[str, str],
     parts = _parts(filters) if channels > 1 else None
     grid = figure.add_gridspec(ceil(count / columns), columns)
     layout = figure.get_layout_engine()
-    if layout is not None:
+    if isinstance(layout, ConstrainedLayoutEngine):
         layout.set(h_pad=0.045)
     for k, one in enumerate(filters):
         place = grid[k // columns, k % columns]
         if parts is not None:
-            upper, lower = place.subgridspec(2, 1, height_ratios=(3, 1.3), hspace=0)
-            axes = figure.add_subplot(upper)
+            halves = place.subgridspec(2, 1, height_ratios=(3, 1.3), hspace=0)
+            axes = figure.add_subplot(halves[0])
             _lines(axes, parts.shapes[k : k + 1], colours)
-            _bars(figure.add_subplot(lower), parts.patterns[k], colours)
+            _bars(figure.add_subplot(halves[1]), parts.patterns[k], colours)
         else:
             axes = figure.add_subplot(place)
             _lines(axes, one, colours) if channels <= _FEW_CHANNELS else _heat(axes, one)

@@ -22,7 +22,7 @@ from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_list
-from pointillist.model.large import LARGE, bands, scratch_file
+from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
 class ArraySource(StoredSource):
@@ -162,6 +162,13 @@ class StackedSource(StoredSource):
             where = tuple(spans)
         return self._part(index, where)
 
+    def window_bytes(self, size: Sequence[int]) -> int:
+        array, axis = self._array(), self._channel_axis
+        if not isinstance(array, MappedFile):
+            return super().window_bytes(size)
+        whole = list(size) if axis is None else [*size[:axis], self._shape[0], *size[axis:]]
+        return array.pages(whole)
+
     def mapped(self, index: int) -> NDArray:
         """Return signal `index`: as a view of the file where that can be mapped and holds floats, in a file where large."""
         array, channels = self._array(), self._channel_axis is not None
@@ -176,6 +183,7 @@ class StackedSource(StoredSource):
         for _, band in bands((self._shape[0] if channels else 1, *columns)):
             corner, size = (band.start, *[0] * (self.ndim - 1)), (band.stop - band.start, *columns[1:])
             out[(*rows, band)] = self.window(index, corner, size)
+            release(out)
         return out
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
@@ -214,6 +222,10 @@ def _checked_axis(channel_axis: int, axes: int) -> int:
     return int(channel_axis) % axes
 
 
+_LARGE_PAGE = 2**21
+"""Bytes that a system may map around a sample that is touched."""
+
+
 class MappedFile:
     """An array in a file, mapped only while a part of it is copied: pages that stayed mapped would count as memory in use.
 
@@ -224,7 +236,7 @@ class MappedFile:
     """
 
     def __init__(self, mapped: np.memmap) -> None:
-        self.shape, self.dtype = mapped.shape, mapped.dtype
+        self.shape, self.dtype, self._strides = mapped.shape, mapped.dtype, mapped.strides
         order = "C" if mapped.flags.c_contiguous else "F"
         self._where: dict[str, Any] = {
             "dtype": mapped.dtype,
@@ -233,6 +245,16 @@ class MappedFile:
             "order": order,
         }
         self._path = str(mapped.filename)
+
+    def pages(self, size: Sequence[int]) -> int:
+        """Bytes that are mapped at most while a window of that size in the last axes is copied."""
+        span, pieces = self.dtype.itemsize, 1
+        for stride, length in sorted(zip(self._strides[-len(size) :], size, strict=True)):
+            if stride <= span + _LARGE_PAGE:
+                span += (length - 1) * stride
+            else:
+                pieces *= length
+        return pieces * (span + _LARGE_PAGE)
 
     def map(self) -> NDArray:
         """The whole array, mapped for as long as it is held."""
