@@ -5,10 +5,10 @@ import pytest
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, certificate
-from pointillist.solvers import CoordinateDescent, encoding, tiles
+from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
 from pointillist.solvers.blocks import Blocks
-from pointillist.solvers.tiles import TiledDescent
+from pointillist.solvers.tiles import TiledDescent, by_tiles
 
 SHAPES = [((300,), (5,), 32), ((70, 83), (4, 5), 16), ((12, 20, 18), (2, 3, 3), 5)]
 
@@ -153,7 +153,7 @@ def test_signals_of_many_channels_are_large_sooner_and_have_smaller_tiles():
     def solver(positions, channels):
         geometry = Geometry((positions,), (4,), channels)
         problem = Problem(filters=np.ones((1, channels, 4)), geometry=geometry, penalty=np.ones((1, 1)))
-        return type(tiles.by_tiles(CoordinateDescent(), problem, None))
+        return type(by_tiles(CoordinateDescent(), problem, None))
 
     assert solver(2**21, 16) is CoordinateDescent
     assert solver(2**21, 64) is TiledDescent

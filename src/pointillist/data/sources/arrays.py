@@ -174,7 +174,7 @@ class StackedSource(StoredSource):
         array, channels = self._array(), self._channel_axis is not None
         if isinstance(array, MappedFile):
             whole = array.map()
-            signal = self._channels_first(whole if self._single else whole[index])
+            signal = _channels_first(whole if self._single else whole[index], self._channel_axis)
             return floats(signal, self.name(index), channels=channels)
         if prod(self._shape) < LARGE:
             return self.read(index)
@@ -190,11 +190,7 @@ class StackedSource(StoredSource):
         array, place = self._array(), where if self._single else (index, *where)
         with damage_named(self.name(index)):
             samples = np.asarray(array[place])
-        return to_float(self._channels_first(samples), self.name(index))
-
-    def _channels_first(self, samples: NDArray) -> NDArray:
-        """A signal as it is stored, or a part of it, with its channels ahead."""
-        return samples if self._channel_axis is None else np.moveaxis(samples, self._channel_axis, 0)
+        return to_float(_channels_first(samples, self._channel_axis), self.name(index))
 
     def shape(self, index: int) -> tuple[int, ...]:
         return self._shape
@@ -220,6 +216,11 @@ def _checked_axis(channel_axis: int, axes: int) -> int:
     if not isinstance(channel_axis, Integral) or not -axes <= channel_axis < axes:
         raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
     return int(channel_axis) % axes
+
+
+def _channels_first(samples: NDArray, axis: int | None) -> NDArray:
+    """A signal as it is stored, or a part of it, with its channels ahead; `axis` is where they lie, if there are any."""
+    return samples if axis is None else np.moveaxis(samples, axis, 0)
 
 
 _LARGE_PAGE = 2**21
