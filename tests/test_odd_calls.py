@@ -30,7 +30,7 @@ GOOD = {
     "codes": CODES, "sigma": 0.1, "length": 3.0, "angle": 20.0, "colour": "magenta", "n_filters": 3, "filter_size": 5,
     "indices": CODES.indices, "values": CODES.values, "grids": CODES.grids, "n_jobs": 1, "random_state": 0,
     "source": pt.ArraySource(IMAGE[None]), "sources": [pt.ArraySource(IMAGE[None])], "iterable": [SIGNALS], "count": 2,
-    "size": (4, 4), "max_iter": 5, "init": "random", "kind": "motion", "factor": 2,
+    "size": (4, 4), "max_iter": 5, "init": "random", "kind": "motion", "factor": 2, "truth": FILTERS,
 }  # fmt: skip
 """A usual value for every argument that has no default, and for some that have a slow one."""
 PICTURES = {"filters": BANK, "penalty": 0.05}
@@ -46,7 +46,7 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
 }
 """Usual values where a function wants others."""
 LEARNERS = {"BatchCSC", "OnlineCSC"}
-MADE_HERE = {"BlurEstimate", "Details", "PathPoint", "Photograph", "Result", "Source"}
+MADE_HERE = {"BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result", "Source"}
 """Classes that the package alone makes: what they hold was checked before."""
 ELSEWHERE = {"path", "paths", "files", "batches", "photograph", "estimator"}
 """Arguments that name files or hold objects of the package; other tests attack what they lead to."""

@@ -31,6 +31,7 @@ from .learners.device import prefetch
 from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
+from .model.recovery import Recovery, recovery_score
 from .restore import (
     BlurEstimate,
     Details,
@@ -51,6 +52,7 @@ from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 from .solvers.base import Result, Status
 from .solvers.decoding import decode
 from .solvers.encoding import encode, max_penalty
+from .solvers.explaining import ExplainedVariance, explained_variance
 from .solvers.path import PathPoint, penalty_path
 from .storage import load_codes, save_codes
 
@@ -73,6 +75,8 @@ __all__ = [
     "encode",
     "estimate_blur",
     "estimate_sigma",
+    "explained_variance",
+    "ExplainedVariance",
     "FileVersionError",
     "FilterUpdate",
     "find_damage",
@@ -106,6 +110,8 @@ __all__ = [
     "prefetch",
     "psnr",
     "read_photograph",
+    "Recovery",
+    "recovery_score",
     "Result",
     "Ridge",
     "SampledADMM",

@@ -61,3 +61,18 @@ def test_ranks_are_exact(narrow, kind):
     ordered = np.sort(values, axis=None)
     for rank in (0, 1, 700, 999, 1000, 1500, 1998, 1999):
         assert large.ranked(values, rank) == ordered[rank]
+
+
+def test_pages_are_let_go_of_but_nothing_is_lost(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3 * 10**5, dtype=np.float32).reshape(3, -1))
+    for mode in ("r", "r+", "c"):
+        array = np.load(tmp_path / "a.npy", mmap_mode=mode)
+        if mode != "r":
+            array[1, 5] = -7
+        before = array.copy()
+        large.release(array, array[1:, ::2], np.zeros(3))
+        np.testing.assert_array_equal(array, before)
+    file = large.scratch_file((2, 10**5), np.float32)
+    for band in large.walked(file):
+        file[band] = 5
+    assert (file == 5).all()

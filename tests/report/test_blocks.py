@@ -12,8 +12,10 @@ from pointillist.report.blocks import (
     Picture,
     SideBySide,
     Table,
+    Trace,
     Verdict,
     Verdicts,
+    Waveforms,
     from_plain,
     to_plain,
 )
@@ -27,6 +29,8 @@ PICTURE = Picture("data:image/png;base64,AA==", 3, 2, "a picture")
         Chart("t", "x", "y", [Curve("a", [1.0, 2.0], [3.0, 4.0], "c1", "dashed")], {"level": 2.0}, log_x=True),
         Table(["a", "b"], [["one", 1], ["two", None]], "title", "note", ["one"]),
         Compare(PICTURE, PICTURE, "title"),
+        Waveforms([[[1.0, 2.0]]], "caption"),
+        Trace("title", 3, [[1.0, 2.0]], [[1.0, 1.5]], [4], [[3.0, 0.0, -1.5]], 2),
         Verdicts([Verdict("claim", "paper", "ours", True, "numbers")]),
         SideBySide([PICTURE, SideBySide([PICTURE])]),
     ],
@@ -50,3 +54,5 @@ def test_refusals():
             from_plain(plain)
     with pytest.raises(ValueError, match="as many x as y"):
         Curve("a", [1.0], [])
+    with pytest.raises(ValueError, match="must have one shape"):
+        Trace("title", 0, [[1.0, 2.0]], [[1.0]], [0], [], 1)

@@ -56,6 +56,22 @@ def test_reconstruction_without_codes(tmp_path):
     assert (tmp_path / "r.png").exists()
 
 
+@pytest.mark.parametrize(("shape", "grid"), [((200,), 200), ((5, 200), 181), ((2, 200), 219)])
+def test_reconstruction_of_signals_in_time(tmp_path, shape, grid):
+    rng = np.random.default_rng(0)
+    signal = rng.standard_normal(shape)
+    dense = np.zeros((1, 4, grid))
+    dense[0, 1, 50], dense[0, 2, 120] = 2.0, -1.0
+    plot_reconstruction(signal, 0.8 * signal, SparseCodes.from_dense(dense), tmp_path / "r.png")
+    pixels = np.asarray(Image.open(tmp_path / "r.png").convert("RGB")).astype(int)
+    orange = (pixels[..., 0] > 200) & (pixels[..., 2] < 120)
+    rows, columns = np.nonzero(orange)
+    assert 0.2 * len(pixels) < rows.mean() < 0.8 * len(pixels)
+    assert np.ptp(columns) < 20
+    expected = (50 + (200 - grid) / 2) / 199
+    assert 0.8 * expected + 0.05 < columns.mean() / pixels.shape[1] < expected + 0.1
+
+
 def test_reconstruction_refuses_what_it_cannot_draw(tmp_path):
     codes = SparseCodes.from_dense(np.zeros((2, 4, 20, 30)))
     with pytest.raises(ValueError, match="one image, got 2"):

@@ -5,7 +5,7 @@ import pytest
 
 from pointillist import BatchCSC, OnlineCSC
 from pointillist.report import Example
-from pointillist.report.blocks import Chart, Compare, Facts, SideBySide, Table
+from pointillist.report.blocks import Compare, Facts, SideBySide, Table, Trace
 from pointillist.report.learning import learning_page
 from pointillist.report.page import render_page
 
@@ -23,7 +23,8 @@ def _blocks(page, title):
 @pytest.mark.parametrize(
     ("shape", "size", "channels", "kind"),
     [
-        ((80,), 5, False, Chart),
+        ((80,), 5, False, Trace),
+        ((2, 80), 5, True, Trace),
         ((20, 24), 5, False, Compare),
         ((3, 20, 24), 5, True, Compare),
         ((2, 20, 24), 5, True, Compare),
@@ -33,13 +34,15 @@ def _blocks(page, title):
 def test_signals_of_every_kind(shape, size, channels, kind):
     model, signals = _fitted(shape, size, channels)
     page = learning_page(model, [Example("trained", signals[0]), Example("unseen", signals[2], held_out=True)])
-    row, table = _blocks(page, "Reconstructions")
-    assert isinstance(row, SideBySide)
-    assert [type(block) for block in row.blocks] == [kind, kind]
+    *shown, table = _blocks(page, "Reconstructions")
+    if kind is Compare:
+        assert isinstance(shown[0], SideBySide)
+        shown = shown[0].blocks
+    assert [type(block) for block in shown] == [kind, kind]
     assert isinstance(table, Table)
     assert [line[0] for line in table.rows] == ["unseen", "trained"]
     assert "held-out signals" in str(_blocks(page, "In numbers"))
-    assert render_page(page).count("<img") == 1 + 2 * 2 * (kind is Compare)
+    assert render_page(page).count("<img") == (1 + 2 * 2 if kind is Compare else 0)
 
 
 def test_numbers_are_the_models():
@@ -52,6 +55,21 @@ def test_numbers_are_the_models():
     facts = _blocks(page, "In numbers")[0]
     assert isinstance(facts, Facts)
     assert facts.facts[0].value == "3"
+
+
+def test_signals_in_time_are_shown_with_their_events():
+    model, signals = _fitted((2, 3000), 90, channels=True)
+    page = learning_page(model, [Example("recording", signals[0])])
+    trace = _blocks(page, "Reconstructions")[0]
+    assert (trace.first, np.shape(trace.signal)) == (1140, (2, 720))
+    np.testing.assert_array_equal(trace.signal, signals[0][:, 1140:1860])
+    codes = model.transform(signals[:1]).events()
+    inside = codes[(codes["sample"] >= 1140) & (codes["sample"] < 1860)]
+    np.testing.assert_array_equal(trace.events[:, 0], inside["sample"])
+    np.testing.assert_array_equal(trace.events[:, 1], inside["filter"])
+    waves = _blocks(page, "Filters")[0]
+    assert np.shape(waves.filters) == (3, 2, 90)
+    assert "2 channels" in waves.caption
 
 
 def test_large_signals_are_shown_by_their_middle(monkeypatch):

@@ -41,6 +41,22 @@ def test_colour_volumes_and_series():
     assert len(np.unique(lines)) > 10
 
 
+@pytest.mark.parametrize("kind", ["rank one", "lines", "heat"])
+def test_waveforms_of_channels(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    channels = {"rank one": 12, "lines": 3, "heat": 12}[kind]
+    filters = rng.standard_normal((5, channels, 40))
+    if kind == "rank one":
+        filters = rng.standard_normal((5, channels, 1)) * rng.standard_normal((5, 1, 40))
+    save_mosaic(tmp_path / "m.png", filters, channels=True)
+    pixels = np.asarray(Image.open(tmp_path / "m.png").convert("RGB")).astype(int)
+    green = (pixels[..., 1] > pixels[..., 0] + 40) & (pixels[..., 1] > pixels[..., 2])
+    orange = (pixels[..., 0] > 200) & (pixels[..., 2] < 120)
+    assert min(pixels.shape[:2]) >= 600
+    # Bars of patterns and the third of three channels are green; positive samples of heat maps are orange.
+    assert [green.any(), orange.any()] == [kind != "heat", kind != "rank one"]
+
+
 @pytest.mark.parametrize(("count", "columns"), [(1, 1), (64, 8), (100, 10), (99, 10), (2, 1), (60, 8)])
 def test_layout_is_nearly_square(count, columns):
     chosen = near_square(count, 11, 11)

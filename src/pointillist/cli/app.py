@@ -8,7 +8,7 @@ import typer
 
 from pointillist.cli import restoration
 from pointillist.cli.helping import PlainCommand, PlainGroup
-from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose, positive
+from pointillist.cli.options import Channels, Device, Failing, Jobs, OnError, Quiet, Verbose, positive
 from pointillist.model.boundaries import BOUNDARIES
 
 app = typer.Typer(
@@ -45,6 +45,12 @@ def _fraction(value: float) -> float:
 def _forgetting(value: float | None) -> float | None:
     if value is not None and not 1 <= value < float("inf"):
         raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
+    return value
+
+
+def _rate(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter(f"{value} is not positive; 1000 says that a second has a thousand samples")
     return value
 
 
@@ -134,9 +140,16 @@ def learn(
     boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = _SAME,
     init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
     normalise: Annotated[
-        Normalise, typer.Option(help="Preparation of the signals, recorded in the model.")
-    ] = Normalise.contrast,
-    ndim: Annotated[int, typer.Option(min=1, max=3, metavar="N", help="Axes of a signal; 1 and 3 need arrays.")] = 2,
+        Normalise | None,
+        typer.Option(
+            help="Preparation of the signals, recorded in the model.",
+            show_default="contrast; none for recordings with channels",
+        ),
+    ] = None,
+    ndim: Annotated[
+        int, typer.Option(min=1, max=3, metavar="N", help="Axes of a signal but for channels; 1 and 3 need arrays.")
+    ] = 2,
+    channels: Channels = None,
     crops: Annotated[
         int | None,
         typer.Option(
@@ -185,14 +198,16 @@ def learn(
     if crop_size is not None and crops is None:
         raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
     side = 100 if crop_size is None else crop_size
+    usual = "none" if channels is not None and ndim == 1 else "contrast"
     wanted = Wanted(
         paths=paths,
         ndim=ndim,
-        normalise=normalise.value,
+        normalise=usual if normalise is None else normalise.value,
         on_error=on_error.value,
         crops=crops,
         crop_size=(side,) * ndim if isinstance(side, int) else side,
         seed=seed,
+        layout=None if channels is None else channels.value,
     )
     run(
         LearnRequest(
@@ -205,6 +220,7 @@ def learn(
                 "penalty": penalty,
                 "sampling": sampling,
                 "boundary": boundary.value,
+                "channels": channels is not None,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "device": device,
@@ -251,6 +267,14 @@ def encode(
     reconstruction: Annotated[
         Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
     ] = None,
+    events: Annotated[
+        Path | None, typer.Option(help="Also write every code as a line: where, which filter.", metavar="FILE.csv")
+    ] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(callback=_rate, metavar="HZ", help="Samples in a second, for --events.", show_default="1"),
+    ] = None,
+    channels: Channels = None,
     solver: Solver = None,
     jobs: Jobs = -1,
     device: Device = "cpu",
@@ -262,7 +286,10 @@ def encode(
     from pointillist.cli.encode import EncodeRequest, run
 
     settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs, "device": device}
-    request = EncodeRequest(model, paths, output, settings, reconstruction, on_error.value)
+    layout = None if channels is None else channels.value
+    request = EncodeRequest(
+        model, paths, output, settings, reconstruction, on_error.value, layout, events, sampling_rate
+    )
     run(request, quiet=quiet, verbose=verbose)
 
 

@@ -20,10 +20,10 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import sizes
-from pointillist.model.large import LARGE, bands, extent
+from pointillist.model.large import LARGE, extent, walked
 from pointillist.report.style import save_image
 from pointillist.solvers.base import Result, Status, effective_jobs
-from pointillist.storage import check_writable, save_codes
+from pointillist.storage import check_writable, save_codes, write_events
 
 _ON_DEVICE, _SAMPLES_ON_DEVICE = 256, 2**26
 """Signals that a GPU is given at a time, and samples of them at most."""
@@ -39,6 +39,9 @@ class EncodeRequest:
     settings: dict[str, Any]
     reconstruction: Path | None
     on_error: OnError
+    layout: str | None = None
+    events: Path | None = None
+    sampling_rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,26 +63,52 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
     model = load(request.model)
     _check(request, model)
     model.set_params(**{name: value for name, value in request.settings.items() if value is not None})
-    size = model.filters_.shape[1:]
+    size = model.filters_.shape[1 + model.channels :]
     normalise = normalisation(model.preprocessing_)
-    names, signals = read_to_encode(Wanted(request.paths, len(size), normalise, request.on_error), size)
+    wanted = Wanted(request.paths, len(size), normalise, request.on_error, layout=_layout(request, model))
+    names, signals = read_to_encode(wanted, size)
     pictures = None if request.reconstruction is None else _Pictures(request.reconstruction, normalise)
     codes, rows = _encode(model, names, signals, pictures, quiet=quiet)
     save_codes(codes, request.output, _metadata(request, model, rows))
+    if request.events is not None:
+        write_events(codes.events(sampling_rate=request.sampling_rate or 1.0), request.events)
     if not quiet:
         _summarise(request, rows, pictures)
 
 
 def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
     check_writable(request.output)
-    if model.channels:
-        raise ValueError(f"{request.model} was learned from signals with channels: use pointillist.encode in Python")
+    _check_events(request, model)
     if request.reconstruction is None:
         return
-    if model.filters_.ndim != 3:
+    if model.filters_.ndim != 3 or model.channels:
         raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
     if request.reconstruction.exists() and not request.reconstruction.is_dir():
         raise NotADirectoryError(f"--reconstruction {request.reconstruction} is a file: give a folder")
+
+
+def _check_events(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
+    if request.sampling_rate is not None and request.events is None:
+        raise ValueError("--sampling-rate is for the times of events: say where to with --events FILE.csv")
+    if request.events is None:
+        return
+    check_writable(request.events)
+    if request.events.resolve() == request.output.resolve():
+        raise ValueError("--events and --output name the same file: give them different names")
+    if request.sampling_rate is not None and model.filters_.ndim - model.channels != 2:
+        raise ValueError("--sampling-rate is for signals in time, of one dimension: leave it out")
+
+
+def _layout(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> str | None:
+    """Where the channels of the signals lie: as the request says, or else as those did that the model learned from."""
+    if not model.channels:
+        if request.layout is not None:
+            raise ValueError(f"{request.model} was learned from signals without channels: leave --channels out")
+        return None
+    layout = request.layout or model.preprocessing_.get("channels")
+    if layout not in ("first", "last"):
+        raise ValueError(f"{request.model} was learned from signals with channels: say --channels first, or last")
+    return str(layout)
 
 
 def _encode(
@@ -142,7 +171,7 @@ def _rows(names: list[str], signals: list[NDArray], result: Result) -> list[Code
 def _decibels(signal: NDArray, residual: NDArray) -> float | None:
     """PSNR with the signal's range as peak, from what the codes leave; None for a constant signal."""
     low, high = extent(signal[None])
-    error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in bands(residual.shape))
+    error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in walked(residual))
     if high == low:
         return None
     return float("inf") if error == 0 else 10 * float(np.log10((high - low) ** 2 * residual.size / error))
@@ -204,6 +233,8 @@ def _summarise(request: EncodeRequest, rows: list[CodedSignal], pictures: _Pictu
             row.status.value,
         )
     say(table, f"wrote the codes of {count(len(rows), 'signal')} to {request.output}")
+    if request.events is not None:
+        say(f"wrote {count(sum(row.nonzeros for row in rows), 'event')} to {request.events}")
     if pictures is not None:
         say(f"wrote {count(pictures.count, 'picture')} to {request.reconstruction}")
     short = [row.status for row in rows if row.status is not Status.CONVERGED]

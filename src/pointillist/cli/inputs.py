@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
+from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.errors import UnusableSignalError
+from pointillist.model.large import scratch
 from pointillist.model.usable import why_unusable
 
 
@@ -35,6 +37,8 @@ class Wanted:
     crop_size : tuple of int
     seed : int
         Decides where the crops are cut.
+    layout : {"first", "last"} or None
+        Where the channels of an array's signals lie, before the other axes or after them; None where there are none.
     """
 
     paths: Sequence[Path]
@@ -44,11 +48,24 @@ class Wanted:
     crops: int | None = None
     crop_size: tuple[int, ...] = ()
     seed: int = 0
+    layout: str | None = None
+
+    @property
+    def channel_axis(self) -> int | None:
+        """The layout as the number of an axis."""
+        return None if self.layout is None else _AXES[self.layout]
+
+    def open(self) -> StoredSource:
+        """The source of the signals as they are stored."""
+        return open_source(self.paths, ndim=self.ndim, channel_axis=self.channel_axis, on_error=self.on_error)
+
+
+_AXES = {"first": 0, "last": -1}
 
 
 def open_inputs(wanted: Wanted, cache: int = DEFAULT_CACHE) -> Source:
     """The source of the signals, prepared; nothing is read yet."""
-    stored = open_source(wanted.paths, ndim=wanted.ndim, on_error=wanted.on_error)
+    stored = wanted.open()
     source: Source = stored
     if wanted.crops is not None:
         source = CropSource(stored, wanted.crops, wanted.crop_size, seed=wanted.seed, cache=cache)
@@ -71,18 +88,35 @@ def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], lis
 
     A constant signal has codes too, unless its contrast is to be normalised.
     """
-    source = open_source(wanted.paths, ndim=wanted.ndim, on_error=wanted.on_error)
+    source = wanted.open()
     plain = wanted.normalise == "none"
 
     def read(index: int) -> tuple[str, NDArray]:
         signal, name = source.mapped(index), source.name(index)
         reason = why_unusable(signal, least, gaps=False, constant=plain)
         if reason is not None:
-            raise UnusableSignalError(f"{name} {reason}")
-        return name, signal if plain else contrast_normalise(signal, ndim=wanted.ndim)
+            raise UnusableSignalError(f"{name} {reason}{_turned(signal, least, wanted)}")
+        return name, signal if plain else _normalised(signal, wanted)
 
     names, signals = zip(*read_each(range(len(source)), read, wanted.on_error), strict=True)
     return list(names), list(signals)
+
+
+def _turned(signal: NDArray, least: Sequence[int], wanted: Wanted) -> str:
+    """The advice that the channels may lie elsewhere, for a signal that is too short but has many channels."""
+    if wanted.layout is None or wanted.ndim != 1 or not signal.shape[1] < least[0] <= signal.shape[0]:
+        return ""
+    other = next(one for one in _AXES if one != wanted.layout)
+    return f"; if its channels lie {other}, say --channels {other}"
+
+
+def _normalised(signal: NDArray, wanted: Wanted) -> NDArray:
+    if wanted.layout is None:
+        return contrast_normalise(signal, ndim=wanted.ndim)
+    out = scratch(signal, signal.shape, signal.dtype)
+    for channel, samples in zip(out, signal, strict=True):
+        channel[...] = contrast_normalise(samples, ndim=wanted.ndim)
+    return out
 
 
 def normalisation(preprocessing: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from pointillist.cli import planning
 from pointillist.cli.console import show_log, tell, warn
 from pointillist.cli.inputs import open_inputs, read_all
 from pointillist.cli.learning_request import LearnRequest
-from pointillist.cli.learning_summary import data_summary, examples, summarise
+from pointillist.cli.learning_summary import data_summary, examples, preprocessing, summarise
 from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
@@ -64,14 +64,14 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     save(
         model,
         request.output,
-        preprocessing={"normalise": request.wanted.normalise},
+        preprocessing=preprocessing(request),
         extra={"data": data, "stopped_early": stopped} | ({"plan": record} if record else {}),
     )
     checkpoints = request.survival.checkpoints(request.output)
     if checkpoints is not None and not stopped:
         checkpoints.clear()
     if request.mosaic is not None:
-        save_mosaic(request.mosaic, model.filters_)
+        save_mosaic(request.mosaic, model.filters_, channels=model.channels)
     if request.report is not None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
         write_learning_report(request.report, model, examples(request, source, held_out), data=about)

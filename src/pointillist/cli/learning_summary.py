@@ -40,6 +40,13 @@ def data_summary(request: LearnRequest, source: Source, skipped: dict[str, int])
     }
 
 
+def preprocessing(request: LearnRequest) -> dict[str, str]:
+    """What the model file says about the preparation of signals, for whoever is to prepare others in the same way."""
+    wanted = request.wanted
+    layout = {} if wanted.layout is None else {"channels": wanted.layout}
+    return {"normalise": wanted.normalise, **layout}
+
+
 def summarise(
     request: LearnRequest, model: BatchCSC | OnlineCSC, n_signals: int, skipped: dict[str, int], missed: int | None
 ) -> None:

@@ -11,6 +11,11 @@ class OnError(StrEnum):
     stop = "raise"
 
 
+class Layout(StrEnum):
+    first = "first"
+    last = "last"
+
+
 def positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
         raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
@@ -35,6 +40,15 @@ def _device(value: str) -> str:
     return value
 
 
+Channels = Annotated[
+    Layout | None,
+    typer.Option(
+        "--channels",
+        metavar="first|last",
+        help="Arrays are (channels, samples), or (samples, channels).",
+        show_default="no channels",
+    ),
+]
 Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")

@@ -7,6 +7,7 @@ and ``--max-memory``.
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.table import Table
 from pointillist.cli.console import say, warn
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, Stream, read_batch
+from pointillist.data.sources.base import box as box_of
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import Survey, survey
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
@@ -57,7 +59,9 @@ def make_plan(
     """
     seen, box = survey(source), request.box
     # First of all: what reading signals leaves behind in the allocator is no part of the program.
-    base = warm_up(model, [max(side, min(4 * side, length)) for side, length in zip(box, seen.largest, strict=True)])
+    channels, space = _divided(seen.largest, box)
+    small = [max(side, min(4 * side, length)) for side, length in zip(box, space, strict=True)]
+    base = warm_up(model, [*channels, *small])
     peak = memory_peak()
     if request.limit is not None:  # what cannot fit is refused before anything is read
         within(_run_sizes(request, model, seen, n_steps, itemsize=4), request.limit, base, peak)
@@ -95,11 +99,12 @@ def _seconds(run: RunSizes, model: BatchCSC | OnlineCSC, seen: Survey, signals: 
 def _run_sizes(
     request: LearnRequest, model: BatchCSC | OnlineCSC, seen: Survey, n_steps: int, itemsize: int
 ) -> RunSizes:
+    channels, space = _divided(seen.largest, request.box)
     return RunSizes(
         n_filters=sum(model.n_filters) if isinstance(model.n_filters, list) else int(model.n_filters),
-        channels=1,
+        channels=prod(channels),
         size=request.box,
-        signal=tuple(max(pair) for pair in zip(seen.largest, request.box, strict=True)),
+        signal=tuple(max(pair) for pair in zip(space, request.box, strict=True)),
         n_signals=seen.n_signals,
         n_steps=n_steps,
         batch_size=_batch_size(model, seen),
@@ -113,6 +118,11 @@ def _run_sizes(
         statistics=(model.update or FilterUpdate()).statistics,
         checkpoints=request.survival != Survival(),
     )
+
+
+def _divided(shape: tuple[int, ...], box: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape of a signal as that of its channels, empty where it has none, and that of its space."""
+    return shape[: -len(box)], shape[-len(box) :]
 
 
 def _first_signals(request: LearnRequest, source: Source, count: int) -> list[NDArray]:
@@ -131,9 +141,10 @@ def _first_signals(request: LearnRequest, source: Source, count: int) -> list[ND
 
 
 def _middle(signal: NDArray, box: Sequence[int]) -> NDArray:
-    sides = [min(length, max(_CALIBRATION_SIDE, 2 * side)) for length, side in zip(signal.shape, box, strict=True)]
-    corner = [(length - side) // 2 for length, side in zip(signal.shape, sides, strict=True)]
-    cut = signal[tuple(slice(first, first + side) for first, side in zip(corner, sides, strict=True))]
+    _, space = _divided(signal.shape, box)
+    sides = [min(length, max(_CALIBRATION_SIDE, 2 * side)) for length, side in zip(space, box, strict=True)]
+    corner = [(length - side) // 2 for length, side in zip(space, sides, strict=True)]
+    cut = signal[box_of(corner, sides)]
     return signal if is_constant(cut) else cut
 
 

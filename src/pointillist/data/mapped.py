@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_page
 from pointillist.data.samples import to_float, to_grey
-from pointillist.model.large import LARGE, bands, scratch
+from pointillist.model.large import LARGE, scratch, walked
 from pointillist.storage import check_regular
 
 _TIFF_SUFFIXES = (".tif", ".tiff")
@@ -44,15 +44,22 @@ def map_tiff(path: Path) -> NDArray[np.floating] | None:
         return None  # the reader of images says what is wrong with it
 
 
-def floats(raw: NDArray[Any], name: str, *, colour: bool = False) -> NDArray[np.floating]:
-    """Samples (*space), or (height, width, channels) of colour, as a grey signal of floats, in a file where they are."""
+def floats(raw: NDArray[Any], name: str, *, colour: bool = False, channels: bool = False) -> NDArray[np.floating]:
+    """Samples as a signal of floats, in a file where they are.
+
+    Samples are (*space); or (channels, *space) with `channels`; or (height, width, channels) with `colour`, and become grey.
+    """
     dtype = to_float(raw[:0], name).dtype
     if not colour and raw.dtype == dtype and raw.flags.c_contiguous:
         return raw
     if not colour and raw.size < LARGE:
         return to_float(raw, name)
     out = scratch(raw, raw.shape[:2] if colour else raw.shape, dtype)
-    for _, rows in bands((1, *raw.shape)):
+    if channels:
+        for band in walked(raw, out):
+            out[band] = to_float(raw[band], name)
+        return out
+    for _, rows in walked(raw[None], out):
         samples = to_float(raw[rows], name)
         out[rows] = to_grey(samples[..., :3]) if colour else samples
     return out

@@ -74,7 +74,11 @@ def _as_signal(picture: NDArray, channel_axis: int | None, name: str) -> NDArray
 
 
 def load_signals(
-    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, on_error: OnError = "raise"
+    paths: PathLike | Iterable[PathLike],
+    *,
+    ndim: int = 2,
+    channel_axis: int | None = None,
+    on_error: OnError = "raise",
 ) -> list[NDArray[np.floating]]:
     """Read everything that `open_source` opens as one list of signals.
 
@@ -86,12 +90,15 @@ def load_signals(
     ndim : int
         Axes of a signal: 2 for images, 1 for series (length,), 3 for volumes (depth, height, width). An array with
         one axis more is a stack of signals. Image files can only be read with 2.
+    channel_axis : int or None
+        Which axis of an array's signals holds channels, 0 for (channels, samples) and -1 for (samples, channels); None
+        where they have none. With channels, image files are read in colour.
     on_error : {"raise", "skip"}
         As for `load_images`.
 
     Returns
     -------
-    list of float arrays (*space)
+    list of float arrays ([channels,] *space)
         uint8 and uint16 samples are scaled to [0, 1]. float32 and float64 signals are read-only views of the
         mapped ``.npy`` file, so that a large stack is not read before it is used. A signal of more than four million
         samples in a ``.npy`` or TIFF file is left in a file in any case.
@@ -108,5 +115,5 @@ def load_signals(
     FileNotFoundError, UnreadableFileError, ValueError
         As for `load_images`.
     """
-    source = open_source(paths, ndim=ndim, on_error=on_error)
+    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error)
     return read_each(range(len(source)), source.mapped, on_error)

@@ -22,8 +22,8 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.decoding import decode
-from pointillist.solvers.encoding import encode
-from pointillist.solvers.tiles import Progress
+from pointillist.solvers.encoding import Progress, encode
+from pointillist.solvers.explaining import ExplainedVariance, explained_variance
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,16 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
         result = self.encode(X, weights)
         samples = sum(prod(residual.shape) for residual in result.residuals)
         return -float(np.sum(result.objective)) / samples
+
+    def explained_variance(self, X: Signals, weights: Signals | None = None) -> ExplainedVariance:
+        """Return how much of the energy of the signals `X` each filter explains; see `pointillist.explained_variance`.
+
+        Samples of the signals whose `weights` are zero were not seen; without weights NaN marks them.
+        """
+        check_is_fitted(self, "filters_")
+        X = as_arrays(X, self.channels)
+        codes, around = self.transform(X, weights), self.boundary
+        return explained_variance(X, self.filters_, codes, weights=weights, boundary=around, channels=self.channels)
 
     def training_step(self, *, shared: bool = False) -> Step:
         """The step of learning that the parameters describe, checked.

@@ -107,7 +107,7 @@ _NOT_NEGATIVE = _number("a finite number, not negative", lambda value: value >= 
 _SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
 _INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
 _FLAGS = (
-    "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
+    "as_frame", "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
     "replace_unused", "return_details", "zero_mean",
 )  # fmt: skip
 _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
@@ -138,6 +138,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "relaxation": _number("a number in (0, 2)", lambda value: 0 < value < 2),
     "rho": _or_none(_POSITIVE),
     "ridge": _NOT_NEGATIVE,
+    "sampling_rate": _POSITIVE,
     "sensitivity": _SHARE,
     "sigma": _or_none(_NOT_NEGATIVE),
     "smallest": _or_none(_INSIDE),

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from pointillist.backends.devices import all_to_host, any_resident, summed_by
 from pointillist.model.arguments import as_list, check_arguments, shown
+from pointillist.model.events import as_data_frame, event_table
 
 CODE_BYTES = 12
 """Bytes of one code that is kept: its index, and its value in single precision."""
@@ -145,6 +146,38 @@ class SparseCodes:
             weight = np.abs(value).astype(np.float64)
             total += np.bincount(index // prod(grid), weight, minlength=self.n_filters)
         return total
+
+    def events(self, *, sampling_rate: float = 1.0, as_frame: bool = False) -> Any:
+        """Return all codes as a table of events, ordered by signal, then by position, then by filter.
+
+        What a position means follows from the boundary that the codes were solved with. It is the sample of the signal
+        on which the filter's centre lies, its sample (size − 1) // 2, for "same" and "circular"; on which its first
+        sample lies for "valid"; and on which its last sample lies for "full", where that may be beyond the signal's end.
+        Subtract (size − 1) // 2 for "same", nothing for "valid" and size − 1 for "full" to get where a filter begins.
+
+        Parameters
+        ----------
+        sampling_rate : float
+            Samples in a unit of time, for signals of one dimension: `time` is `sample` over it.
+        as_frame : bool
+            Whether to return a DataFrame, which needs pandas.
+
+        Returns
+        -------
+        structured array or DataFrame, one row for each code that is not zero
+            `signal`; the position, by `sample` and `time` in one dimension, `row` and `column` in two, `depth`, `row` and
+            `column` in three, `axis0`, `axis1`, … in more; `filter`; and `amplitude`, the code itself.
+
+        Examples
+        --------
+        >>> codes = SparseCodes.from_dense(np.array([[[0, 0, 0, 2.5], [0, -1.0, 0, 0]]]))
+        >>> codes.events(sampling_rate=100)[["sample", "time", "filter", "amplitude"]].tolist()
+        [(1, 0.01, 1, -1.0), (3, 0.03, 0, 2.5)]
+        """
+        check_arguments(sampling_rate=sampling_rate, as_frame=as_frame)
+        host = self.on_host()
+        table = event_table(host.indices, host.values, host.grids, sampling_rate)
+        return as_data_frame(table) if as_frame else table
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -1,5 +1,6 @@
 """Arrays that may not fit into memory: walked in bands, with companions in temporary files where they live in files."""
 
+import mmap
 import tempfile
 from collections.abc import Iterator
 from math import prod
@@ -11,6 +12,8 @@ LARGE = 2**22
 """Samples from which on a signal is coded by tiles and left in its file: undivided, descent takes some 90 bytes for each."""
 
 _BAND_SAMPLES = 2**20
+_BANDS_HELD = 8
+"""Bands of a file whose pages stay in memory at a time."""
 _BINS = 1024
 
 
@@ -26,8 +29,11 @@ def is_mapped(array: NDArray) -> bool:
 
 def scratch(like: NDArray, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """An array to write to: in memory, or in an unnamed temporary file (where TMPDIR says) beside an array in a file."""
-    if not is_mapped(like):
-        return np.empty(shape, dtype)
+    return scratch_file(shape, dtype) if is_mapped(like) else np.empty(shape, dtype)
+
+
+def scratch_file(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    """An array to write to in an unnamed temporary file, where TMPDIR says."""
     with tempfile.TemporaryFile() as file:  # lives on for as long as it is mapped
         return np.memmap(file, dtype, "w+", shape=shape)
 
@@ -39,9 +45,32 @@ def bands(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
         yield slice(None), slice(first, min(first + step, shape[1]))
 
 
+def walked(*arrays: NDArray) -> Iterator[tuple[slice, ...]]:
+    """Yield the `bands` of arrays of one shape, and let go of their pages on the way where they are views of files."""
+    for number, band in enumerate(bands(arrays[0].shape), 1):
+        yield band
+        if number % _BANDS_HELD == 0:
+            release(*arrays)
+    release(*arrays)
+
+
+def release(*arrays: NDArray) -> None:
+    """Let go of the pages of arrays that are views of files, which would count as memory in use; they are read again.
+
+    What was written stays written: it is the file's. Copies on write are private, would be lost, and are left alone.
+    """
+    for array in arrays:
+        base: object = array
+        while isinstance(base, np.ndarray):
+            shared = isinstance(base, np.memmap) and base.mode != "c"
+            base = base.base
+            if shared and isinstance(base, mmap.mmap) and hasattr(base, "madvise"):
+                base.madvise(mmap.MADV_DONTNEED)
+
+
 def extent(array: NDArray) -> tuple[float, float]:
     """Smallest and largest sample of an array (channels, *space); NaN where one is NaN."""
-    ends = np.array([(np.min(array[band]), np.max(array[band])) for band in bands(array.shape)], np.float64)
+    ends = np.array([(np.min(array[band]), np.max(array[band])) for band in walked(array)], np.float64)
     return float(np.min(ends[:, 0])), float(np.max(ends[:, 1]))
 
 
@@ -74,6 +103,6 @@ def converted(array: NDArray, dtype: DTypeLike) -> NDArray:
     if array.dtype == dtype and array.flags.c_contiguous:
         return array
     out = scratch(array, array.shape, dtype)
-    for band in bands(array.shape):
+    for band in walked(array, out):
         out[band] = array[band]
     return out

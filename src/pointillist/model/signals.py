@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import as_numbers
-from pointillist.model.large import bands, converted, scratch
+from pointillist.model.large import converted, scratch, walked
 from pointillist.model.usable import within_rounding
 
 Signals = NDArray | Sequence[ArrayLike]
@@ -38,14 +38,14 @@ class Namespace:
 
     def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
         """For each array the number of its elements for which `test`, evaluated element by element, is true."""
-        return np.array([sum(np.count_nonzero(test(one[band])) for band in bands(one.shape)) for one in arrays], int)
+        return np.array([sum(np.count_nonzero(test(one[band])) for band in walked(one)) for one in arrays], int)
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""
         seen = []
         for signal, weight in zip(signals, weights, strict=True):
             out = scratch(signal, signal.shape, signal.dtype)
-            for band in bands(signal.shape):
+            for band in walked(signal, weight, out):
                 out[band] = np.where(weight[band] > 0, signal[band], signal.dtype.type(0))
             seen.append(out)
         return seen

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.geometry import sizes
-from pointillist.model.large import bands
+from pointillist.model.large import walked
 
 
 def why_unusable(
@@ -29,7 +29,7 @@ def why_unusable(
     if any(samples < size for samples, size in zip(signal.shape[-len(least) :], least, strict=False)):
         return f"is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones"
     low, high, missing = np.nan, np.nan, False
-    for _, rows in bands((1, *signal.shape)):
+    for _, rows in walked(signal[None]):
         part = signal[rows]
         low, high = np.fmin(low, np.fmin.reduce(part, axis=None)), np.fmax(high, np.fmax.reduce(part, axis=None))
         missing = missing or (not gaps and bool(np.isnan(part).any()))

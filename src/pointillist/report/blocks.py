@@ -66,6 +66,48 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Waveforms:
+    """Filters of one dimension as small multiples; `filters` is (n_filters, channels, length)."""
+
+    filters: Sequence[Sequence[Sequence[float]]] | NDArray
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A signal in time, what its codes make of it, when which filter occurs, and what is left.
+
+    Parameters
+    ----------
+    title : str
+    first : int
+        Number of the first sample that is shown.
+    signal, fit : (channels, length)
+        Samples of the channels that are shown.
+    channels : sequence of int
+        Numbers of these channels.
+    events : sequence of (sample, filter, amplitude)
+        Samples are those of the filters' centres.
+    n_filters : int
+    caption : str
+    """
+
+    title: str
+    first: int
+    signal: Sequence[Sequence[float]] | NDArray
+    fit: Sequence[Sequence[float]] | NDArray
+    channels: Sequence[int]
+    events: Sequence[Sequence[float]] | NDArray
+    n_filters: int
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        shapes = {tuple(map(len, rows)) for rows in (self.signal, self.fit)}
+        if len(shapes) > 1 or len(self.channels) != len(self.signal):
+            raise ValueError(f"signal and fit of {self.title!r} must have one shape, and a number for each channel")
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows under named columns; a missing cell (None) shows as a dash. Rows whose first cell is in `strong` stand out."""
 
@@ -156,7 +198,7 @@ class SideBySide:
     blocks: Sequence[Block]
 
 
-Block = Text | Chart | Table | Picture | Compare | Facts | NamedValues | Verdicts | SideBySide
+Block = Text | Chart | Waveforms | Trace | Table | Picture | Compare | Facts | NamedValues | Verdicts | SideBySide
 
 
 @dataclass(frozen=True)
@@ -179,7 +221,10 @@ class Page:
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Text, Curve, Chart, Table, Picture, Compare, Fact, Facts, NamedValues, Verdict, Verdicts, SideBySide)
+    for kind in (
+        *(Text, Curve, Chart, Waveforms, Trace, Table, Picture, Compare, Fact, Facts, NamedValues),
+        *(Verdict, Verdicts, SideBySide),
+    )
 }
 
 

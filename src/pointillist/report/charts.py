@@ -15,14 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from pointillist.report.blocks import Chart, Curve
+from pointillist.report.blocks import Chart, Curve, Trace, Waveforms
 from pointillist.report.style import FAINT, GRID, INK, new_figure, tidy
+from pointillist.report.waveforms import draw_trace, draw_waveforms, trace_size, waveform_size, waveform_words
 
 COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
-_PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
+PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
 _PRINTED = ("#2f5d8a", "#d9772b", "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
 _PRINTED_STEPS = ("#12304d", "#27557f", "#3f7fb3", "#6fa8d6", "#a3cbe8")
-_FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
+FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
     "ink": INK,
     "faint": FAINT,
     "grid": GRID,
@@ -38,13 +39,11 @@ def chart_svg(chart: Chart, name: str) -> str:
     figure = new_figure(5.4, 3.2)
     figure.set_layout_engine("constrained", w_pad=0.04, h_pad=0.03)  # the page leaves space around it already
     with rc_context({"text.parse_math": False}):  # a dollar sign in a label is no formula
-        draw_chart(figure.subplots(), chart, _PAGE_COLOURS, label_size=10.5)
-    return _themed_svg(figure, name, describe(chart))
+        draw_chart(figure.subplots(), chart, PAGE_COLOURS, label_size=10.5)
+    return themed_svg(figure, name, describe(chart))
 
 
-def draw_chart(
-    axes: Axes, chart: Chart, colours: Mapping[str, str] = _FILE_COLOURS, *, label_size: float = 8.5
-) -> None:
+def draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOURS, *, label_size: float = 8.5) -> None:
     """Draw a chart into axes of matplotlib, without its title, caption and legend.
 
     Parameters
@@ -86,7 +85,25 @@ def describe(chart: Chart) -> str:
     return " ".join(parts)
 
 
-def _themed_svg(figure: Figure, name: str, words: str) -> str:
+def waveforms_svg(block: Waveforms, name: str) -> str:
+    """An inline ``<svg>`` of filters of one dimension, as `chart_svg` makes one of a chart."""
+    filters = np.asarray(block.filters, float)
+    columns, width, height = waveform_size(len(filters), filters.shape[1])
+    figure = new_figure(width, height)
+    draw_waveforms(figure, filters, PAGE_COLOURS, columns)
+    return themed_svg(figure, name, f"{len(filters)} filters as waveforms. {waveform_words(filters)}")
+
+
+def trace_svg(block: Trace, name: str) -> str:
+    """An inline ``<svg>`` of a signal in time with its events, as `chart_svg` makes one of a chart."""
+    figure = new_figure(*trace_size(block))
+    draw_trace(figure, block, PAGE_COLOURS)
+    length = len(block.signal[0])
+    words = f"{block.title}: {length} samples with their reconstruction, {len(block.events)} events, and the residual."
+    return themed_svg(figure, name, words)
+
+
+def themed_svg(figure: Figure, name: str, words: str) -> str:
     """A figure drawn in placeholder colours as inline SVG, with `words` for a description."""
     buffer = io.StringIO()
     # Text stays text: it is sharp, small, selectable, and set in the page's font.
@@ -101,7 +118,7 @@ def _themed_svg(figure: Figure, name: str, words: str) -> str:
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _LINK)
     text = ElementTree.tostring(root, encoding="unicode")
-    for variable, colour in _PAGE_COLOURS.items():
+    for variable, colour in PAGE_COLOURS.items():
         text = text.replace(colour, f"var(--{variable})")
     return text
 

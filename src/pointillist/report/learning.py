@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.model.codes import SparseCodes
 from pointillist.model.metrics import psnr
 from pointillist.report.blocks import (
     Block,
@@ -27,16 +28,21 @@ from pointillist.report.blocks import (
     SideBySide,
     Table,
     Text,
+    Trace,
+    Waveforms,
 )
 from pointillist.report.convergence import held_out_chart, training_chart
 from pointillist.report.encoded import contrast_limits, image_picture, mosaic_picture
 from pointillist.report.machine import fact_items, facts, peak_mb
 from pointillist.report.page import write_page
+from pointillist.report.reconstruction import signal_trace
+from pointillist.report.waveforms import waveform_words
 
 _MOST_EXAMPLES = 4
 _LARGEST = {1: 4096, 2: 384, 3: 64}
 """The middle of an example that is coded and shown, in samples along each axis, for 1, 2 and 3 dimensions."""
-_SHOWN_SAMPLES = 600
+_SHOWN_SAMPLES, _SHOWN_FILTERS = 600, 8
+"""Samples of a signal in time that are shown, or so many lengths of a filter where that is more."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ def learning_page(
         Section("Convergence", _convergence(model)),
     ]
     if shown:
-        sections.append(Section("Reconstructions", _reconstructions(shown)))
+        sections.append(Section("Reconstructions", _reconstructions(shown, filters.shape[-1])))
     sections += [
         Section("Usage of the filters", _usage(model)),
         Section("Settings and machine", [NamedValues({**dict(data or {}), **_settings(model), **fact_items(facts())})]),
@@ -109,11 +115,19 @@ class _Coded:
     example: Example
     signal: NDArray
     fit: NDArray
-    nonzeros: int
+    codes: SparseCodes
     gap: float
     status: str
     whole: bool
     colour: bool
+
+    @property
+    def nonzeros(self) -> int:
+        return self.codes.nnz
+
+    @property
+    def in_time(self) -> bool:
+        return len(self.codes.grids[0]) == 1
 
     @property
     def psnr(self) -> float:
@@ -132,7 +146,7 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
         example=example,
         signal=np.nan_to_num(signal),
         fit=model.inverse_transform(result.codes)[0],
-        nonzeros=result.codes.nnz,
+        codes=result.codes.on_host(),
         gap=float(result.gap[0]),
         status=result.status.value,
         whole=sides == space,
@@ -162,7 +176,10 @@ def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
     return Facts(numbers)
 
 
-def _filters(model: BatchCSC | OnlineCSC) -> Picture:
+def _filters(model: BatchCSC | OnlineCSC) -> Picture | Waveforms:
+    if model.filters_.ndim - model.channels == 2:
+        waves = model.filters_ if model.channels else model.filters_[:, None]
+        return Waveforms(waves, f"The most used first, from left to right. {waveform_words(waves)}")
     words = "The most used first, from left to right. Each has its own scale: mid-grey is zero."
     return mosaic_picture(model.filters_, channels=model.channels, caption=words)
 
@@ -186,7 +203,7 @@ def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
     return [Text(f"{trend} The clock stands still while held-out signals are judged."), SideBySide(charts)]
 
 
-def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:
+def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
     rows = [
         [
             _name(one),
@@ -203,6 +220,8 @@ def _reconstructions(shown: Sequence[_Coded]) -> list[Block]:
     note = (
         "The gap bounds how far the objective of these codes can lie above the optimum. PSNR takes the range as peak."
     )
+    if shown[0].in_time:
+        return [*(_trace(one, taps) for one in shown), Table(columns, rows, note=note)]
     return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
 
 
@@ -212,8 +231,6 @@ def _name(one: _Coded) -> str:
 
 def _comparison(one: _Coded) -> Block:
     signal, fit = one.signal, one.fit
-    if signal.ndim == 1:
-        return _traces(one)
     kind = "held out" if one.example.held_out else "used for learning"
     caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
     # Volumes by the slice through their middle, channels that are no colours by the middle one.
@@ -225,15 +242,15 @@ def _comparison(one: _Coded) -> Block:
     return Compare(before, after, _name(one), caption)
 
 
-def _traces(one: _Coded) -> Chart:
-    shown = min(len(one.signal), _SHOWN_SAMPLES)
-    first = (len(one.signal) - shown) // 2
-    samples = np.arange(first, first + shown)
-    curves = [
-        Curve("original", samples, one.signal[samples], "c5"),
-        Curve("reconstruction", samples, one.fit[samples], "c0"),
-    ]
-    return Chart(_name(one), "sample", "value", curves, caption=f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros.")
+def _trace(one: _Coded, taps: int) -> Trace:
+    """The middle of a signal in time, in the numbers of the samples of what was coded."""
+    length = one.signal.shape[-1]
+    shown = min(length, max(_SHOWN_SAMPLES, _SHOWN_FILTERS * taps))
+    first = (length - shown) // 2
+    kind = "held out" if one.example.held_out else "used for learning"
+    caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
+    caption += " A spike is a code: in the row of its filter, at the filter's centre, as high as the code is strong."
+    return signal_trace(_name(one), one.signal, one.fit, one.codes, first=first, last=first + shown, caption=caption)
 
 
 def _usage(model: BatchCSC | OnlineCSC) -> list[Block]:

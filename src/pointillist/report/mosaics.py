@@ -9,7 +9,9 @@ from math import ceil, log
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.report.style import BLUE, GRID, new_figure, render, save_image
+from pointillist.report.charts import FILE_COLOURS
+from pointillist.report.style import new_figure, render, save_image
+from pointillist.report.waveforms import draw_waveforms, waveform_size
 
 _PAPER = 255
 _LEAST_SIDE = 600
@@ -23,10 +25,12 @@ def mosaic(
     Parameters
     ----------
     filters : (n_filters, [channels,] *size) array
-        Of one, two or three dimensions. Those of one dimension become small line plots, those of three the three slices
-        through their middle.
+        Of one, two or three dimensions. Those of one dimension become waveforms, those of three the three slices through
+        their middle.
     channels : bool
-        Whether the axis after the first holds channels. Three are drawn as colour, other numbers by their mean.
+        Whether the axis after the first holds channels. Three are drawn as colour, other numbers by their mean. Waveforms
+        show all channels: as a shape above bars for the channels where filters are such products, as lines over each
+        other where there are few, and as a heat map where there are many.
     columns : int, optional
         Filters in a row; by default as many as make the picture nearly square.
     scale : int
@@ -42,7 +46,7 @@ def mosaic(
     if columns is not None and columns < 1:
         raise ValueError(f"columns must be at least 1, got {columns}")
     if bank.ndim == 3:
-        return _lines(bank.mean(axis=1), columns)
+        return _waveforms(bank, columns)
     tiles = np.stack([_tile(one, scale) for one in bank])
     return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), max(1, round(scale / 3)))
 
@@ -140,16 +144,9 @@ def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int, paper: int = _PAP
     return page if colours > 1 else page[..., 0]
 
 
-def _lines(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # filters: (n_filters, length)
-    columns = min(columns or near_square(len(filters), 3, 4), len(filters))
-    rows = ceil(len(filters) / columns)
-    figure = new_figure(max(6.0, 1.2 * columns), max(4.0 * rows / columns, 0.9 * rows))
-    places = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes in places:
-        axes.axis("off")
-    for axes, one in zip(places, filters, strict=False):
-        reach = 1.1 * (np.max(np.abs(one)) or 1.0)
-        axes.axhline(0, color=GRID, linewidth=1, zorder=0)
-        axes.plot(one, color=BLUE, linewidth=1.4, solid_joinstyle="round")
-        axes.set_ylim(-reach, reach)
+def _waveforms(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # filters: (n_filters, channels, length)
+    columns, width, height = waveform_size(len(filters), filters.shape[1], columns)
+    larger = max(1.0, 4.2 / min(width, height))
+    figure = new_figure(larger * width, larger * height)
+    draw_waveforms(figure, filters, FILE_COLOURS, columns)
     return render(figure)

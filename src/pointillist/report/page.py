@@ -14,7 +14,7 @@ from string import Template
 
 from pointillist.report import blocks
 from pointillist.report.blocks import Block, Cell
-from pointillist.report.charts import chart_svg
+from pointillist.report.charts import chart_svg, trace_svg, waveforms_svg
 from pointillist.storage import atomic_path
 
 
@@ -78,6 +78,20 @@ def _(block: blocks.Chart, names: Names) -> str:
     legend = f'<ul class="legend" aria-hidden="true">{legend}</ul>' if len(block.curves) > 1 else ""
     title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
     return f'<figure class="chart">{title}{legend}{chart_svg(block, names())}{_caption(block.caption)}</figure>'
+
+
+@draw.register
+def _(block: blocks.Waveforms, names: Names) -> str:
+    return f'<figure class="chart wide">{waveforms_svg(block, names())}{_caption(block.caption)}</figure>'
+
+
+@draw.register
+def _(block: blocks.Trace, names: Names) -> str:
+    colours = {"original": "c5", "reconstruction": "c0", "residual": "c2"}
+    legend = "".join(_legend(blocks.Curve(label, [], [], colour)) for label, colour in colours.items())
+    title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
+    legend = f'<ul class="legend" aria-hidden="true">{legend}</ul>'
+    return f'<figure class="chart wide">{title}{legend}{trace_svg(block, names())}{_caption(block.caption)}</figure>'
 
 
 def _legend(curve: blocks.Curve) -> str:

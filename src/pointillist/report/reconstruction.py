@@ -1,9 +1,10 @@
-"""One image beside what its codes make of it: the reconstruction, what is left, and where the codes sit.
+"""One image or signal in time with what its codes make of it: the reconstruction, what is left, and where the codes sit.
 
 Solving for codes is done elsewhere.
 """
 
 import os
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -13,7 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.metrics import psnr
+from pointillist.report.blocks import Trace
+from pointillist.report.charts import FILE_COLOURS
 from pointillist.report.style import BLUE, ORANGE, bare, new_figure, save_figure, title
+from pointillist.report.waveforms import draw_trace, strongest, trace_size, trace_words
 
 _PANEL_WIDTH = 3.45
 
@@ -21,20 +25,27 @@ _PANEL_WIDTH = 3.45
 def plot_reconstruction(
     original: ArrayLike, reconstruction: ArrayLike, codes: SparseCodes, path: str | os.PathLike[str]
 ) -> None:
-    """Draw original, reconstruction, residual and codes side by side.
+    """Draw original, reconstruction, residual and codes: side by side of an image, one below the other of a signal in time.
 
-    Each code is a dot at its position, of an area that grows with its size; blue ones are negative, orange ones positive.
+    Each code of an image is a dot at its position, of an area that grows with its size; blue ones are negative, orange ones
+    positive. Those of a signal in time are spikes, in a row for each filter; of many channels the strongest four are drawn.
 
     Parameters
     ----------
-    original, reconstruction : (H, W) arrays
+    original, reconstruction : (H, W) arrays, or ([channels,] samples) arrays
         Of one shape, on the scale on which the codes were solved for.
     codes : SparseCodes
-        Of this one image.
+        Of this one image or signal.
     path : str or path
         Ends in .png, .pdf or .svg.
     """
     image, fit = np.asarray(original, np.float64), np.asarray(reconstruction, np.float64)
+    if len(codes) == 1 and len(codes.grids[0]) == 1:
+        trace = signal_trace("", image, fit, codes)
+        figure = new_figure(*trace_size(trace))
+        draw_trace(figure, trace, FILE_COLOURS)
+        save_figure(figure, path)
+        return
     if image.ndim != 2 or image.shape != fit.shape:
         raise ValueError(f"original and reconstruction must be images of one shape, got {image.shape} and {fit.shape}")
     if len(codes) != 1:
@@ -53,6 +64,51 @@ def plot_reconstruction(
     share = 100 * codes.nnz / image.size
     title(panels[3], "Codes", f"{codes.nnz:,} non-zeros, {share:.1f} % of the number of pixels")
     save_figure(figure, path, crop=True)  # the panels' fixed aspect leaves blank strips
+
+
+def signal_trace(
+    title: str,
+    signal: NDArray,
+    fit: NDArray,
+    codes: SparseCodes,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    caption: str = "",
+) -> Trace:
+    """A signal in time as a page shows it.
+
+    Parameters
+    ----------
+    title : str
+    signal, fit : ([channels,] samples) arrays
+        Of one shape; of many channels the strongest are shown.
+    codes : SparseCodes
+        Of this one signal.
+    first, last : int
+        The samples to show, from the first up to the last, which is not shown; by default all.
+    caption : str
+    """
+    if signal.shape != fit.shape or signal.ndim > 2:
+        raise ValueError(
+            f"original and reconstruction must be signals of one shape, got {signal.shape} and {fit.shape}"
+        )
+    shown = slice(first, signal.shape[-1] if last is None else last)
+    whole, rows = np.atleast_2d(signal), np.atleast_2d(fit)
+    channels = strongest(whole[:, shown])
+    events = codes.events()
+    centre = events["sample"] + (signal.shape[-1] - codes.grids[0][0]) / 2
+    seen = (centre >= shown.start) & (centre < shown.stop)
+    trace = Trace(
+        title=title,
+        first=first,
+        signal=whole[channels, shown],
+        fit=rows[channels, shown],
+        channels=channels.tolist(),
+        events=np.stack([centre, events["filter"], events["amplitude"]], axis=1)[seen],
+        n_filters=codes.n_filters,
+    )
+    return replace(trace, caption=" ".join(words for words in (caption, trace_words(trace, len(whole))) if words))
 
 
 def _panels(shape: tuple[int, ...]) -> tuple[list[Axes], Figure]:

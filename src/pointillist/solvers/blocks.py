@@ -14,7 +14,8 @@ from pointillist.model.geometry import Geometry
 
 Place = tuple[int, ...]
 
-_BLOCK_POSITIONS = 2**16
+_BLOCK_POSITIONS, _CHANNELS = 2**16, 8
+"""Positions of a block, and the channels of a signal up to which it has so many."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,9 @@ class Blocks:
     @classmethod
     def of(cls, geometry: Geometry, side: int | None) -> Blocks:
         ndim = len(geometry.grid)
-        wanted = round(_BLOCK_POSITIONS ** (1 / ndim)) if side is None else side
+        # Memory follows the samples: a tile of many channels has fewer positions.
+        positions = _BLOCK_POSITIONS / max(1, geometry.channels / _CHANNELS)
+        wanted = round(positions ** (1 / ndim)) if side is None else side
         # A tile between two others must keep what these reach apart.
         return cls(geometry, max(wanted, -(-max(geometry.filter) // 2)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +12,7 @@ from pointillist.backends.devices import is_cpu, kind_of, stacked, to_host
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, check_penalty, lambda_max
+from pointillist.model.problem import Problem, broadcast_penalty, check_penalty
 from pointillist.model.sampling import check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import make_solver
@@ -22,8 +21,8 @@ from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import of_kind
 from pointillist.solvers.scaling import by_scale
-from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
-from pointillist.solvers.tiles import Progress, by_tiles
+from pointillist.solvers.solving import Progress, largest_penalties, solve
+from pointillist.solvers.spanning import filter_span
 
 
 def encode(
@@ -187,54 +186,13 @@ def encode_signals(
         size = sum(signal.size for signal in chosen)
         share = _share_of(progress, done / total, size / total)
         own = filter_span(problem.filters) if span is not None and scale.filters.any() else span
-        found = _solve(scale.solver(solver), own, problem, chosen, begin, n_jobs, share)
+        found = solve(scale.solver(solver), own, problem, chosen, begin, n_jobs, share)
         results.append(scale.restore(found, members))
         places.append(members)
         done += size
         if progress is not None:
             progress(done / total)
     return merge_results(results, places)
-
-
-def _solve(
-    solver: Solver,
-    span: Span | None,
-    problem: Problem,
-    signals: list[NDArray],
-    start: SparseCodes | None,
-    n_jobs: int,
-    progress: Progress | None,
-) -> Result:
-    """Solve a problem, in the span of its filters where that has fewer channels and the weights allow it."""
-    if span is None or differs_by_channel(problem.weights, int(problem.has_own_weights)):
-        coder = by_tiles(solver, problem, progress)
-        return coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
-    projection = Projection(span, problem, signals)
-    inside = _solve(solver, None, projection.smaller, projection.inside, start, n_jobs, progress)
-    found = projection.restore(inside)
-    # Where rounding hides whether an answer is good enough, the last steps are made outside of the span.
-    tol = getattr(solver, "tol", np.inf)
-    doubtful = np.flatnonzero((inside.gap <= tol) & (found.gap > tol))
-    if len(doubtful) == 0:
-        return found
-    own = problem.weights if problem.has_own_weights else None
-    some = problem if own is None else replace(problem, weights=own[doubtful])
-    begin = found.codes[doubtful] if getattr(solver, "takes_start", False) else None
-    again = _solve(solver, None, some, [signals[i] for i in doubtful], begin, n_jobs, None)
-    good = np.setdiff1d(np.arange(len(signals)), doubtful)
-    return merge_results([_chosen(found, good), again], [good.tolist(), doubtful.tolist()]) if len(good) else again
-
-
-def _chosen(result: Result, members: NDArray) -> Result:
-    """The result of some signals."""
-    return Result(
-        result.codes[members],
-        result.objective[members],
-        result.gap[members],
-        tuple(result.statuses[i] for i in members),
-        result.iterations[members],
-        [result.residuals[i] for i in members],
-    )
 
 
 def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
@@ -314,11 +272,7 @@ def max_penalty(
             weights=None if seen is None else np.stack([seen[i] for i in members]),
             nonnegative=nonnegative,
         )
-        chosen = [arrays[i] for i in members]
-        if span is not None and not differs_by_channel(problem.weights, 1):
-            projection = Projection(span, problem, chosen)
-            problem, chosen = projection.smaller, projection.inside
-        factors[members] = lambda_max(problem, chosen)
+        factors[members] = largest_penalties(span, problem, [arrays[i] for i in members])
     if not np.isfinite(factors).all():
         raise ValueError("signals times filters overflow: divide one of them by some number")
     return factors

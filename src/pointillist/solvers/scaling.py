@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import as_cupy, is_resident, stacked, to_host
 from pointillist.model.codes import SparseCodes
-from pointillist.model.large import bands, converted, extent, scratch
+from pointillist.model.large import converted, extent, scratch, walked
 from pointillist.model.problem import Problem
 from pointillist.model.signals import group_by_shape
 from pointillist.solvers.base import Result, Solver
@@ -131,7 +131,7 @@ def _times_power(array: NDArray, exponent: int) -> NDArray:
     if is_resident(array):
         return np.ldexp(array, exponent)
     out = scratch(array, array.shape, array.dtype)
-    for band in bands(array.shape):
+    for band in walked(array, out):
         np.ldexp(array[band], exponent, out=out[band])
     return out
 

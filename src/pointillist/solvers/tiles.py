@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.large import LARGE, bands, scratch
+from pointillist.model.large import LARGE, release, scratch, walked
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
 from pointillist.solvers.base import Result, Solution, Solver, collect, one_blas_thread
 from pointillist.solvers.blocks import Blocks, Place, renumbered
@@ -35,6 +36,8 @@ _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
 """A tile is solved to this share of the tolerance, so that what its neighbours change need not bring it back."""
+_MANY_CHANNELS = 16
+"""Channels with which a signal of so many times fewer positions counts as large too, for its samples."""
 _SMALLEST_EXCESS = 16  # ε: what rounding lets a ratio come down to
 
 
@@ -88,7 +91,8 @@ class TiledDescent:
 def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
     whole = problem.sample is not None or problem.geometry.boundary == "circular"
-    small = problem.geometry.n_positions < LARGE or whole
+    samples = problem.geometry.channels * prod(problem.geometry.signal)
+    small = (problem.geometry.n_positions < LARGE and samples < _MANY_CHANNELS * LARGE) or whole
     if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
         return solver
     return TiledDescent(coder=solver, progress=progress)
@@ -136,7 +140,7 @@ class _Tiling:
         # The largest |Dᵀr| / λ of each block; infinite where it is not known.
         self.ratio = np.full(self.blocks.counts, np.inf)
         self.residual = scratch(signal, signal.shape, signal.dtype)
-        for band in bands(signal.shape):
+        for band in walked(signal, self.residual):
             self.residual[band] = signal[band] if self.weights is None else self.weights[band] * signal[band]
         if begin is not None:
             self._begin(*begin)
@@ -194,7 +198,12 @@ class _Tiling:
                 for block, rise in visit.rises.items():
                     self.ratio[block] += rise
                 rounds.append(visit.rounds)
+                self._release()
             yield _Done(number / len(colours), max(rounds))
+
+    def _release(self) -> None:
+        """Let go of what was read of the files that the signal and its residual may lie in."""
+        release(self.signal, self.residual)
 
     def _visit(self, tile: tuple[slice, ...], excess: float) -> _Visit:
         view = _TileView(self, tile)
@@ -227,7 +236,7 @@ class _Tiling:
     def _certificate(self) -> Certificate:
         """What all codes together are worth; the residual that all tiles share, scaled, is the dual point."""
         energy = size = 0.0
-        for band in bands(self.signal.shape):
+        for band in walked(self.signal, self.residual):
             residual = self.residual[band].astype(np.float64)
             energy += inner(residual, self.signal[band])
             if self.weights is None:
@@ -237,8 +246,11 @@ class _Tiling:
                 seen = weights > 0
                 size += 0.5 * inner(residual[seen], residual[seen] / weights[seen])
         price = sum(inner(self.problem.penalty_at(codes), np.abs(values)) for codes, values in self.codes.values())
-        objective = sum(self.mapper(self._loss, self.codes)) + price
-        constant = self.problem.constant_of(self.i)
+        losses = 0.0
+        for loss in self.mapper(self._loss, self.codes):
+            losses += loss
+            self._release()
+        objective, constant = losses + price, self.problem.constant_of(self.i)
         gap = relative_gap(objective, size, energy, float(np.max(self.ratio)), constant)
         return Certificate(objective + constant, gap, self.residual)
 

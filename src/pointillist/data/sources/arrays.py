@@ -7,6 +7,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from math import prod
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_list
+from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
 class ArraySource(StoredSource):
@@ -79,7 +81,9 @@ class StackedSource(StoredSource):
     ----------
     path : str or path
     ndim : int
-        Axes of a signal; an array of just as many is one signal.
+        Spatial axes of a signal; an array of just as many, and perhaps channels, is one signal.
+    channel_axis : int or None
+        Which axis of a signal holds channels, 0 for the first and -1 for the last; None where signals have none.
     """
 
     windowed: ClassVar[bool] = True
@@ -87,20 +91,26 @@ class StackedSource(StoredSource):
     inside: str = ""
     """Where the array is in a file that holds several; to be set before `__init__` is called."""
 
-    def __init__(self, path: str | Path, ndim: int = 2) -> None:
+    def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
         self.path, self.ndim = Path(path), ndim
+        axes = ndim + (channel_axis is not None)
+        self._channel_axis = None if channel_axis is None else _checked_axis(channel_axis, axes)
         self._opened: Any = None
         self._lock = threading.Lock()
         with damage_named(self._label()):
             shape = tuple(operator.index(axis) for axis in self._array().shape)
-        if len(shape) not in (ndim, ndim + 1) or 0 in shape:
+        if len(shape) not in (axes, axes + 1) or 0 in shape:
+            channels = "" if channel_axis is None else " and channels"
             raise UnreadableFileError(
-                f"cannot read {self._label()}: it must have {ndim} or {ndim + 1} axes for ndim={ndim} and hold something, "
-                f"got shape {shape}"
+                f"cannot read {self._label()}: it must have {axes} or {axes + 1} axes for ndim={ndim}{channels} and hold "
+                f"something, got shape {shape}"
             )
-        self._single = len(shape) == ndim
+        self._single = len(shape) == axes
         self._count = 1 if self._single else shape[0]
         self._shape = shape if self._single else shape[1:]
+        if self._channel_axis is not None:
+            before, after = self._shape[: self._channel_axis], self._shape[self._channel_axis + 1 :]
+            self._shape = (self._shape[self._channel_axis], *before, *after)
         with damage_named(self._label()):
             to_float(np.empty(0, self._array().dtype), "it")
             check_claim(prod(shape) * self._itemsize, self._stored())
@@ -145,21 +155,42 @@ class StackedSource(StoredSource):
         return self._part(index, ())
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        return self._part(index, box(corner, size))
+        where = box(corner, size)
+        if self._channel_axis is not None:
+            spans = list(where[1:])
+            spans.insert(self._channel_axis, slice(None))
+            where = tuple(spans)
+        return self._part(index, where)
+
+    def window_bytes(self, size: Sequence[int]) -> int:
+        array, axis = self._array(), self._channel_axis
+        if not isinstance(array, MappedFile):
+            return super().window_bytes(size)
+        whole = list(size) if axis is None else [*size[:axis], self._shape[0], *size[axis:]]
+        return array.pages(whole)
 
     def mapped(self, index: int) -> NDArray:
-        """Return signal `index`, as a view of the file where that can be mapped and holds floats."""
-        array = self._array()
-        if not isinstance(array, MappedFile):
+        """Return signal `index`: as a view of the file where that can be mapped and holds floats, in a file where large."""
+        array, channels = self._array(), self._channel_axis is not None
+        if isinstance(array, MappedFile):
+            whole = array.map()
+            signal = _channels_first(whole if self._single else whole[index], self._channel_axis)
+            return floats(signal, self.name(index), channels=channels)
+        if prod(self._shape) < LARGE:
             return self.read(index)
-        whole = array.map()
-        return floats(whole if self._single else whole[index], self.name(index))
+        out = scratch_file(self._shape, to_float(np.empty(0, array.dtype), "it").dtype)
+        rows, columns = (slice(None),) * channels, self._shape[int(channels) :]
+        for _, band in bands((self._shape[0] if channels else 1, *columns)):
+            corner, size = (band.start, *[0] * (self.ndim - 1)), (band.stop - band.start, *columns[1:])
+            out[(*rows, band)] = self.window(index, corner, size)
+            release(out)
+        return out
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
         array, place = self._array(), where if self._single else (index, *where)
         with damage_named(self.name(index)):
             samples = np.asarray(array[place])
-        return to_float(samples, self.name(index))
+        return to_float(_channels_first(samples, self._channel_axis), self.name(index))
 
     def shape(self, index: int) -> tuple[int, ...]:
         return self._shape
@@ -180,6 +211,22 @@ class StackedSource(StoredSource):
         return [self.path]
 
 
+def _checked_axis(channel_axis: int, axes: int) -> int:
+    """Count the axis of the channels from the front, if a signal of so many axes has it."""
+    if not isinstance(channel_axis, Integral) or not -axes <= channel_axis < axes:
+        raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
+    return int(channel_axis) % axes
+
+
+def _channels_first(samples: NDArray, axis: int | None) -> NDArray:
+    """A signal as it is stored, or a part of it, with its channels ahead; `axis` is where they lie, if there are any."""
+    return samples if axis is None else np.moveaxis(samples, axis, 0)
+
+
+_LARGE_PAGE = 2**21
+"""Bytes that a system may map around a sample that is touched."""
+
+
 class MappedFile:
     """An array in a file, mapped only while a part of it is copied: pages that stayed mapped would count as memory in use.
 
@@ -190,7 +237,7 @@ class MappedFile:
     """
 
     def __init__(self, mapped: np.memmap) -> None:
-        self.shape, self.dtype = mapped.shape, mapped.dtype
+        self.shape, self.dtype, self._strides = mapped.shape, mapped.dtype, mapped.strides
         order = "C" if mapped.flags.c_contiguous else "F"
         self._where: dict[str, Any] = {
             "dtype": mapped.dtype,
@@ -199,6 +246,16 @@ class MappedFile:
             "order": order,
         }
         self._path = str(mapped.filename)
+
+    def pages(self, size: Sequence[int]) -> int:
+        """Bytes that are mapped at most while a window of that size in the last axes is copied."""
+        span, pieces = self.dtype.itemsize, 1
+        for stride, length in sorted(zip(self._strides[-len(size) :], size, strict=True)):
+            if stride <= span + _LARGE_PAGE:
+                span += (length - 1) * stride
+            else:
+                pieces *= length
+        return pieces * (span + _LARGE_PAGE)
 
     def map(self) -> NDArray:
         """The whole array, mapped for as long as it is held."""
@@ -215,7 +272,10 @@ class NpySource(StackedSource):
     ----------
     path : str or path
     ndim : int
-        Axes of a signal; an array with one axis more is a stack of signals.
+        Spatial axes of a signal; an array with one axis more is a stack of signals.
+    channel_axis : int or None
+        Which axis of a signal holds channels: 0 for a recording (channels, samples), -1 for one (samples, channels).
+        Signals are read with channels ahead in either case. None where they have no channels.
 
     Examples
     --------
@@ -223,6 +283,8 @@ class NpySource(StackedSource):
     >>> np.save("series.npy", np.zeros((5, 200), np.float32))
     >>> len(pt.NpySource("series.npy", ndim=1))
     5
+    >>> pt.NpySource("series.npy", ndim=1, channel_axis=0).read(0).shape
+    (5, 200)
     """
 
     kind: ClassVar[str] = "npy"

@@ -79,6 +79,10 @@ class StoredSource(Source):
         """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
         return 0
 
+    def window_bytes(self, size: Sequence[int]) -> int:
+        """Return the bytes that reading a window of that size takes besides itself: what is decoded or mapped with it."""
+        return 2 * self.chunk_bytes
+
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of signal `index`, without reading its samples where the format allows."""

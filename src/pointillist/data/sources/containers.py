@@ -33,6 +33,8 @@ class TiffSource(StackedSource):
     path : str or path
     ndim : int
         As in `NpySource`.
+    channel_axis : int or None
+        Which axis of a signal holds channels, as in `NpySource`.
 
     Examples
     --------
@@ -96,6 +98,8 @@ class ZarrSource(StackedSource):
         The array's path inside, where the store is a group.
     ndim : int
         As in `NpySource`.
+    channel_axis : int or None
+        Which axis of a signal holds channels, as in `NpySource`.
 
     Examples
     --------
@@ -105,9 +109,9 @@ class ZarrSource(StackedSource):
 
     kind: ClassVar[str] = "zarr"
 
-    def __init__(self, path: str | Path, array: str = "", ndim: int = 2) -> None:
+    def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
         self.inside = array
-        super().__init__(path, ndim)
+        super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
         zarr = _package("zarr", "zarr", self.path)
@@ -140,6 +144,8 @@ class Hdf5Source(StackedSource):
         Its path inside the file; may be left out where the file has only one.
     ndim : int
         As in `NpySource`.
+    channel_axis : int or None
+        Which axis of a signal holds channels, as in `NpySource`.
     external : paths
         Other files that the dataset may lie in, by external links or storage or as a virtual one; more are refused.
 
@@ -152,10 +158,16 @@ class Hdf5Source(StackedSource):
     kind: ClassVar[str] = "hdf5"
 
     def __init__(
-        self, path: str | Path, dataset: str = "", ndim: int = 2, *, external: Iterable[str | Path] = ()
+        self,
+        path: str | Path,
+        dataset: str = "",
+        ndim: int = 2,
+        *,
+        channel_axis: int | None = None,
+        external: Iterable[str | Path] = (),
     ) -> None:
         self.inside, self.external = dataset, [Path(file) for file in external]
-        super().__init__(path, ndim)
+        super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
         h5py = _package("h5py", "hdf5", self.path)

@@ -49,6 +49,9 @@ class JoinedSource(StoredSource):
         """The most that one of them decodes together."""
         return max(source.chunk_bytes for source in self.sources)
 
+    def window_bytes(self, size: Sequence[int]) -> int:
+        return max(source.window_bytes(size) for source in self.sources)
+
     def __len__(self) -> int:
         return self._ends[-1]
 

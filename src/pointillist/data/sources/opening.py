@@ -31,7 +31,12 @@ _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
 
 
 def open_source(
-    paths: PathLike | Iterable[PathLike], *, ndim: int = 2, grey: bool = True, on_error: OnError = "raise"
+    paths: PathLike | Iterable[PathLike],
+    *,
+    ndim: int = 2,
+    grey: bool = True,
+    channel_axis: int | None = None,
+    on_error: OnError = "raise",
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 
@@ -42,9 +47,14 @@ def open_source(
         without a name where there is only one; folders, for the image and ``.npy`` files directly inside; patterns such as
         ``photos/**/*.jpg``, in natural order.
     ndim : int
-        Axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of signals.
+        Spatial axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of
+        signals.
     grey : bool
         Whether signals of image files are grey, (height, width), or colour, (3, height, width).
+    channel_axis : int or None
+        Which axis of an array's signals holds channels: with ``ndim=1``, 0 says that an array (channels, samples) is one
+        recording, and -1 that an array (samples, channels) is. None where they have no channels. With channels, image
+        files are read in colour.
     on_error : {"raise", "skip"}
         Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
 
@@ -79,9 +89,9 @@ def open_source(
     sources: list[StoredSource] = []
     for plain, group in groupby(files, _is_image):
         if plain and ndim == 2:
-            sources.append(ImageSource(list(group), grey=grey))
+            sources.append(ImageSource(list(group), grey=grey and channel_axis is None))
         else:
-            sources += [_open(file, ndim, on_error) for file in group]
+            sources += [_open(file, ndim, channel_axis, on_error) for file in group]
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
@@ -131,26 +141,26 @@ def _is_stack(file: str) -> bool:
         return False
 
 
-def _open(file: str, ndim: int, on_error: OnError) -> StoredSource:
+def _open(file: str, ndim: int, channel_axis: int | None, on_error: OnError) -> StoredSource:
     try:
-        return _open_stack(file, ndim)
+        return _open_stack(file, ndim, channel_axis)
     except UnreadableFileError as error:
         if on_error == "raise":
             raise
         return UnopenedSource(file, str(error))
 
 
-def _open_stack(file: str, ndim: int) -> StoredSource:
+def _open_stack(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
     suffix = _suffix(file)
     path, _, name = file.partition("::")
     if suffix in _HDF5_SUFFIXES:
-        return Hdf5Source(path, name, ndim)
+        return Hdf5Source(path, name, ndim, channel_axis=channel_axis)
     if suffix in _ZARR_SUFFIXES:
-        return ZarrSource(path, name, ndim)
+        return ZarrSource(path, name, ndim, channel_axis=channel_axis)
     if suffix in _TIFF_SUFFIXES:
-        return TiffSource(file, ndim)
+        return TiffSource(file, ndim, channel_axis=channel_axis)
     if suffix == ".npy":
-        return NpySource(file, ndim)
+        return NpySource(file, ndim, channel_axis=channel_axis)
     raise UnreadableFileError(f"{file} is an image: with ndim={ndim} only .npy files and other arrays can be read")
 
 

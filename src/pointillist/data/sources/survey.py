@@ -61,7 +61,8 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
     if isinstance(source, CropSource):
         shape, whole = source.shape(0), survey(source.source, limit)
         if source.source.windowed:
-            return Survey(len(source), shape, float(prod(shape)), _decoding(source.source), 0.0, whole.looked_at)
+            reading = source.source.window_bytes(source.size)
+            return Survey(len(source), shape, float(prod(shape)), reading, 0.0, whole.looked_at)
         return Survey(len(source), shape, float(prod(shape)), whole.reading, whole.keepable, whole.looked_at)
     shapes = []
     chosen = np.unique(np.linspace(0, len(source) - 1, min(limit, len(source))).astype(np.int64))
