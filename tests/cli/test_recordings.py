@@ -47,6 +47,7 @@ def test_learned_coded_and_written_as_events(cli, stored, recording):
     assert recovery_score(model.filters_, TRUTH, channels=True) > 0.95
     np.testing.assert_array_equal(load(stored / "last.st").filters_, model.filters_)
     words = ["-o", stored / "codes", "--events", stored / "events.csv", "--sampling-rate", "200"]
+    assert "2 of 24 in 4 channels" in cli("info", stored / "first.st").out
     answer = cli("encode", stored / "last.st", stored / "last.npy", *words)
     assert answer.code == 0
     assert f"events to {stored / 'events.csv'}" in answer.out

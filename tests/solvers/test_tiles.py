@@ -155,5 +155,5 @@ def test_signals_of_many_channels_are_large_sooner_and_have_smaller_tiles():
         problem = Problem(filters=np.ones((1, channels, 4)), geometry=geometry, penalty=np.ones((1, 1)))
         return type(by_tiles(CoordinateDescent(), problem, None))
 
-    assert solver(2**21, 16) is CoordinateDescent
-    assert solver(2**21, 64) is TiledDescent
+    assert solver(2**22 - 1, 4) is CoordinateDescent
+    assert solver(2**21, 8) is TiledDescent

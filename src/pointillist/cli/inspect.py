@@ -10,7 +10,7 @@ from pointillist.cli.console import number, say
 from pointillist.learners.persistence import load
 from pointillist.learners.schema import check_model, read_history
 from pointillist.learners.watching import finite
-from pointillist.model.geometry import sizes
+from pointillist.model.geometry import filters_in_words
 from pointillist.report import save_mosaic
 from pointillist.storage import Stored, check_writable, load_model
 
@@ -74,7 +74,10 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [
         ("model", facts["file"]),
         ("written", f"{facts['created']} by pointillist {facts['pointillist_version']}"),
-        ("filters", f"{shape[0]} of {sizes(shape[1:])}, {facts['filters']['type']}"),
+        (
+            "filters",
+            f"{filters_in_words(shape, facts['parameters'].get('channels') is True)}, {facts['filters']['type']}",
+        ),
     ]
     if facts["class"] is not None:
         steps = f"{facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"

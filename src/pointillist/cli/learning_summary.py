@@ -8,7 +8,7 @@ from pointillist.cli.console import count, number, say
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.geometry import sizes
+from pointillist.model.geometry import filters_in_words
 from pointillist.report import Example
 
 _SHOWN = 4  # signals in a report
@@ -60,7 +60,7 @@ def summarise(
     used = model.n_seen_ if crops else n_signals - len(skipped)
     left_out = f" ({len(skipped)} skipped)" if skipped else ""
     lines.append(
-        f"learned {len(model.filters_)} filters of {sizes(model.filters_.shape[1:])} from "
+        f"learned {filters_in_words(model.filters_.shape, model.channels, 'filters ')} from "
         f"{count(used, 'crop' if crops else 'signal')}{left_out} in {last['seconds']:.1f} s, {count(model.n_iter_, 'step')}"
     )
     which = "of the last mini-batch" if request.mode == "online" else "of all signals"

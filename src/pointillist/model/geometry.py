@@ -124,3 +124,9 @@ class Geometry:
 def sizes(shape: Sequence[int]) -> str:
     """Write a size such as (11, 11) as ``11×11``."""
     return "×".join(str(axis) for axis in shape)
+
+
+def filters_in_words(shape: Sequence[int], channels: bool, noun: str = "") -> str:
+    """Say how many filters there are and of which size, as ``8 of 96 in 64 channels``; `noun` follows the number."""
+    size = sizes(shape[1 + channels :])
+    return f"{shape[0]} {noun}of {size}" + (f" in {shape[1]} channels" if channels else "")

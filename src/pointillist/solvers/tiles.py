@@ -36,8 +36,8 @@ _FIRST_EXCESS, _FALL, _FIRST_GOAL = 1.0, 0.3, 1.5
 _MAX_PASSES = 100
 _MARGIN = 0.7
 """A tile is solved to this share of the tolerance, so that what its neighbours change need not bring it back."""
-_MANY_CHANNELS = 16
-"""Channels with which a signal of so many times fewer positions counts as large too, for its samples."""
+_MANY_CHANNELS = 4
+"""A signal with more channels counts as large by its samples too: from so many times `LARGE` on."""
 _SMALLEST_EXCESS = 16  # ε: what rounding lets a ratio come down to
 
 

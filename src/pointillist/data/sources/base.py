@@ -80,7 +80,7 @@ class StoredSource(Source):
         return 0
 
     def window_bytes(self, size: Sequence[int]) -> int:
-        """Return the bytes that reading a window of that size takes besides itself: what is decoded or mapped with it."""
+        """Return the bytes that reading a window of that `size` takes besides itself: what is decoded or mapped with it."""
         return 2 * self.chunk_bytes
 
     @abstractmethod
