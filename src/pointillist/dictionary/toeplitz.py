@@ -68,27 +68,11 @@ class ToeplitzStatistics:
         for n, residual in enumerate(batch.residuals):
             largest = 1.0 if batch.weights is None else max(float(np.max(batch.weights[n])), 1.0)
             factors.append(float(counts[n]) * largest)
-            self._add_linear(operator, codes.indices[n], codes.values[n], residual / largest, factors[n])
+            solved = codes.indices[n], codes.values[n]
+            self._energy += _add_linear(operator, *solved, residual / largest, factors[n], self._linear)
             self.total += factors[n] / largest
         out = self._blocks[: -self._spare].reshape(-1, prod(self.span))
         add_pairs(operator.geometry, self.n_filters, codes.indices, codes.values, factors, out, n_jobs)
-
-    def _add_linear(
-        self, operator: ConvolutionOperator, indices: NDArray, values: NDArray, left: NDArray, weight: float
-    ) -> None:
-        """Add to B, and the energy of x̃ = Dz + left, `left` being w (x − Dz) divided by the largest w, or by one."""
-        # ½ weight ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
-        geometry = operator.geometry
-        fit = operator.synthesise_padded(indices, values)
-        left = left.astype(fit.dtype, copy=False)
-        if geometry.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
-            around = geometry.gather(fit) + left
-            imputed = geometry.spread(around)
-        else:
-            around = imputed = fit + geometry.spread(left)
-        flat = self._linear.reshape(-1)
-        convolution.accumulate_boxes(operator.layout, indices, weight * values.astype(np.float64), imputed, flat)
-        self._energy += 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
 
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         return host_objectives(batch, filters, penalty)
@@ -217,6 +201,24 @@ def toeplitz_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dic
     """Shapes of what `ToeplitzStatistics.arrays` gives."""
     pairs = (n_filters * (n_filters + 1) // 2, *(2 * side - 1 for side in size))
     return {"linear": (n_filters, channels, *size), "pairs": pairs, "sums": (2,)}
+
+
+def _add_linear(
+    operator: ConvolutionOperator, indices: NDArray, values: NDArray, left: NDArray, weight: float, linear: NDArray
+) -> float:
+    """Add to B and return the energy of x̃ = Dz + left, `left` being w (x − Dz) divided by the largest w, or by one."""
+    # ½ weight ‖x̃ − Zd‖² majorises the weighted loss and touches it at the filters that made the codes.
+    geometry = operator.geometry
+    fit = operator.synthesise_padded(indices, values)
+    left = left.astype(fit.dtype, copy=False)
+    if geometry.boundary == "circular":  # nothing is clipped: x̃ lives on the circle
+        around = geometry.gather(fit) + left
+        imputed = geometry.spread(around)
+    else:
+        around = imputed = fit + geometry.spread(left)
+    flat = linear.reshape(-1)
+    convolution.accumulate_boxes(operator.layout, indices, weight * values.astype(np.float64), imputed, flat)
+    return 0.5 * weight * float(np.sum(around.astype(np.float64) ** 2))
 
 
 def _flat(filters: NDArray, dtype: np.dtype) -> NDArray:

@@ -21,7 +21,7 @@ from pointillist.model.arguments import check_arguments, shown
 
 log = logging.getLogger(__name__)
 
-_DUPLICATES = (0.5, 0.9)
+_DUPLICATES = (0.3, 0.9)
 """Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
