@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.factors import split_channels
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.mne.recordings import Windows
 from pointillist.mne.sensors import Sensors
-from pointillist.mne.waveforms import leading_term
 from pointillist.model.sampling import generator, seed_from
-from pointillist.solvers.encoding import max_penalty
+from pointillist.solvers.encoding import encode, max_penalty
 
 BOUNDARY = "full"
 """Codes lie wherever a filter touches a window, because a waveform may begin before the window does."""
@@ -23,8 +23,8 @@ _GAP = 0.1
 """Relative duality gap of codes while learning; a ridge, as learners have by habit, would blur waveforms that are rare."""
 _LOOKED_AT = 64
 """Windows that first filters are drawn from."""
-_CANDIDATES = 8
-"""Patches from which a first filter is chosen."""
+_FIRST_PENALTY = 0.1
+"""Share of λ_max that windows are coded with while first filters are chosen."""
 
 
 class WindowSource:
@@ -63,47 +63,59 @@ class WindowSource:
         return {"kind": "mne", "channels": self._windows.names, "places": [list(one) for one in self._windows.places]}
 
 
-def first_filters(source: WindowSource, n_filters: int, n_times: int, *, rank: int | None, seed: int) -> NDArray:
-    """Choose lively patches of the windows that differ from each other as first filters.
+def first_filters(
+    source: WindowSource, n_filters: int, n_times: int, *, rank: int | None, nonnegative: bool, n_jobs: int | None, seed: int
+) -> NDArray:
+    """Choose patches of some windows as first filters, one after the other.
 
-    Each is the patch with the most energy that no shift of a filter chosen before explains.
+    Each is the patch with the most energy in what the filters before leave unexplained. Lively patches alone would all be
+    shifted copies of the largest waveform.
+
+    Parameters
+    ----------
+    source : WindowSource
+    n_filters, n_times : int
+        How many filters, and samples of each.
+    rank : int or None
+        The largest rank of a filter over its channels; None leaves patches as they are.
+    nonnegative : bool
+        Whether codes must be ≥ 0.
+    n_jobs : int or None
+        Threads; the filters do not depend on it.
+    seed : int
+        Which windows are looked at, where there are many.
 
     Returns
     -------
     (n_filters, channels, n_times) float32 array, of norm one
     """
-    rng = generator(seed, 0, 2)
-    chosen = rng.permutation(len(source))[:_LOOKED_AT]
-    windows = [np.nan_to_num(source.read(int(i))) for i in np.sort(chosen)]
-    drawn = _lively_patches(windows, n_times, _CANDIDATES * n_filters, rng)
-    patterns, shapes = leading_term(drawn)
-    energies = np.sum(shapes**2, axis=1)
-    unit = shapes / np.sqrt(np.maximum(energies, np.finfo(float).tiny))[:, None]
-    spectra = np.fft.rfft(unit, 2 * n_times, axis=1)
-    explained, best = np.zeros(len(drawn)), []
-    for _ in range(n_filters):
-        k = int(np.argmax(energies * (1 - explained)))
-        best.append(k)
-        shifts = np.fft.irfft(spectra * spectra[k].conj(), 2 * n_times, axis=1)
-        alike = (patterns @ patterns[k]) ** 2 * np.max(shifts**2, axis=1)
-        explained = np.minimum(np.maximum(explained, alike), 1)
-        explained[k] = 1
-    made = drawn[best] if rank != 1 else patterns[best][:, :, None] * unit[best][:, None]
-    noise = 1e-6 * rng.standard_normal(made.shape)  # a patch may be all zero
-    norms = np.sqrt(np.sum((made + noise) ** 2, axis=(1, 2), keepdims=True))
-    return ((made + noise) / norms).astype(np.float32)
+    chosen = np.sort(generator(seed, 0, 2).permutation(len(source))[:_LOOKED_AT])
+    windows = [source.read(int(i)) for i in chosen]
+    weights = [(~np.isnan(one)).astype(np.float32) for one in windows]
+    setting: dict[str, Any] = {"boundary": BOUNDARY, "channels": True, "nonnegative": nonnegative, "weights": weights}
+    filters: list[NDArray] = []
+    left = [np.nan_to_num(one) for one in windows]
+    for k in range(n_filters):
+        patch = _most_energy(left, n_times)
+        if rank is not None:
+            patterns, shapes = split_channels(patch[None], rank)
+            patch = patterns[0].T @ shapes[0]
+        # A patch may be all zero, where there is nothing left.
+        patch = patch + np.finfo(np.float32).eps * generator(seed, 0, 3, k).standard_normal(patch.shape)
+        filters.append((patch / np.linalg.norm(patch)).astype(np.float32))
+        bank = np.stack(filters)
+        penalty = _FIRST_PENALTY * float(np.max(max_penalty(windows, bank, **setting)))
+        if k + 1 < n_filters:
+            left = encode(windows, bank, penalty, tol=_GAP, n_jobs=n_jobs, **setting).residuals
+    return np.stack(filters)
 
 
-def _lively_patches(windows: list[NDArray], n_times: int, count: int, rng: np.random.Generator) -> NDArray:
-    """Patches (count, channels, n_times) from random places of the windows, each moved to the most energy nearby."""
-    patches = []
-    energies = [np.convolve(np.sum(one**2, axis=0), np.ones(n_times), "valid") for one in windows]
-    for i in rng.integers(len(windows), size=count):
-        place = int(rng.integers(len(energies[i])))
-        low = max(place - n_times // 2, 0)
-        begin = low + int(np.argmax(energies[i][low : place + n_times // 2 + 1]))
-        patches.append(windows[i][:, begin : begin + n_times])
-    return np.stack(patches)
+def _most_energy(signals: list[NDArray], n_times: int) -> NDArray:
+    """The patch (channels, n_times) with the most energy."""
+    energies = [np.convolve(np.sum(one**2, axis=0), np.ones(n_times), "valid") for one in signals]
+    i = int(np.argmax([np.max(one) for one in energies]))
+    begin = int(np.argmax(energies[i]))
+    return signals[i][:, begin : begin + n_times].astype(np.float64)
 
 
 def largest_penalty(source: WindowSource, filters: NDArray, *, nonnegative: bool) -> float:
@@ -120,7 +132,15 @@ def largest_penalty(source: WindowSource, filters: NDArray, *, nonnegative: bool
 def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
     """Learn filters of `n_times` samples from windows; `settings` has the parameters of `CSC` as attributes."""
     seed = seed_from(settings.random_state)
-    begin = first_filters(source, settings.n_filters, n_times, rank=settings.rank, seed=seed)
+    begin = first_filters(
+        source,
+        settings.n_filters,
+        n_times,
+        rank=settings.rank,
+        nonnegative=settings.nonnegative,
+        n_jobs=settings.n_jobs,
+        seed=seed,
+    )
     penalty = settings.penalty * largest_penalty(source, begin, nonnegative=settings.nonnegative)
     model = OnlineCSC(
         settings.n_filters,
@@ -130,7 +150,7 @@ def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
         channels=True,
         nonnegative=settings.nonnegative,
         learning=_GAP,
-        update=FilterUpdate(init=begin),
+        update=FilterUpdate(init=begin, rank=settings.rank, robust=settings.robust),
         batch_size=BATCH,
         tol=settings.tol,
         n_jobs=settings.n_jobs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from pointillist.dictionary.update import as_update
 from pointillist.errors import ModelFileError
 from pointillist.mne.csc import CSC
 from pointillist.mne.storing import load_parts
@@ -38,8 +39,18 @@ def read_csc(fname: str | os.PathLike[str]) -> CSC:
     (2, 2)
     """
     model, sensors, facts = load_parts(fname)
+    update = as_update(model.update)
     try:
-        csc = CSC(len(model.filters_), tol=model.tol, n_jobs=model.n_jobs, random_state=model.seed_, **facts["settings"])
+        csc = CSC(
+            len(model.filters_),
+            **facts["settings"],
+            rank=update.rank,
+            nonnegative=model.nonnegative,
+            robust=update.robust,
+            tol=model.tol,
+            n_jobs=model.n_jobs,
+            random_state=model.seed_,
+        )
     except ValueError as error:
         raise ModelFileError(f"{fname} is a damaged file of a CSC: {error}") from error
     csc.settle(model, sensors)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
 from pointillist.model.arguments import check_arguments, is_number, shown
 
@@ -22,6 +23,8 @@ def check_settings(given: Any) -> None:
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer{' or None' * (name == 'rank')}, got {shown(value)}")
     check_arguments(nonnegative=given.nonnegative, tol=given.tol)
+    if given.robust is not None and not isinstance(given.robust, Robust):
+        raise ValueError(f"robust must be None or a pointillist.Robust, got {shown(given.robust)}")
     if not is_number(given.duration) or given.duration <= 0:
         raise ValueError(f"duration must be a positive number of seconds, got {shown(given.duration)}")
     if not is_number(given.penalty) or not 0 < given.penalty < 1:

@@ -10,20 +10,11 @@ from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import load, save
 from pointillist.mne.sensors import Sensors, pack_sensors, unpack_sensors
-from pointillist.storage.schema import either, flag, list_of, mapping, mapping_of, nothing, number, record, whole
+from pointillist.storage.schema import list_of, mapping, mapping_of, number, record, whole
 
-_COUNT = whole(1, 2**31 - 1)
 _SCHEMA = record(
     {
-        "settings": record(
-            {
-                "duration": number(0),
-                "penalty": number(0),
-                "rank": either("null or a whole number", nothing, _COUNT),
-                "nonnegative": flag,
-                "n_passes": _COUNT,
-            }
-        ),
+        "settings": record({"duration": number(0), "penalty": number(0), "n_passes": whole(1)}),
         "sensors": mapping,
         "exclude": list_of(whole(0)),
         "dropped": mapping_of(whole(0)),
@@ -38,7 +29,7 @@ def save_csc(csc: Any, fname: str | os.PathLike[str], *, overwrite: bool) -> Non
     if Path(fname).exists() and not overwrite:
         raise FileExistsError(f"{fname} exists: give overwrite=True to replace it")
     facts = {
-        "settings": {name: getattr(csc, name) for name in ("duration", "penalty", "rank", "nonnegative", "n_passes")},
+        "settings": {name: getattr(csc, name) for name in ("duration", "penalty", "n_passes")},
         "sensors": pack_sensors(csc.sensors_),
         "exclude": [int(k) for k in csc.exclude],
         "dropped": csc.dropped_,

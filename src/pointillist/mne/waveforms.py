@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.factors import split_channels
 from pointillist.mne.sensors import Sensors
 
 
@@ -31,18 +32,9 @@ class Waveforms:
 
 def waveforms_of(filters: NDArray, sensors: Sensors) -> Waveforms:
     """Split filters (n_filters, channels, n_times) of whitened data into patterns in physical units and shapes."""
-    patterns, shapes = leading_term(filters)
+    patterns, shapes = (one[:, 0].astype(np.float64) for one in split_channels(filters, 1))
     peaks = np.argmax(np.abs(shapes), axis=1)
     heights = np.take_along_axis(np.abs(shapes), peaks[:, None], axis=1)
     heights[heights == 0] = 1  # a filter that was never used is zero
     physical = sensors.physical((patterns * heights).T).T
     return Waveforms(physical, shapes / heights, peaks)
-
-
-def leading_term(filters: NDArray) -> tuple[NDArray, NDArray]:
-    """Patterns (n_filters, channels) of norm one and shapes (n_filters, n_times), whose largest sample is positive."""
-    left, values, right = np.linalg.svd(np.asarray(filters, np.float64), full_matrices=False)
-    patterns, shapes = left[:, :, 0], values[:, :1] * right[:, 0]
-    largest = np.take_along_axis(shapes, np.argmax(np.abs(shapes), axis=1)[:, None], axis=1)
-    signs = np.where(largest < 0, -1.0, 1.0)
-    return patterns * signs, shapes * signs
