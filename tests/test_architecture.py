@@ -210,7 +210,7 @@ def test_imports_keep_the_contracts():
         ("restore/a.py", "from llvmlite import ir", "Nothing above backends knows numba, llvmlite or CuPy"),
         ("app/a.py", "import cupy", "Nothing above backends knows numba, llvmlite or CuPy"),
         ("model/a.py", "import pointillist.backends.cuda", "Nothing above backends knows numba, llvmlite or CuPy"),
-        ("cli/a.py", "import pointillist.backends", "Commands, the page and reports never reach backends"),
+        ("cli/a.py", "import pointillist.backends", "Commands, pages, reports and MNE's estimator never reach backends"),
         ("restore/a.py", "import pointillist.data.photofiles", "Restoration knows pictures, not their files"),
     ],
 )

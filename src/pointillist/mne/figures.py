@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.mne.activations import Activations
+from pointillist.mne.fitted import Fitted
 from pointillist.mne.objects import filter_names
 from pointillist.mne.recordings import Instance, is_raw, mne_package, picked_names, sample_range
-from pointillist.mne.sensors import Sensors
 from pointillist.mne.settings import check_flags, chosen_filters
-from pointillist.mne.waveforms import Waveforms
 
 _COLUMNS = 5
 _SHOWN = 10.0
@@ -21,16 +20,16 @@ _SHOWN = 10.0
 _INK, _RED = "#2b2b2b", "#c8402f"
 
 
-class Figures:
-    """What `CSC` can draw."""
-
-    exclude: list[int]
-    sensors_: Sensors
-    waveforms_: Waveforms
-    event_id_: dict[str, int]
+class Figures(Fitted):
+    """A fitted model that can be drawn."""
 
     def plot_components(
-        self, picks: Sequence[int] | int | None = None, ch_type: str | None = None, *, info: Any = None, show: bool = True
+        self,
+        picks: Sequence[int] | int | None = None,
+        ch_type: str | None = None,
+        *,
+        info: Any = None,
+        show: bool = True,
     ) -> Any:
         """Draw the patterns as topographies.
 
@@ -57,14 +56,18 @@ class Figures:
         place = _placed(self.sensors_.info() if info is None else info, [self.sensors_.names[i] for i in rows])
         columns = min(len(chosen), _COLUMNS) or 1
         lines = -(-len(chosen) // columns) or 1
-        figure, axes = plt.subplots(lines, columns, figsize=(2 * columns, 2.2 * lines), squeeze=False, layout="constrained")
+        figure, axes = plt.subplots(
+            lines, columns, figsize=(2 * columns, 2.2 * lines), squeeze=False, layout="constrained"
+        )
         names = filter_names(len(self.event_id_))
         for ax in axes.flat[len(chosen) :]:
             ax.set_axis_off()
         for ax, k in zip(axes.flat, chosen, strict=False):
             values = self.waveforms_.patterns[k, rows]
             limit = float(np.abs(values).max()) or 1.0
-            spread = (None, None) if kind == "grad" else (-limit, limit)  # pairs of gradiometers are drawn by their norms
+            spread = (
+                (None, None) if kind == "grad" else (-limit, limit)
+            )  # pairs of gradiometers are drawn by their norms
             mne.viz.plot_topomap(values, place, ch_type=kind, axes=ax, vlim=spread, show=False)
             ax.set_title(names[k], color=_RED if k in self.exclude else _INK, fontsize="medium")
         return _shown(plt, figure, show)
@@ -198,18 +201,6 @@ class Figures:
         axes[0, 0].set_title("before (red) and after (black)", fontsize="medium")
         axes[-1, 0].set_xlabel("seconds")
         return _shown(plt, figure, show)
-
-    def check_fitted(self) -> None:
-        """Raise unless the filters were learned."""
-        raise NotImplementedError
-
-    def activations(self, inst: Instance, start: float | None = None, stop: float | None = None) -> list[Activations]:
-        """Activations in a recording."""
-        raise NotImplementedError
-
-    def apply(self, inst: Instance, *, exclude: Sequence[int] | int | None = None) -> Instance:
-        """Remove filters from a recording."""
-        raise NotImplementedError
 
 
 def _pyplot() -> Any:

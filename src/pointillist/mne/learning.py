@@ -64,7 +64,14 @@ class WindowSource:
 
 
 def first_filters(
-    source: WindowSource, n_filters: int, n_times: int, *, rank: int | None, nonnegative: bool, n_jobs: int | None, seed: int
+    source: WindowSource,
+    n_filters: int,
+    n_times: int,
+    *,
+    rank: int | None,
+    nonnegative: bool,
+    n_jobs: int | None,
+    seed: int,
 ) -> NDArray:
     """Choose patches of some windows as first filters, one after the other.
 

@@ -53,10 +53,7 @@ def as_events(inst: Instance, found: Sequence[Activations]) -> NDArray:
     """Activations as MNE's events (n_events, 3), ordered by sample."""
     rows = []
     for i, one in enumerate(found):
-        if is_raw(inst):
-            first = inst.first_samp
-        else:
-            first = inst.events[i, 0] + round(inst.tmin * inst.info["sfreq"])
+        first = inst.first_samp if is_raw(inst) else inst.events[i, 0] + round(inst.tmin * inst.info["sfreq"])
         rows.append(np.column_stack([one.samples + first, np.zeros_like(one.samples), one.filters + 1]))
     events = np.concatenate(rows).astype(int)
     return events[np.lexsort((events[:, 2], events[:, 0]))]

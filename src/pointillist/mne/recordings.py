@@ -64,7 +64,9 @@ def sample_range(inst: Instance, start: float | None, stop: float | None) -> tup
     first = 0 if start is None else _sample(inst, start, "start")
     last = inst.n_times if stop is None else min(_sample(inst, stop, "stop"), inst.n_times)
     if not 0 <= first < last:
-        raise ValueError(f"start={start} and stop={stop} hold no samples of a Raw with {inst.n_times}: give start < stop")
+        raise ValueError(
+            f"start={start} and stop={stop} hold no samples of a Raw with {inst.n_times}: give start < stop"
+        )
     return first, last
 
 
@@ -79,7 +81,9 @@ def check_recording(inst: Instance, names: Sequence[str], sfreq: float) -> None:
     is_raw(inst)
     missing = [name for name in names if name not in inst.ch_names]
     if missing:
-        raise ValueError(f"inst lacks {len(missing)} channels of the fit, {shown(missing)}: give a recording that has them")
+        raise ValueError(
+            f"inst lacks {len(missing)} channels of the fit, {shown(missing)}: give a recording that has them"
+        )
     if not np.isclose(inst.info["sfreq"], sfreq, rtol=1e-6):
         raise ValueError(
             f"inst is sampled at {inst.info['sfreq']:g} Hz, the fit was at {sfreq:g} Hz: inst.resample({sfreq:g}) first"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.mne.recordings import mne_package
-from pointillist.storage.schema import list_of, number, record, text, whole
+from pointillist.storage.schema import either, list_of, number, record, text, whole
 
 _FACTS = ("kind", "coil_type", "unit", "coord_frame")
 """What MNE's description of a channel needs besides name and position, so that topographies can be drawn: integers."""
@@ -109,6 +109,7 @@ def type_deviations(deviation: NDArray, types: list[str]) -> NDArray:
     return scales
 
 
+_ROW = either("a number or a list of numbers", number(), list_of(number()))
 _SCHEMA = record(
     {
         "names": list_of(text),
@@ -116,8 +117,12 @@ _SCHEMA = record(
         "sfreq": number(0),
         "facts": list_of(list_of(whole(-(2**31)))),
         "positions": list_of(list_of(number())),
-        "whitener": list_of(lambda value, name: (list_of(number()) if isinstance(value, list) else number())(value, name)),
-        "colorer": list_of(lambda value, name: (list_of(number()) if isinstance(value, list) else number())(value, name)),
+        "whitener": list_of(
+            lambda value, name: (list_of(number()) if isinstance(value, list) else number())(value, name)
+        ),
+        "colorer": list_of(
+            lambda value, name: (list_of(number()) if isinstance(value, list) else number())(value, name)
+        ),
     }
 )
 
@@ -139,8 +144,13 @@ def unpack_sensors(packed: Mapping[str, Any], channels: int) -> Sensors:
     """Sensors from what `pack_sensors` gave, or a ValueError that names the entry which is wrong."""
     _SCHEMA(packed, "sensors")
     arrays = {name: _numbers(packed[name], name) for name in ("facts", "positions", "whitener", "colorer")}
-    shapes = {"facts": [(channels, len(_FACTS))], "positions": [(channels, _LOC)]}
-    shapes |= dict.fromkeys(("whitener", "colorer"), [(channels,), (channels, channels)])
+    square: list[tuple[int, ...]] = [(channels,), (channels, channels)]
+    shapes = {
+        "facts": [(channels, len(_FACTS))],
+        "positions": [(channels, _LOC)],
+        "whitener": square,
+        "colorer": square,
+    }
     for name, array in arrays.items():
         if array.shape not in shapes[name]:
             raise ValueError(f"sensors.{name} has shape {array.shape}, for {channels} channels")

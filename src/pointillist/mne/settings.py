@@ -66,10 +66,12 @@ def window_samples(inst: Instance, tstep: float | None, duration: float) -> int:
     if tstep is not None and not raw:
         raise ValueError("tstep is for Raw: epochs are learned from as they are, leave it out")
     if tstep is not None and (not is_number(tstep) or tstep < duration):
-        raise ValueError(f"tstep must be None or seconds, at least the duration of a filter, {duration:g}, got {shown(tstep)}")
+        raise ValueError(
+            f"tstep must be None or seconds, at least the duration of a filter, {duration:g}, got {shown(tstep)}"
+        )
     if inst.info["highpass"] < _HIGHPASS:
         warnings.warn(
-            f"inst is high-pass filtered at {inst.info['highpass']:g} Hz: slow drifts would be learned instead of waveforms; "
+            f"inst is high-pass filtered at {inst.info['highpass']:g} Hz only: drifts would be learned, not waveforms; "
             "inst.filter(1.0, None) first",
             RuntimeWarning,
             stacklevel=3,
