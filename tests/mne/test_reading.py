@@ -58,7 +58,7 @@ def test_files_are_replaced_only_when_asked(written):
 
 
 def test_other_models_are_refused(tmp_path):
-    model = pt.OnlineCSC(2, 5, 0.5, random_state=0).fit(np.random.default_rng(0).standard_normal((2, 40)))
+    model = pt.OnlineCSC(2, 5, 0.5, random_state=0).fit(np.random.default_rng(0).standard_normal((2, 40), np.float32))
     pt.save(model, tmp_path / "plain.safetensors")
     with pytest.raises(pt.ModelFileError, match="not of a CSC"):
         read_csc(tmp_path / "plain.safetensors")

@@ -249,7 +249,7 @@ def _first_seconds(inst: Instance, start: float | None, stop: float | None) -> t
 def _part(inst: Instance, start: float | None, stop: float | None) -> Instance:
     """A loaded copy of what is drawn."""
     if not is_raw(inst):
-        return inst.copy().load_data(verbose="error")
+        return inst.copy().load_data()
     first, last = sample_range(inst, start, stop)
     rate = inst.info["sfreq"]
     return inst.copy().crop(first / rate, (last - 1) / rate, verbose="error").load_data(verbose="error")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pointillist.learners import OnlineCSC
 from pointillist.mne.activations import Activations, activations
-from pointillist.mne.cleaning import cleaned, removed_filters
+from pointillist.mne.cleaning import cleaned, refitted, removed_filters
 from pointillist.mne.objects import as_annotations, as_events, as_sources, filter_names, write_data
 from pointillist.mne.recordings import Instance, check_raw, check_recording, sample_range, whole
 from pointillist.mne.sensors import Sensors
@@ -29,6 +29,28 @@ class Fitted:
         """Raise unless `fit` was called."""
         if not hasattr(self, "model_"):
             raise RuntimeError("nothing has been learned yet: call fit first")
+
+    def _whitened(
+        self, inst: Instance, start: float | None, stop: float | None, by_annotation: bool
+    ) -> tuple[list[NDArray], list[NDArray] | None]:
+        """Signals as the learner takes them, and their weights, None where everything is seen."""
+        check_flags(reject_by_annotation=by_annotation)
+        check_recording(inst, self.sensors_.names, self.sensors_.sfreq)
+        windows = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=by_annotation)
+        data = [windows.read(i) for i in range(len(windows))]
+        seen = [~np.isnan(one).any(axis=0) for one in data]
+        good = np.concatenate([one[:, own] for one, own in zip(data, seen, strict=True)], axis=1)
+        if good.shape[1] == 0:
+            raise ValueError(
+                "annotations call all of inst bad: give reject_by_annotation=False to look at it all the same"
+            )
+        white = [self.sensors_.whiten(one, good.mean(axis=1)) for one in data]
+        if all(own.all() for own in seen):
+            return white, None
+        for i, own in enumerate(seen):
+            if not own.any():  # an epoch of which nothing is seen has no codes, as silence has none
+                white[i], seen[i] = np.zeros_like(white[i]), np.ones_like(own)
+        return white, [np.broadcast_to(own.astype(np.float32), one.shape) for one, own in zip(white, seen, strict=True)]
 
     def _strongest(
         self, inst: Instance, picks: Sequence[int] | int | None, threshold: float, separation: float | None
@@ -71,17 +93,7 @@ class Fitted:
             Of whitened data; ``codes``, ``objective``, ``gap``, ``status``, ``residuals``.
         """
         self.check_fitted()
-        check_flags(reject_by_annotation=reject_by_annotation)
-        check_recording(inst, self.sensors_.names, self.sensors_.sfreq)
-        windows = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=reject_by_annotation)
-        data = [windows.read(i) for i in range(len(windows))]
-        seen = [~np.isnan(one).any(axis=0) for one in data]
-        mean = np.concatenate([one[:, good] for one, good in zip(data, seen, strict=True)], axis=1).mean(axis=1)
-        white = [self.sensors_.whiten(one, mean) for one in data]
-        if all(good.all() for good in seen):
-            return self.model_.encode(white)
-        weights = [np.broadcast_to(good.astype(np.float32), one.shape) for one, good in zip(white, seen, strict=True)]
-        return self.model_.encode(white, weights)
+        return self.model_.encode(*self._whitened(inst, start, stop, reject_by_annotation))
 
     def score(self, inst: Instance, start: float | None = None, stop: float | None = None) -> float:
         """Minus the mean objective per sample of a recording; higher is better, for one penalty.
@@ -245,6 +257,8 @@ class Fitted:
     ) -> Instance:
         """Remove what some filters contribute from a recording, **in place**, as ``ICA.apply`` does.
 
+        The amplitudes of activations are fitted anew without the penalty, which would leave a part of each waveform behind.
+
         Parameters
         ----------
         inst : Raw or Epochs
@@ -271,7 +285,8 @@ class Fitted:
         removed = removed_filters(len(self.event_id_), include, exclude, self.exclude)
         if not inst.preload:
             raise RuntimeError("inst is not loaded, but apply changes it in place: inst.load_data() first")
-        codes = self.encode(inst, start, stop, reject_by_annotation=reject_by_annotation).codes
+        white, weights = self._whitened(inst, start, stop, reject_by_annotation)
+        codes = refitted(self.model_.encode(white, weights), self.model_.filters_, weights)
         filters = self.sensors_.physical(self.model_.filters_)
         plain = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=False)
         write_data(plain, cleaned(plain, codes, filters, removed, keep_residual=keep_residual))

@@ -26,7 +26,7 @@ def as_sources(inst: Instance, found: Sequence[Activations], names: list[str], f
     if is_raw(inst):
         made = mne.io.RawArray(dense[0], info, first_samp=inst.first_samp + first, verbose="error")
         made.set_meas_date(inst.info["meas_date"])
-        return made.set_annotations(_shifted(inst.annotations, first / inst.info["sfreq"]), verbose="error")
+        return made.set_annotations(_annotations_for(made, inst.annotations), verbose="error")
     made = mne.EpochsArray(
         dense,
         info,
@@ -41,11 +41,11 @@ def as_sources(inst: Instance, found: Sequence[Activations], names: list[str], f
     return made
 
 
-def _shifted(annotations: Any, seconds: float) -> Any:
-    """Annotations of a Raw for one that begins later; those with a date of their own need no change."""
+def _annotations_for(made: Instance, annotations: Any) -> Any:
+    """Annotations of a Raw as ``made.set_annotations`` takes them: without a date it counts from its own first sample."""
     moved = annotations.copy()
-    if moved.orig_time is None and seconds:
-        moved.onset = moved.onset - seconds
+    if moved.orig_time is None:
+        moved.onset = moved.onset - made.first_time
     return moved
 
 

@@ -60,7 +60,7 @@ class Sensors:
         info = mne_package().create_info(self.names, self.sfreq, self.types)
         for channel, facts, position in zip(info["chs"], self.facts, self.positions, strict=True):
             for name, value in zip(_FACTS, facts.tolist(), strict=True):
-                channel[name] = type(channel[name])(value)
+                channel[name] = value
             channel["loc"] = np.where(position.any(), position, np.nan)
         return info
 
@@ -145,7 +145,7 @@ def unpack_sensors(packed: Mapping[str, Any], channels: int) -> Sensors:
     _SCHEMA(packed, "sensors")
     arrays = {name: _numbers(packed[name], name) for name in ("facts", "positions", "whitener", "colorer")}
     square: list[tuple[int, ...]] = [(channels,), (channels, channels)]
-    shapes = {
+    shapes: dict[str, list[tuple[int, ...]]] = {
         "facts": [(channels, len(_FACTS))],
         "positions": [(channels, _LOC)],
         "whitener": square,
