@@ -77,7 +77,7 @@ class CSC(Figures):
     >>> from pointillist.mne import CSC
     >>> rng = np.random.default_rng(0)
     >>> info = mne.create_info(["Fz", "Cz", "Pz"], 100.0, "eeg")
-    >>> info.set_montage("standard_1020")  # doctest: +ELLIPSIS
+    >>> info.set_montage("biosemi64")  # doctest: +ELLIPSIS
     <Info ...
     >>> noise = mne.io.RawArray(1e-6 * rng.standard_normal((3, 3000)), info, verbose="error")
     >>> csc = CSC(n_filters=2, duration=0.2, n_passes=2, random_state=0).fit(noise.filter(1, None, verbose="error"))

@@ -17,6 +17,7 @@ from pointillist.mne.settings import check_flags, chosen_filters
 _COLUMNS = 5
 _SHOWN = 10.0
 """Seconds of a Raw that are drawn where nothing else was asked for."""
+_UNITS = {"eeg": "V", "mag": "T", "grad": "T/m", "seeg": "V", "ecog": "V", "dbs": "V"}
 _INK, _RED = "#2b2b2b", "#c8402f"
 
 
@@ -65,10 +66,9 @@ class Figures(Fitted):
         for ax, k in zip(axes.flat, chosen, strict=False):
             values = self.waveforms_.patterns[k, rows]
             limit = float(np.abs(values).max()) or 1.0
-            spread = (
-                (None, None) if kind == "grad" else (-limit, limit)
-            )  # pairs of gradiometers are drawn by their norms
-            mne.viz.plot_topomap(values, place, ch_type=kind, axes=ax, vlim=spread, show=False)
+            # Pairs of gradiometers are drawn by their norms, which have no sign.
+            look = {"cmap": "Reds"} if kind == "grad" else {"cmap": "RdBu_r", "vlim": (-limit, limit)}
+            mne.viz.plot_topomap(values, place, ch_type=kind, axes=ax, show=False, **look)
             ax.set_title(names[k], color=_RED if k in self.exclude else _INK, fontsize="medium")
         return _shown(plt, figure, show)
 
@@ -103,8 +103,7 @@ class Figures(Fitted):
             ax.axvline(0, color="0.8", linewidth=0.8)
             ax.plot(times, shapes[k], color=_INK, linewidth=1.2)
             ax.set_title(names[k], color=_RED if k in self.exclude else _INK, fontsize="medium")
-        for ax in axes[-1]:
-            ax.set_xlabel("seconds")
+        figure.supxlabel("seconds", fontsize="medium")
         return _shown(plt, figure, show)
 
     def plot_sources(
@@ -196,7 +195,7 @@ class Figures(Fitted):
             members = [name for name in names if before.get_channel_types(picks=[name]) == [kind]]
             for data, colour in ((_averaged(before, members), _RED), (_averaged(after, members), _INK)):
                 ax.plot(before.times + begin, data.T, color=colour, linewidth=0.6, alpha=0.7)
-            ax.set_ylabel(kind)
+            ax.set_ylabel(f"{kind} ({_UNITS[kind]})" if kind in _UNITS else kind)
             ax.margins(x=0)
         axes[0, 0].set_title("before (red) and after (black)", fontsize="medium")
         axes[-1, 0].set_xlabel("seconds")
@@ -233,7 +232,7 @@ def _placed(info: Any, names: list[str]) -> Any:
     if not all(located):
         raise ValueError(
             f"channel {names[located.index(False)]} has no position: give info=, or set a montage before the fit, "
-            'raw.set_montage("standard_1020")'
+            'raw.set_montage("biosemi64")'
         )
     return place
 
