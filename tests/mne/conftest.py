@@ -70,7 +70,7 @@ def planted(mne):
 @pytest.fixture(scope="session")
 def fitted(planted):
     """A model of the simulated recording, and which of its filters is which planted waveform."""
-    csc = CSC(n_filters=3, duration=0.4, n_passes=4, n_jobs=1, random_state=0).fit(planted.raw)
+    csc = CSC(n_filters=2, duration=0.4, n_passes=4, n_jobs=1, random_state=0).fit(planted.raw)
     return csc, matched(csc, planted)
 
 

@@ -146,7 +146,7 @@ def test_drifts_are_warned_of(mne):
 def test_repr_says_what_was_fitted(fitted):
     assert repr(CSC(4, 0.3)) == "<CSC | 4 filters of 0.3 s, rank 1, no fit yet>"
     assert re.fullmatch(
-        r"<CSC \| 3 filters of 0.4 s, rank 1, fit on 20 eeg channels at 100 Hz, gap .*>", repr(fitted[0])
+        r"<CSC \| 2 filters of 0.4 s, rank 1, fit on 20 eeg channels at 100 Hz, gap .*>", repr(fitted[0])
     )
 
 
