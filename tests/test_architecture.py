@@ -212,7 +212,11 @@ def test_imports_keep_the_contracts():
         ("model/a.py", "import pointillist.backends.cuda", "Nothing above backends knows numba, llvmlite or CuPy"),
         ("learners/a.py", "import pointillist.mne", "Imports point down the layers"),
         ("mne/a.py", "def f():\n    import pointillist.cli", "Imports point down the layers"),
-        ("cli/a.py", "import pointillist.backends", "Commands, pages, reports and MNE's estimator never reach backends"),
+        (
+            "cli/a.py",
+            "import pointillist.backends",
+            "Commands, pages, reports and MNE's estimator never reach backends",
+        ),
         ("restore/a.py", "import pointillist.data.photofiles", "Restoration knows pictures, not their files"),
     ],
 )
