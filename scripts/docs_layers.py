@@ -15,6 +15,7 @@ _WIDTH, _ROW, _BOX, _GAP = 760, 92, 52, 14
 
 _SAYS = {
     "cli": "the command",
+    "mne": "MNE's Raw and Epochs",
     "app": "the page",
     "reproduce": "the paper's figures",
     "restore": "pictures mended",

@@ -210,7 +210,13 @@ def test_imports_keep_the_contracts():
         ("restore/a.py", "from llvmlite import ir", "Nothing above backends knows numba, llvmlite or CuPy"),
         ("app/a.py", "import cupy", "Nothing above backends knows numba, llvmlite or CuPy"),
         ("model/a.py", "import pointillist.backends.cuda", "Nothing above backends knows numba, llvmlite or CuPy"),
-        ("cli/a.py", "import pointillist.backends", "Commands, the page and reports never reach backends"),
+        ("learners/a.py", "import pointillist.mne", "Imports point down the layers"),
+        ("mne/a.py", "def f():\n    import pointillist.cli", "Imports point down the layers"),
+        (
+            "cli/a.py",
+            "import pointillist.backends",
+            "Commands, pages, reports and MNE's estimator never reach backends",
+        ),
         ("restore/a.py", "import pointillist.data.photofiles", "Restoration knows pictures, not their files"),
     ],
 )
@@ -232,7 +238,7 @@ def test_contracts_are_broken_by(module, text, contract, tmp_path):
     assert f"{contract} BROKEN" in said
 
 
-@pytest.mark.parametrize("heavy", ["matplotlib", "typer", "cupy", "torch", "dask"])
+@pytest.mark.parametrize("heavy", ["matplotlib", "typer", "cupy", "torch", "dask", "mne"])
 def test_importing_the_package_stays_light(heavy, imported):
     assert "pointillist.learners.batch" in imported
     assert heavy not in imported

@@ -21,6 +21,8 @@ WITH_EXAMPLES = {"pointillist.model.codes", "pointillist.solvers.encoding", "poi
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name, tmp_path, monkeypatch):
+    if name.startswith("pointillist.mne"):
+        pytest.importorskip("mne", reason="MNE is not installed: pip install -e '.[mne]'")
     monkeypatch.chdir(tmp_path)
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.failed == 0
