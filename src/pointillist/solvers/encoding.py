@@ -21,8 +21,7 @@ from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import of_kind
 from pointillist.solvers.scaling import by_scale
-from pointillist.solvers.solving import Progress, largest_penalties, solve
-from pointillist.solvers.spanning import filter_span
+from pointillist.solvers.solving import Progress, filter_span, largest_penalties, solve
 
 
 def encode(

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem, lambda_max
 from pointillist.solvers.base import Result, Solver, merge_results
-from pointillist.solvers.spanning import Projection, Span, differs_by_channel
+from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
 from pointillist.solvers.tiles import Progress, by_tiles
 
-__all__ = ["Progress", "largest_penalties", "solve"]
+__all__ = ["Progress", "filter_span", "largest_penalties", "solve"]
 
 
 def solve(
