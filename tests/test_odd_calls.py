@@ -41,6 +41,7 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
     "mark_damage": {"image": np.stack([IMAGE] * 3, -1)},
     "find_damage": {"kind": "dust"},
     "penalty_path": {"n": 2},
+    "split_channels": {"filters": BANK},
     "penalty_path penalties": {"n": None},
     "BatchCSC": {"max_iter": 1},
 }

@@ -34,10 +34,10 @@ def split_channels(filters: ArrayLike, rank: int = 1) -> tuple[NDArray, NDArray]
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> filters = np.multiply.outer([3.0, 0.0, -4.0], [0.1, -0.2, 0.0, 0.1])[None]
+    >>> filters = np.multiply.outer([3.0, -4.0], [0.1, -0.2, 0.1])[None]
     >>> patterns, shapes = pt.split_channels(filters)
-    >>> (patterns + 0.0).round(6).tolist(), shapes.round(6).tolist()
-    ([[[-0.6, 0.0, 0.8]]], [[[-0.5, 1.0, 0.0, -0.5]]])
+    >>> patterns.round(6).tolist(), shapes.round(6).tolist()
+    ([[[-0.6, 0.8]]], [[[-0.5, 1.0, -0.5]]])
     """
     given = as_numbers(filters, "filters")
     if given.ndim < 3 or given.size == 0:

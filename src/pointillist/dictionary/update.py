@@ -34,7 +34,8 @@ class FilterUpdate:
     Parameters
     ----------
     init : {"random", "patches"} or (n_filters, [channels,] *size) array
-        First filters: Gaussian noise, lively patches of the signals, or the given ones.
+        First filters: Gaussian noise, lively patches of the signals, or the given ones. With a `rank`, patches are chosen so
+        that they differ, and the nearest filters of the rank take the place of given ones.
     nonnegative : bool
         Restrict filters to be ≥ 0; excludes `zero_mean`.
     zero_mean : bool
@@ -44,7 +45,8 @@ class FilterUpdate:
     n_sweeps : int
         Passes over the filters in each update.
     replace_unused : bool
-        Replace filters that no code uses by badly explained patches.
+        Replace filters that no code uses by badly explained patches; with a `rank`, in some of the first 64 steps, also
+        those that duplicate others.
     forgetting : float or None
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
