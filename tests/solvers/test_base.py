@@ -1,6 +1,7 @@
 """Tests of results, statuses and threads."""
 
 import threading
+from multiprocessing.dummy import DummyProcess as PoolThread
 
 import joblib
 import numpy as np
@@ -99,6 +100,9 @@ def test_workers_of_joblib_share_the_cores(backend):
 
 
 def test_threads_of_joblib_share_many_cores(monkeypatch):
+    for thread in threading.enumerate():  # pools of other tests count until their threads have ended
+        if isinstance(thread, PoolThread):
+            thread.join(timeout=10)
     for module in ("joblib", "joblib._parallel_backends"):
         monkeypatch.setattr(f"{module}.cpu_count", lambda: 8)
     pool = joblib.Parallel(n_jobs=3, backend="threading")
