@@ -24,7 +24,7 @@ from .errors import (
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
@@ -107,6 +107,7 @@ __all__ = [
     "read_photograph",
     "Result",
     "Ridge",
+    "Robust",
     "SampledADMM",
     "save",
     "save_codes",

@@ -13,6 +13,7 @@ from pointillist.backends.devices import is_cpu, to_host
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
@@ -42,6 +43,8 @@ class FilterUpdate:
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
         same codes the result does not depend on how signals are split into batches. None is 3.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class FilterUpdate:
     n_sweeps: int = 1
     replace_unused: bool = True
     forgetting: float | None = None
+    robust: Robust | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
@@ -68,6 +72,8 @@ class FilterUpdate:
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
             replace_unused=self.replace_unused,
         )  # fmt: skip
+        if self.robust is not None and not isinstance(self.robust, Robust):
+            raise ValueError(f"robust must be None or a Robust, got {shown(self.robust)}")
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:

@@ -1,0 +1,279 @@
+"""Windows of signals whose errors are outliers: how signals are cut, judged, and taken without such windows.
+
+Nothing here keeps a record or knows of steps: that is the learners' part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.backends.devices import to_host
+from pointillist.dictionary.statistics import CodedBatch
+from pointillist.model.arguments import check_arguments, is_number, shown
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import broadcast_penalty
+
+_FILTER_LENGTHS = 4
+"""Filter lengths of a window, along each axis, where nothing else is said."""
+_DEVIATION = 1.4826
+"""The standard deviation of Gaussian numbers over the median absolute deviation from their median."""
+
+
+@dataclass(frozen=True)
+class Robust:
+    """Windows that count nothing in a step of learning, because their error is an outlier.
+
+    After the codes of a step are solved for, every window gets its error: its part of the objective, ½ Σ w (x − Dz)² of its
+    samples plus Σ λ|z| of the codes whose centre lies in it, for each sample that was seen. Windows above a limit weigh
+    nothing in the statistics of this step, and are judged anew in the next. What is left out is left out exactly: the
+    samples have weight zero, and codes that lie in such samples altogether, which say nothing about the filters, do not
+    enter the statistics. The objective, the usage and the non-zeros of a step are of what counts, and unused filters are
+    replaced by patches of it.
+
+    `BatchCSC` judges all windows of an iteration together, `OnlineCSC` those of a step beside the latest ones before it.
+
+    Parameters
+    ----------
+    alpha : float
+        The limit is the median of the errors plus `alpha` · 1.4826 · their median absolute deviation; smaller values leave
+        out more.
+    fraction : float in (0, 1) or None
+        Leave out this share of the windows instead, those with the largest errors; `alpha` then keeps its default.
+    window : int, tuple of int or None
+        Samples of a window along each axis, about: a signal is cut evenly. None is four filter lengths, so that signals of
+        up to six filter lengths are one window. Windows should be long enough for most of them to hold some codes.
+    warm_up : int
+        Steps at the start in which nothing is left out.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((20, 60))
+    >>> signals[3] *= 20
+    >>> update = pt.FilterUpdate(robust=pt.Robust())
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=15, penalty=0.5, update=update, max_iter=4, random_state=0).fit(signals)
+    >>> model.outliers_["signal"], model.history_[-1]["outliers"]
+    (array([3]), 1)
+    """
+
+    alpha: float = 3.5
+    fraction: float | None = None
+    window: int | tuple[int, ...] | None = None
+    warm_up: int = 0
+
+    def __post_init__(self) -> None:
+        check_arguments(alpha=self.alpha, fraction=self.fraction, warm_up=self.warm_up)
+        if self.fraction is not None and self.alpha != Robust.alpha:
+            raise ValueError("fraction and alpha both say what is left out: give one of them")
+        sides = self.window if isinstance(self.window, tuple) else (1 if self.window is None else self.window,)
+        if not sides or not all(is_number(side) and isinstance(side, int | np.integer) and side >= 1 for side in sides):
+            raise ValueError(
+                f"window must be None, a positive integer or a tuple with one for each axis, got {shown(self.window)}"
+            )
+
+    def limit(self, errors: NDArray, step: int) -> float:
+        """The largest error of a window that counts, by the errors (n,) of many windows; infinity where none is judged."""
+        if step < self.warm_up or not len(errors):
+            return float("inf")
+        if self.fraction is not None:
+            kept = len(errors) - int(self.fraction * len(errors))
+            return float(np.sort(errors)[kept - 1]) if kept < len(errors) else float("inf")
+        middle = float(np.median(errors))
+        deviation = float(np.median(np.abs(errors - middle)))
+        return middle + float(self.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
+
+    def counts_along(self, geometry: Geometry) -> tuple[int, ...]:
+        """How many windows a signal has along each axis."""
+        ndim = len(geometry.signal)
+        sides = self.window if isinstance(self.window, tuple) else (self.window,) * ndim
+        if len(sides) != ndim:
+            raise ValueError(f"robust has a window of {len(sides)} axes, {self.window}, the signals have {ndim}")
+        pairs = zip(geometry.signal, sides, geometry.filter, strict=True)
+        return tuple(max(1, round(n / (_FILTER_LENGTHS * f if side is None else side))) for n, side, f in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The windows of one signal with their errors.
+
+    Attributes
+    ----------
+    space : tuple of int
+        Spatial shape of the signal.
+    errors : (windows along each axis) float64 array
+        Mean error of the samples of a window that were seen; NaN where none was.
+    """
+
+    space: tuple[int, ...]
+    errors: NDArray
+
+    @property
+    def edges(self) -> list[NDArray]:
+        """Where the windows begin along each axis, and where the last ends."""
+        return _edges(self.space, self.errors.shape)
+
+    def boxes(self, chosen: NDArray) -> NDArray:
+        """(count, 2, axes) first samples of the chosen windows, and the samples after their last."""
+        places = np.nonzero(chosen)
+        firsts = [edge[place] for edge, place in zip(self.edges, places, strict=True)]
+        ends = [edge[place + 1] for edge, place in zip(self.edges, places, strict=True)]
+        return np.stack([np.stack(firsts, axis=1), np.stack(ends, axis=1)], axis=1)
+
+
+def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray, robust: Robust) -> list[Windows]:
+    """The windows of every signal, with the errors of its codes for the filters that they were solved for."""
+    codes, windows = batch.codes.on_host(), []
+    for i in range(len(batch)):
+        geometry = batch.geometry(filters, i)
+        weights = None if batch.weights is None else to_host(batch.weights[i])
+        edges = _edges(geometry.signal, robust.counts_along(geometry))
+        loss, seen = _losses(to_host(batch.residuals[i]), weights, edges)
+        price = broadcast_penalty(penalty, len(filters), geometry)
+        paid = _paid(geometry, edges, codes.indices[i], codes.values[i], price)
+        mean = np.full(seen.shape, np.nan)
+        # Finite, so that what has overflowed can be stored and is an outlier.
+        np.divide(np.minimum(loss + paid, np.finfo(np.float64).max), seen, out=mean, where=seen > 0)
+        windows.append(Windows(geometry.signal, mean))
+    return windows
+
+
+def without_windows(
+    batch: CodedBatch, filters: NDArray, counted: Sequence[NDArray], support: NDArray | None
+) -> CodedBatch:
+    """A batch in which only some windows count.
+
+    Signals of which no window counts are left out altogether. In the others, samples of windows that do not count have
+    weights and residuals of zero, and codes are dropped whose filter touches no sample that counts: the loss of the others
+    does not depend on them, but the statistics, which impute what has no weight, would hold their filters back.
+
+    Parameters
+    ----------
+    batch : CodedBatch
+    filters : (n_filters, channels, *size) array
+    counted : sequence of (windows along each axis) bool arrays
+        Which windows of each signal count.
+    support : None or (n_filters, *size) bool array
+        The samples that each filter may use.
+    """
+    members = [i for i, windows in enumerate(counted) if windows.any()]
+    some = batch if len(members) == len(batch) else batch.take(members)
+    kept = [counted[i] for i in members]
+    if all(windows.all() for windows in kept):
+        return some
+    codes = some.codes.on_host()
+    indices, values = list(codes.indices), list(codes.values)
+    residuals = [to_host(residual) for residual in some.residuals]
+    weights = _weights(some, residuals)
+    spans = _spans(filters, support)
+    for i, windows in enumerate(kept):
+        if windows.all():
+            continue
+        geometry = some.geometry(filters, i)
+        edges = _edges(geometry.signal, windows.shape)
+        mask = _spread(windows, edges)
+        weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
+        useful = _touching(geometry, edges, windows, indices[i], spans)
+        indices[i], values[i] = indices[i][useful], values[i][useful]
+    return replace(
+        some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
+    )
+
+
+def _edges(space: tuple[int, ...], counts: tuple[int, ...]) -> list[NDArray]:
+    return [np.arange(count + 1) * n // count for n, count in zip(space, counts, strict=True)]
+
+
+def _losses(residual: NDArray, weights: NDArray | None, edges: list[NDArray]) -> tuple[NDArray, NDArray]:
+    """½ Σ w (x − Dz)² of each window, from a residual w (x − Dz), and how many samples of it were seen."""
+    squares = residual.astype(np.float64) ** 2
+    if weights is None:
+        sizes = np.ones(())
+        for edge in edges:
+            sizes = np.multiply.outer(sizes, np.diff(edge))
+        return 0.5 * _summed(squares.sum(axis=0), edges), len(residual) * sizes
+    seen = weights > 0
+    squares = np.divide(squares, weights, out=np.zeros_like(squares), where=seen)
+    return 0.5 * _summed(squares.sum(axis=0), edges), _summed(seen.sum(axis=0, dtype=np.float64), edges)
+
+
+def _summed(values: NDArray, edges: list[NDArray]) -> NDArray:
+    """Sums over the windows of an array (*space)."""
+    for axis, edge in enumerate(edges):
+        values = np.add.reduceat(values, edge[:-1], axis=axis)
+    return values
+
+
+def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: NDArray, price: NDArray) -> NDArray:
+    """Σ λ|z| of the codes whose centre lies in each window; a centre beyond the border belongs to the nearest."""
+    owner, position = np.divmod(indices, geometry.n_positions)
+    cost = price[owner, position if price.shape[1] > 1 else 0] * np.abs(values).astype(np.float64)
+    corners = np.unravel_index(position, geometry.grid)
+    shape = tuple(len(edge) - 1 for edge in edges)
+    places = []
+    for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
+        centre = corner + (geometry.filter[axis] - 1) // 2 - geometry.offset[axis]
+        places.append(_window_of(np.clip(centre, 0, geometry.signal[axis] - 1), edge))
+    flat = np.ravel_multi_index(tuple(places), shape)
+    return np.bincount(flat, cost, minlength=prod(shape)).reshape(shape)
+
+
+def _window_of(samples: NDArray, edge: NDArray) -> NDArray:
+    return np.searchsorted(edge, samples, side="right") - 1
+
+
+def _weights(batch: CodedBatch, residuals: Sequence[NDArray]) -> list[NDArray]:
+    """The weights of a batch on the host, ones where it has none; signals of one shape then share them."""
+    if batch.weights is not None:
+        return [to_host(weight) for weight in batch.weights]
+    ones = {residual.shape: np.ones(residual.shape, residual.dtype) for residual in residuals}
+    return [ones[residual.shape] for residual in residuals]
+
+
+def _spread(windows: NDArray, edges: list[NDArray]) -> NDArray:
+    """An array with one value for each window as one (*space) with its value for each sample."""
+    for axis, edge in enumerate(edges):
+        windows = np.repeat(windows, np.diff(edge), axis=axis)
+    return windows
+
+
+def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]:
+    """First and last sample that each filter may use along each axis, both (n_filters, axes)."""
+    n_filters, size = len(filters), filters.shape[2:]
+    first, last = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size) - 1, (n_filters, 1))
+    for k in range(0 if support is None else n_filters):
+        places = np.argwhere(support[k])
+        first[k], last[k] = places.min(axis=0), places.max(axis=0)
+    return first, last
+
+
+def _touching(
+    geometry: Geometry, edges: list[NDArray], windows: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]
+) -> NDArray:
+    """Whether the box of each code's filter holds samples of a window that counts."""
+    owner, position = np.divmod(indices, geometry.n_positions)
+    corners, ndim = np.unravel_index(position, geometry.grid), len(edges)
+    around = geometry.boundary == "circular"
+    # A filter that wraps reaches the windows of a neighbouring copy of the signal.
+    counted = np.tile(windows, (3,) * ndim) if around else windows
+    first, end = [], []
+    for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
+        n, count = geometry.signal[axis], len(edge) - 1
+        for bound, out in ((spans[0], first), (spans[1], end)):
+            sample = corner + bound[owner, axis] - geometry.offset[axis]
+            copy, inside = np.divmod(sample, n) if around else (0, np.clip(sample, 0, n - 1))
+            out.append(_window_of(inside, edge) + (copy + 1) * count * around)
+    sums = np.pad(counted.astype(np.int64), [(1, 0)] * ndim)
+    for axis in range(ndim):
+        sums = np.cumsum(sums, axis=axis)
+    held = np.zeros(len(indices), np.int64)
+    for upper in product((0, 1), repeat=ndim):
+        corner_of = tuple(end[axis] + 1 if up else first[axis] for axis, up in enumerate(upper))
+        held += (-1) ** (ndim - sum(upper)) * sums[corner_of]
+    return held > 0
