@@ -20,8 +20,8 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import broadcast_penalty
 
-_FILTER_LENGTHS = 4
-"""Filter lengths of a window, along each axis, where nothing else is said."""
+_VOLUME = 4
+"""Filters that fit into a window side by side, where nothing else is said: less is noisy, more is coarse (measured)."""
 _DEVIATION = 1.4826
 """The standard deviation of Gaussian numbers over the median absolute deviation from their median."""
 
@@ -89,42 +89,63 @@ class Robust:
         deviation = float(np.median(np.abs(errors - middle)))
         return middle + float(self.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
 
-    def counts_along(self, geometry: Geometry) -> tuple[int, ...]:
-        """How many windows a signal has along each axis."""
+    def cells(self, geometry: Geometry) -> tuple[int, ...]:
+        """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
         ndim = len(geometry.signal)
         sides = self.window if isinstance(self.window, tuple) else (self.window,) * ndim
         if len(sides) != ndim:
             raise ValueError(f"robust has a window of {len(sides)} axes, {self.window}, the signals have {ndim}")
-        pairs = zip(geometry.signal, sides, geometry.filter, strict=True)
-        return tuple(max(1, round(n / (_FILTER_LENGTHS * f if side is None else side))) for n, side, f in pairs)
+        cells = []
+        for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
+            wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
+            cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
+        return tuple(cells)
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
     """The windows of one signal with their errors.
 
+    Windows overlap by half: along each axis, one is two cells long, or the whole signal where that is a single cell.
+
     Attributes
     ----------
     space : tuple of int
         Spatial shape of the signal.
-    errors : (windows along each axis) float64 array
-        Mean error of the samples of a window that were seen; NaN where none was.
+    costs : (cells along each axis) float64 array
+        ½ Σ w (x − Dz)² + Σ λ|z| of each cell.
+    seen : (cells along each axis) float64 array
+        How many samples of each cell were seen.
     """
 
     space: tuple[int, ...]
-    errors: NDArray
+    costs: NDArray
+    seen: NDArray
 
     @property
-    def edges(self) -> list[NDArray]:
-        """Where the windows begin along each axis, and where the last ends."""
-        return _edges(self.space, self.errors.shape)
+    def errors(self) -> NDArray:
+        """(windows along each axis) mean error of the samples of a window that were seen; NaN where none was."""
+        costs, seen = _joined(self.costs), _joined(self.seen)
+        # Finite, so that what has overflowed can be stored and is an outlier.
+        costs = np.minimum(costs, np.finfo(np.float64).max)
+        return np.divide(costs, seen, out=np.full(seen.shape, np.nan), where=seen > 0)
 
     def boxes(self, chosen: NDArray) -> NDArray:
-        """(count, 2, axes) first samples of the chosen windows, and the samples after their last."""
-        places = np.nonzero(chosen)
-        firsts = [edge[place] for edge, place in zip(self.edges, places, strict=True)]
-        ends = [edge[place + 1] for edge, place in zip(self.edges, places, strict=True)]
-        return np.stack([np.stack(firsts, axis=1), np.stack(ends, axis=1)], axis=1)
+        """First samples of the chosen windows along each axis, and the samples after their last: (count, 2 · axes)."""
+        firsts, ends = [], []
+        for edge, place in zip(_edges(self.space, self.costs.shape), np.nonzero(chosen), strict=True):
+            firsts.append(edge[place])
+            ends.append(edge[np.minimum(place + 2, len(edge) - 1)])
+        return np.stack([*firsts, *ends], axis=1)
+
+    def outside(self, chosen: NDArray) -> NDArray:
+        """(cells along each axis) whether a cell lies in none of the chosen windows, and samples of it were seen."""
+        for axis, count in enumerate(self.costs.shape):
+            if count > 1:
+                sides = [(1, 1) if a == axis else (0, 0) for a in range(chosen.ndim)]
+                padded = np.moveaxis(np.pad(chosen, sides), axis, 0)
+                chosen = np.moveaxis(padded[:-1] | padded[1:], 0, axis)
+        return ~chosen & (self.seen > 0)
 
 
 def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray, robust: Robust) -> list[Windows]:
@@ -133,23 +154,20 @@ def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray,
     for i in range(len(batch)):
         geometry = batch.geometry(filters, i)
         weights = None if batch.weights is None else to_host(batch.weights[i])
-        edges = _edges(geometry.signal, robust.counts_along(geometry))
+        edges = _edges(geometry.signal, robust.cells(geometry))
         loss, seen = _losses(to_host(batch.residuals[i]), weights, edges)
         price = broadcast_penalty(penalty, len(filters), geometry)
         paid = _paid(geometry, edges, codes.indices[i], codes.values[i], price)
-        mean = np.full(seen.shape, np.nan)
-        # Finite, so that what has overflowed can be stored and is an outlier.
-        np.divide(np.minimum(loss + paid, np.finfo(np.float64).max), seen, out=mean, where=seen > 0)
-        windows.append(Windows(geometry.signal, mean))
+        windows.append(Windows(geometry.signal, loss + paid, seen))
     return windows
 
 
-def without_windows(
+def without_outliers(
     batch: CodedBatch, filters: NDArray, counted: Sequence[NDArray], support: NDArray | None
 ) -> CodedBatch:
-    """A batch in which only some windows count.
+    """A batch in which only some cells count.
 
-    Signals of which no window counts are left out altogether. In the others, samples of windows that do not count have
+    Signals of which no cell counts are left out altogether. In the others, samples of cells that do not count have
     weights and residuals of zero, and codes are dropped whose filter touches no sample that counts: the loss of the others
     does not depend on them, but the statistics, which impute what has no weight, would hold their filters back.
 
@@ -157,33 +175,42 @@ def without_windows(
     ----------
     batch : CodedBatch
     filters : (n_filters, channels, *size) array
-    counted : sequence of (windows along each axis) bool arrays
-        Which windows of each signal count.
+    counted : sequence of (cells along each axis) bool arrays
+        Which cells of each signal count.
     support : None or (n_filters, *size) bool array
         The samples that each filter may use.
     """
-    members = [i for i, windows in enumerate(counted) if windows.any()]
+    members = [i for i, cells in enumerate(counted) if cells.any()]
     some = batch if len(members) == len(batch) else batch.take(members)
     kept = [counted[i] for i in members]
-    if all(windows.all() for windows in kept):
+    if all(cells.all() for cells in kept):
         return some
     codes = some.codes.on_host()
     indices, values = list(codes.indices), list(codes.values)
     residuals = [to_host(residual) for residual in some.residuals]
     weights = _weights(some, residuals)
     spans = _spans(filters, support)
-    for i, windows in enumerate(kept):
-        if windows.all():
+    for i, cells in enumerate(kept):
+        if cells.all():
             continue
         geometry = some.geometry(filters, i)
-        edges = _edges(geometry.signal, windows.shape)
-        mask = _spread(windows, edges)
+        edges = _edges(geometry.signal, cells.shape)
+        mask = _spread(cells, edges)
         weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
-        useful = _touching(geometry, edges, windows, indices[i], spans)
+        useful = _touching(geometry, edges, cells, indices[i], spans)
         indices[i], values[i] = indices[i][useful], values[i][useful]
     return replace(
         some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
     )
+
+
+def _joined(cells: NDArray) -> NDArray:
+    """Sums of neighbouring cells, for each window."""
+    for axis, count in enumerate(cells.shape):
+        if count > 1:
+            moved = np.moveaxis(cells, axis, 0)
+            cells = np.moveaxis(moved[:-1] + moved[1:], 0, axis)
+    return cells
 
 
 def _edges(space: tuple[int, ...], counts: tuple[int, ...]) -> list[NDArray]:
@@ -191,7 +218,7 @@ def _edges(space: tuple[int, ...], counts: tuple[int, ...]) -> list[NDArray]:
 
 
 def _losses(residual: NDArray, weights: NDArray | None, edges: list[NDArray]) -> tuple[NDArray, NDArray]:
-    """½ Σ w (x − Dz)² of each window, from a residual w (x − Dz), and how many samples of it were seen."""
+    """½ Σ w (x − Dz)² of each cell, from a residual w (x − Dz), and how many samples of it were seen."""
     squares = residual.astype(np.float64) ** 2
     if weights is None:
         sizes = np.ones(())
@@ -204,14 +231,14 @@ def _losses(residual: NDArray, weights: NDArray | None, edges: list[NDArray]) ->
 
 
 def _summed(values: NDArray, edges: list[NDArray]) -> NDArray:
-    """Sums over the windows of an array (*space)."""
+    """Sums over the cells of an array (*space)."""
     for axis, edge in enumerate(edges):
         values = np.add.reduceat(values, edge[:-1], axis=axis)
     return values
 
 
 def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: NDArray, price: NDArray) -> NDArray:
-    """Σ λ|z| of the codes whose centre lies in each window; a centre beyond the border belongs to the nearest."""
+    """Σ λ|z| of the codes whose centre lies in each cell; a centre beyond the border belongs to the nearest."""
     owner, position = np.divmod(indices, geometry.n_positions)
     cost = price[owner, position if price.shape[1] > 1 else 0] * np.abs(values).astype(np.float64)
     corners = np.unravel_index(position, geometry.grid)
@@ -219,12 +246,12 @@ def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: ND
     places = []
     for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
         centre = corner + (geometry.filter[axis] - 1) // 2 - geometry.offset[axis]
-        places.append(_window_of(np.clip(centre, 0, geometry.signal[axis] - 1), edge))
+        places.append(_cell_of(np.clip(centre, 0, geometry.signal[axis] - 1), edge))
     flat = np.ravel_multi_index(tuple(places), shape)
     return np.bincount(flat, cost, minlength=prod(shape)).reshape(shape)
 
 
-def _window_of(samples: NDArray, edge: NDArray) -> NDArray:
+def _cell_of(samples: NDArray, edge: NDArray) -> NDArray:
     return np.searchsorted(edge, samples, side="right") - 1
 
 
@@ -236,39 +263,40 @@ def _weights(batch: CodedBatch, residuals: Sequence[NDArray]) -> list[NDArray]:
     return [ones[residual.shape] for residual in residuals]
 
 
-def _spread(windows: NDArray, edges: list[NDArray]) -> NDArray:
-    """An array with one value for each window as one (*space) with its value for each sample."""
+def _spread(cells: NDArray, edges: list[NDArray]) -> NDArray:
+    """An array with one value for each cell as one (*space) with its value for each sample."""
     for axis, edge in enumerate(edges):
-        windows = np.repeat(windows, np.diff(edge), axis=axis)
-    return windows
+        cells = np.repeat(cells, np.diff(edge), axis=axis)
+    return cells
 
 
 def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]:
     """First and last sample that each filter may use along each axis, both (n_filters, axes)."""
     n_filters, size = len(filters), filters.shape[2:]
     first, last = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size) - 1, (n_filters, 1))
-    for k in range(0 if support is None else n_filters):
-        places = np.argwhere(support[k])
+    for k, allowed in enumerate([] if support is None else support):
+        places = np.argwhere(allowed)
         first[k], last[k] = places.min(axis=0), places.max(axis=0)
     return first, last
 
 
 def _touching(
-    geometry: Geometry, edges: list[NDArray], windows: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]
+    geometry: Geometry, edges: list[NDArray], cells: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]
 ) -> NDArray:
-    """Whether the box of each code's filter holds samples of a window that counts."""
+    """Whether the box of each code's filter holds samples of a cell that counts."""
     owner, position = np.divmod(indices, geometry.n_positions)
     corners, ndim = np.unravel_index(position, geometry.grid), len(edges)
     around = geometry.boundary == "circular"
-    # A filter that wraps reaches the windows of a neighbouring copy of the signal.
-    counted = np.tile(windows, (3,) * ndim) if around else windows
-    first, end = [], []
+    # A filter that wraps reaches the cells of a neighbouring copy of the signal.
+    counted = np.tile(cells, (3,) * ndim) if around else cells
+    first: list[NDArray] = []
+    end: list[NDArray] = []
     for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
         n, count = geometry.signal[axis], len(edge) - 1
         for bound, out in ((spans[0], first), (spans[1], end)):
             sample = corner + bound[owner, axis] - geometry.offset[axis]
             copy, inside = np.divmod(sample, n) if around else (0, np.clip(sample, 0, n - 1))
-            out.append(_window_of(inside, edge) + (copy + 1) * count * around)
+            out.append(_cell_of(inside, edge) + (copy + 1) * count * around)
     sums = np.pad(counted.astype(np.int64), [(1, 0)] * ndim)
     for axis in range(ndim):
         sums = np.cumsum(sums, axis=axis)

@@ -76,7 +76,8 @@ class BatchCSC(ConvolutionalLearner):
         Sum of |codes| of each filter in the last iteration.
     outliers_ : structured array
         With `Robust`: the windows that were left out in the last iteration. ``signal`` is the number of the signal in X,
-        ``start`` and ``stop`` the first sample of the window along each axis and the one after its last, ``error`` its error.
+        ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last, ``error`` is
+        its error.
     n_iter_, n_seen_, seed_ : int
         Iterations done, signals seen (each time they are), the seed in use.
     n_features_in_ : int

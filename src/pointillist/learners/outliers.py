@@ -43,19 +43,20 @@ class WindowRecord:
 
     def judge(self, windows: Sequence[Windows], robust: Robust, step: int) -> list[NDArray]:
         """Add the errors of a step, and tell which windows of each signal are outliers; `step` counts those before it."""
-        new = np.concatenate([one.errors.ravel() for one in windows])
+        errors = [one.errors for one in windows]
+        new = np.concatenate([one.ravel() for one in errors])
         new = new[~np.isnan(new)]
         known = np.concatenate([self.errors, new])[-max(_LATEST, len(new)) :]
         self.errors = known[-_LATEST:]
         limit = robust.limit(known, step)
-        return [one.errors > limit for one in windows]
+        return [one > limit for one in errors]
 
     def remember(self, numbers: Sequence[int], windows: Sequence[Windows], outliers: Sequence[NDArray]) -> None:
         """Put the outliers of signals of these numbers in the place of those of earlier judgements of the same signals."""
         places, errors = [], []
         for number, one, chosen in zip(numbers, windows, outliers, strict=True):
             boxes = one.boxes(chosen)
-            places.append(np.column_stack([np.full(len(boxes), number), boxes.reshape(len(boxes), -1)]))
+            places.append(np.column_stack([np.full(len(boxes), number), boxes]))
             errors.append(one.errors[chosen])
         fresh = np.concatenate(places).astype(np.int64)
         if self.places.shape[1] == fresh.shape[1]:

@@ -209,7 +209,7 @@ def _settings(array: Check) -> Check:
         int | tuple[int, ...] | None: either("null, a number or a tuple of numbers", nothing, _COUNT, sides),
         str | ArrayLike: either("text or an array", text, array, leaf("numbers", _all_numbers)),
     }
-    known = {}
+    known: dict[str, Check] = {}
 
     def check(value: Any, name: str) -> None:
         record({"class": text, "settings": anything})(value, name)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.robust import Robust, Windows, window_errors, without_windows
+from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.learners.outliers import WindowRecord
 
@@ -96,7 +96,7 @@ class CodesHere:
         return window_errors(self.coded, state.filters, state.penalty, robust)
 
     def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self:
-        return replace(self, coded=without_windows(self.coded, state.filters, counted, state.constraints.support))
+        return replace(self, coded=without_outliers(self.coded, state.filters, counted, state.constraints.support))
 
     @property
     def nnz(self) -> int:
@@ -123,9 +123,8 @@ def what_counts(
     state.windows.remember(numbers, windows, outliers)
     if not any(one.any() for one in outliers):
         return codes, counts, 0
-    # Where something is left out, windows of which nothing was seen count neither: they say nothing about the filters.
     counted = [
-        ~(chosen | np.isnan(one.errors)) if chosen.any() else np.ones_like(chosen)
+        one.outside(chosen) if chosen.any() else np.ones(one.costs.shape, bool)
         for one, chosen in zip(windows, outliers, strict=True)
     ]
     members = [i for i, one in enumerate(counted) if one.any()]

@@ -94,7 +94,7 @@ class Step:
         for signal in batch.signals:
             geometry = Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
             if self.update.robust is not None:
-                self.update.robust.counts_along(geometry)
+                self.update.robust.cells(geometry)
         constraints = self.update.constraints(shapes.support())
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.sources import UnreadBatch
-from pointillist.dictionary.robust import Robust, Windows, window_errors, without_windows
+from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import host_objectives
 from pointillist.learners.cluster.work import Brief, Coded, Setup, code, split
 from pointillist.learners.feed import Feed
@@ -103,11 +103,11 @@ def windows_of(coded: Coded, robust: Robust, setup: Setup, brief: Brief) -> list
 def counted_part(
     coded: Coded, counted: Sequence[NDArray], support: NDArray | None, setup: Setup, brief: Brief
 ) -> Coded:
-    """A piece in which only some windows count; see `without_windows`."""
+    """A piece in which only some cells count; see `without_outliers`."""
     assert coded.batch is not None
     assert coded.result is not None
-    kept = without_windows(setup.step.coded(coded.batch, coded.result), brief.filters, counted, support)
-    members = [i for i, windows in enumerate(counted) if windows.any()]
+    kept = without_outliers(setup.step.coded(coded.batch, coded.result), brief.filters, counted, support)
+    members = [i for i, cells in enumerate(counted) if cells.any()]
     weights = None if kept.weights is None else list(kept.weights)
     result = replace(
         coded.result,
@@ -182,7 +182,7 @@ class CodesThere:
         told = {"support": state.constraints.support, "setup": self.setup, "brief": self.brief, "pure": False}
         bounds = np.cumsum([0, *[summary.count for summary in self.summaries]]).tolist()
         parts = [counted[first:last] for first, last in pairwise(bounds)]
-        chosen = [i for i, part in enumerate(parts) if any(windows.any() for windows in part)]
+        chosen = [i for i, part in enumerate(parts) if any(cells.any() for cells in part)]
         pieces = [self.client.submit(counted_part, self.pieces[i], parts[i], **told) for i in chosen]
         summaries = self.client.gather(self.client.map(summarise, pieces, pure=False))
         return replace(self, pieces=pieces, summaries=summaries)
