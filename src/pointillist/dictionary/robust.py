@@ -31,10 +31,10 @@ class Robust:
     """Windows that count nothing in a step of learning, because their error is an outlier.
 
     After the codes of a step are solved for, every window gets its error: its part of the objective, ½ Σ w (x − Dz)² of its
-    samples plus Σ λ|z| of the codes whose centre lies in it, for each sample that was seen. Windows above a limit weigh
-    nothing in the statistics of this step, and are judged anew in the next. What is left out is left out exactly: the
-    samples have weight zero, and codes that lie in such samples altogether, which say nothing about the filters, do not
-    enter the statistics. The objective, the usage and the non-zeros of a step are of what counts, and unused filters are
+    samples plus Σ λ|z| of the codes whose centre lies in it, for each sample that was seen. Samples of windows above a limit
+    weigh nothing in the statistics of this step; the next step judges anew. What is left out is left out exactly: the
+    samples have weight zero, and codes whose filters touch nothing else, which say nothing about the filters, do not enter
+    the statistics. The objective, the usage and the non-zeros of a step are of what counts, and unused filters are
     replaced by patches of it.
 
     `BatchCSC` judges all windows of an iteration together, `OnlineCSC` those of a step beside the latest ones before it.
@@ -43,14 +43,16 @@ class Robust:
     ----------
     alpha : float
         The limit is the median of the errors plus `alpha` · 1.4826 · their median absolute deviation; smaller values leave
-        out more.
+        out more. Where more than half of the errors are equal nothing is left out.
     fraction : float in (0, 1) or None
         Leave out this share of the windows instead, those with the largest errors; `alpha` then keeps its default.
     window : int, tuple of int or None
-        Samples of a window along each axis, about: a signal is cut evenly. None is four filter lengths, so that signals of
-        up to six filter lengths are one window. Windows should be long enough for most of them to hold some codes.
+        Samples of a window along each axis, about: a signal is cut evenly, and windows overlap by half. Signals shorter than
+        one and a half windows are one window. None is four filter lengths in one dimension, two in two and 1.6 in three.
+        Most windows should hold some codes: where they do not, whatever happens is an outlier.
     warm_up : int
-        Steps at the start in which nothing is left out.
+        Steps at the start in which nothing is left out. Filters that were learned from outliers find later ones in order,
+        so that none is best for most signals; a few help `BatchCSC` with filters that are rare.
 
     Examples
     --------
