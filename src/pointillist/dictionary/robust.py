@@ -51,8 +51,9 @@ class Robust:
         one and a half windows are one window. None is four filter lengths in one dimension, two in two and 1.6 in three.
         Most windows should hold some codes: where they do not, whatever happens is an outlier.
     warm_up : int
-        Steps at the start in which nothing is left out. Filters that were learned from outliers find later ones in order,
-        so that none is best for most signals; a few help `BatchCSC` with filters that are rare.
+        Steps at the start in which nothing is left out. Filters that were learned from outliers explain later ones well,
+        and these pass: more than a few such steps do harm, above all in `OnlineCSC`. Filters that are rare are found
+        without any.
 
     Examples
     --------
