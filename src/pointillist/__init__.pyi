@@ -25,7 +25,7 @@ from .errors import (
     UnreadableFileError,
     UnusableSignalError,
 )
-from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge
+from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
@@ -114,6 +114,7 @@ __all__ = [
     "recovery_score",
     "Result",
     "Ridge",
+    "Robust",
     "SampledADMM",
     "save",
     "save_codes",

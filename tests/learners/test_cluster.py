@@ -83,6 +83,7 @@ def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_siz
         {"sampling": 0.4},
         {"update": pt.FilterUpdate(statistics="dense")},
         {"update": pt.FilterUpdate(init="patches")},
+        {"update": pt.FilterUpdate(robust=pt.Robust(fraction=0.2))},
         {"learning": 0.1},
     ],
 )
@@ -123,6 +124,28 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
         assert (ours["nnz"], ours["n_seen"], ours["replaced"]) == (theirs["nnz"], theirs["n_seen"], theirs["replaced"])
         np.testing.assert_allclose([ours["objective"], ours["gap"]], [theirs["objective"], theirs["gap"]], rtol=1e-8)
     assert there.skipped_ == alone.skipped_
+
+
+@pytest.mark.parametrize("window", [None, 160])
+def test_workers_that_sum_leave_outliers_out(client, signals, file, window, monkeypatch):
+    """Errors of windows come back, and the workers are told which of them count."""
+    monkeypatch.setattr(sums, "_RETURNED", 0.1)
+    monkeypatch.setattr(sums, "_WORTH", 0)
+    update = pt.FilterUpdate(robust=pt.Robust(fraction=0.3, window=window))
+    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "update": update}
+    alone = fit(signals, **settings)
+    for given in (signals, file):
+        there = fit(given, client, **settings)
+        np.testing.assert_allclose(there.filters_, alone.filters_, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(there.usage_, alone.usage_, rtol=1e-10)
+        for ours, theirs in zip(there.history_, alone.history_, strict=True):
+            assert ours["outliers"] == theirs["outliers"] > 0
+            assert ours["nnz"] == theirs["nnz"]
+            np.testing.assert_allclose(
+                [ours["objective"], ours["gap"]], [theirs["objective"], theirs["gap"]], rtol=1e-8
+            )
+        if given is signals:
+            np.testing.assert_array_equal(there.outliers_["signal"], alone.outliers_["signal"])
 
 
 def test_an_iterator_is_read_by_the_client(client, signals):

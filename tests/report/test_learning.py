@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist import BatchCSC, OnlineCSC
+from pointillist import BatchCSC, FilterUpdate, OnlineCSC, Robust
 from pointillist.report import Example
 from pointillist.report.blocks import Compare, Facts, SideBySide, Table, Trace
 from pointillist.report.learning import learning_page
@@ -70,6 +70,15 @@ def test_signals_in_time_are_shown_with_their_events():
     waves = _blocks(page, "Filters")[0]
     assert np.shape(waves.filters) == (3, 2, 90)
     assert "2 channels" in waves.caption
+
+
+def test_what_was_left_out_is_told():
+    model, _ = _fitted((80,), 5, update=FilterUpdate(robust=Robust(fraction=0.3)))
+    words, chart = _blocks(learning_page(model, []), "Left out")
+    assert f"{model.history_[-1]['outliers']} were left out of the last step" in words.text
+    assert list(chart.curves[0].y) == [info["outliers"] for info in model.history_]
+    plain, _ = _fitted((80,), 5)
+    assert "Left out" not in [section.title for section in learning_page(plain, []).sections]
 
 
 def test_large_signals_are_shown_by_their_middle(monkeypatch):

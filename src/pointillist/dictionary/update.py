@@ -15,6 +15,7 @@ from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.factors import factorise, likeness
 from pointillist.dictionary.patches import draw_patches, spread_patches
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
@@ -55,6 +56,8 @@ class FilterUpdate:
         The largest rank of a filter over its channels, for learners with ``channels=True``: filter k is the sum of so many
         products ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 is what an event with one place of origin looks like to many
         sensors; None leaves filters free. `zero_mean` then holds for the shapes, and `nonnegative` takes a rank of 1.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class FilterUpdate:
     replace_unused: bool = True
     forgetting: float | None = None
     rank: int | None = None
+    robust: Robust | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
@@ -82,6 +86,8 @@ class FilterUpdate:
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
             replace_unused=self.replace_unused, rank=self.rank,
         )  # fmt: skip
+        if self.robust is not None and not isinstance(self.robust, Robust):
+            raise ValueError(f"robust must be None or a Robust, got {shown(self.robust)}")
         self.constraints()
 
     def constraints(self, support: NDArray | None = None) -> FilterConstraints:

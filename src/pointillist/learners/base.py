@@ -210,3 +210,6 @@ def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
     learner.seed_ = state.seed
     learner.usage_ = state.usage
     learner.penalty_ = state.penalty
+    learner.__dict__.pop("outliers_", None)
+    if as_update(learner.update).robust is not None:
+        learner.outliers_ = state.windows.table(state.filters.ndim - 2)

@@ -14,6 +14,7 @@ from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.coding import Learning
 from pointillist.learners.device import placed
+from pointillist.learners.outliers import WindowRecord
 from pointillist.learners.step import Step
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
@@ -72,9 +73,14 @@ class BatchCSC(ConvolutionalLearner):
         a rank, ``FilterUpdate(rank=1)``.
     history_ : list of dict
         One record for each iteration: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
-        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
+        (windows that were left out; objective and non-zeros are those of the others).
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in the last iteration.
+    outliers_ : structured array
+        With `Robust`: the windows that were left out in the last iteration. ``signal`` is the number of the signal in X,
+        ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last, ``error`` is
+        its error.
     n_iter_, n_seen_, seed_ : int
         Iterations done, signals seen (each time they are), the seed in use.
     n_features_in_ : int
@@ -157,7 +163,7 @@ class BatchCSC(ConvolutionalLearner):
         self
         """
         step = self.training_step()
-        given = step.check(X, weights)
+        given = step.check(X, weights).numbered()
         self._note_features(X, given)
         batch = placed(given, step.resident)
         held_out = None if validation is None else step.check(validation)
@@ -166,6 +172,7 @@ class BatchCSC(ConvolutionalLearner):
         for _ in range(self.max_iter):
             begin = time.perf_counter()
             state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
+            state.windows = WindowRecord()
             result = step.encode(state, batch, codes)
             codes = result.codes
             info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)

@@ -70,7 +70,7 @@ def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError,
         return Feed(stream, None, step.check)
     if on_error == "skip":
         raise ValueError('on_error="skip" is for sources: arrays are checked at once, so leave it out')
-    whole = step.check(X, weights)
+    whole = step.check(X, weights).numbered()
     return Feed(make_stream(ArraySource(whole.signals), **settings), whole, step.check)
 
 

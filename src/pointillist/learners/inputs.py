@@ -1,7 +1,7 @@
 """What users give to learners, as checked batches of signals."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,20 @@ class Batch:
 
     signals: list[NDArray]
     weights: list[NDArray] | None
+    numbers: Sequence[int] | None = None  # of the signals among all that are learned from, where that is known
 
     def __len__(self) -> int:
         return len(self.signals)
 
+    def numbered(self) -> "Batch":
+        """The same signals as all that are learned from, each with its number."""
+        return replace(self, numbers=range(len(self)))
+
     def take(self, chosen: Sequence[int]) -> "Batch":
         """Some of the signals."""
         weights = None if self.weights is None else [self.weights[i] for i in chosen]
-        return Batch([self.signals[i] for i in chosen], weights)
+        numbers = None if self.numbers is None else [self.numbers[i] for i in chosen]
+        return Batch([self.signals[i] for i in chosen], weights, numbers)
 
 
 def check_coding(penalty: Any, **settings: Any) -> None:

@@ -79,9 +79,15 @@ class OnlineCSC(ConvolutionalLearner):
         a rank, ``FilterUpdate(rank=1)``.
     history_ : list of dict
         One record for each mini-batch: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
-        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and ``validation_objective`` where asked for.
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
+        (windows that were left out; objective and non-zeros are those of the others).
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in all mini-batches.
+    outliers_ : structured array
+        With `Robust`: the windows that were left out when their signal was last learned from, the latest 10,000 of them.
+        ``signal`` is the number of the signal in X where `fit` had arrays, and how many signals were seen before it
+        otherwise; ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last,
+        ``error`` is its error.
     n_iter_, n_seen_, seed_ : int
         Mini-batches done, signals seen (each time they are), the seed in use.
     n_features_in_ : int

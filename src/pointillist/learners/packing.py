@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.schema import PARAMETER, SETTINGS, STATISTICS, read_history
+from pointillist.learners.outliers import WindowRecord
+from pointillist.learners.schema import PARAMETER, SETTINGS, STATISTICS, WINDOWS, read_history
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.storage import KEPT, Stored
@@ -39,6 +40,10 @@ def pack(learner: ConvolutionalLearner, *, statistics: bool) -> tuple[dict[str, 
         arrays["support"] = state.constraints.support
     if state is not None and statistics:
         arrays |= {STATISTICS + name: np.asarray(array) for name, array in state.statistics.arrays().items()}
+    if hasattr(learner, "outliers_"):
+        record = WindowRecord.of(learner.outliers_) if state is None else state.windows
+        ndim = learner.filters_.ndim - 1 - bool(learner.channels)
+        arrays |= {WINDOWS + name: array for name, array in record.arrays(ndim).items()}
     metadata = {
         "class": type(learner).__name__,
         "parameters": parameters,
@@ -53,7 +58,7 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     """The state that `pack` gave, from a file that was checked; its statistics are empty where the file holds none."""
     arrays, facts = stored.arrays, stored.metadata
     filters = arrays["filters"] if step.channels else arrays["filters"][:, None]
-    sums = {name.removeprefix(STATISTICS): array for name, array in arrays.items() if name.startswith(STATISTICS)}
+    sums = _named(arrays, STATISTICS)
     penalty, history = arrays["penalty"], read_history(arrays)
     return LearnerState(
         filters,
@@ -66,6 +71,7 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
         seconds=history[-1]["seconds"] if history else 0.0,
         usage=arrays["usage"],
         history=history,
+        windows=WindowRecord(**_named(arrays, WINDOWS)),
     )
 
 
@@ -99,7 +105,7 @@ def flat(packed: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in packed.items():
         if isinstance(value, Mapping) and "class" in value:
             flattened[name] = value["class"]
-            flattened |= {f"{name}__{key}": item for key, item in (value["settings"] or {}).items()}
+            flattened |= flat({f"{name}__{key}": item for key, item in (value["settings"] or {}).items()})
         else:
             flattened[name] = value
     return flattened
@@ -124,6 +130,11 @@ def bytes_on_disk(filters: int, n_steps: int, statistics: int | None = None) -> 
     """
     model = filters + _RECORD * n_steps
     return model if statistics is None else model + (KEPT + 1) * (model + statistics)
+
+
+def _named(arrays: Mapping[str, NDArray], prefix: str) -> dict[str, NDArray]:
+    """The arrays whose names begin with a prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 class _UnknownClassError(LookupError):

@@ -12,6 +12,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import FilterUpdate, statistics_shapes
 from pointillist.errors import ModelFileError
@@ -39,9 +40,9 @@ from pointillist.storage.schema import (
     whole,
 )
 
-PARAMETER, STATISTICS = "parameter.", "statistics."
-"""What the names of arrays begin with that are parameters, or belong to the statistics."""
-SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge)}
+PARAMETER, STATISTICS, WINDOWS = "parameter.", "statistics.", "windows."
+"""What the names of arrays begin with that are parameters, or belong to the statistics or the record of windows."""
+SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge, Robust)}
 """Classes of the package that a parameter can be an object of."""
 CLASSES = ("BatchCSC", "OnlineCSC")
 
@@ -50,7 +51,7 @@ _LARGEST = 1e6
 _MOST = 2**31 - 1
 _COUNT = whole(1, _MOST)
 _RECORD = {"iteration": whole(0), "nnz": whole(0), "seconds": number(0)}
-_LATER = ("rank",)
+_LATER = ("rank", "robust")
 """Fields of settings that files of earlier versions do not have: their defaults are what these versions did."""
 _MEASURED = ("objective", "validation_objective")
 _PLACE = record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))})
@@ -141,6 +142,7 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
         raise ValueError("array penalty has too many axes")
     if "support" in arrays:
         check_array(arrays, "support", "b", (n_filters, *size))
+    _check_windows(arrays, len(size))
     sums = [name for name in arrays if name.startswith(STATISTICS)]
     if sums:
         update = parameters["update"]
@@ -151,6 +153,17 @@ def _check_arrays(parameters: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
             raise ValueError(f"{kind} statistics must have the arrays {', '.join(shapes)}")
         for name, shape in shapes.items():
             check_array(arrays, STATISTICS + name, "f", shape)
+
+
+def _check_windows(arrays: Mapping[str, NDArray], ndim: int) -> None:
+    """Raise ValueError unless the record of windows is whole, where there is one."""
+    names = {name for name in arrays if name.startswith(WINDOWS)}
+    if names:
+        if names != {WINDOWS + "errors", WINDOWS + "left", WINDOWS + "places"}:
+            raise ValueError("the record of windows must have the arrays errors, left and places")
+        check_array(arrays, WINDOWS + "errors", "f", (None,), least=0)
+        left = check_array(arrays, WINDOWS + "left", "f", (None,), least=0)
+        check_array(arrays, WINDOWS + "places", "i", (len(left), 1 + 2 * ndim), least=0)
 
 
 def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
@@ -185,7 +198,7 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
 
 def _settings(array: Check) -> Check:
     """An object of one of the package's classes with fields of the right types, or one of an unknown class."""
-    either_number = either("null or a number", nothing, number())
+    either_number, sides = either("null or a number", nothing, number()), record({"tuple": list_of(_COUNT)})
     types: dict[Any, Check] = {
         int: whole(0, _MOST),
         float: number(),
@@ -193,20 +206,22 @@ def _settings(array: Check) -> Check:
         float | None: either_number,
         bool: flag,
         str: text,
-        tuple[int, ...]: record({"tuple": list_of(_COUNT)}),
+        tuple[int, ...]: sides,
+        int | tuple[int, ...] | None: either("null, a number or a tuple of numbers", nothing, _COUNT, sides),
         str | ArrayLike: either("text or an array", text, array, leaf("numbers", _all_numbers)),
     }
-    known = {}
-    for kind, made in SETTINGS.items():
-        hints = get_type_hints(made)
-        checks = {one.name: types[hints[one.name]] for one in fields(made)}
-        known[kind] = record({name: check for name, check in checks.items() if name not in _LATER}, checks)
+    known: dict[str, Check] = {}
 
     def check(value: Any, name: str) -> None:
         record({"class": text, "settings": anything})(value, name)
         if value["settings"] is not None:
             known.get(value["class"], mapping)(value["settings"], f"{name}.settings")
 
+    types[Robust | None] = either("null or settings", nothing, check)
+    for kind, made in SETTINGS.items():
+        hints = get_type_hints(made)
+        checks = {one.name: types[hints[one.name]] for one in fields(made)}
+        known[kind] = record({name: checks.pop(name) for name in list(checks) if name not in _LATER}, checks)
     return check
 
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics
+from pointillist.learners.outliers import WindowRecord
 
 
 @dataclass
@@ -25,6 +27,7 @@ class LearnerState:
     seconds: float = 0.0
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
+    windows: WindowRecord = field(default_factory=WindowRecord)  # empty unless learning is robust
 
     def sort_by_use(self) -> None:
         """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
@@ -55,10 +58,14 @@ class StepCodes(Protocol):
     def usage(self) -> NDArray: ...
     def residuals(self) -> Sequence[NDArray]: ...
     def objective(self, state: LearnerState) -> float: ...
+    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]: ...
+    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self: ...
     @property
     def nnz(self) -> int: ...
     @property
     def gap(self) -> float: ...
+    @property
+    def numbers(self) -> Sequence[int] | None: ...
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class CodesHere:
     coded: CodedBatch
     gap: float
     n_jobs: int = 1
+    numbers: Sequence[int] | None = None  # of the signals among all that are learned from, where that is known
 
     def __len__(self) -> int:
         return len(self.coded)
@@ -84,6 +92,40 @@ class CodesHere:
     def objective(self, state: LearnerState) -> float:
         return float(np.sum(state.statistics.objectives(self.coded, state.filters, state.penalty)))
 
+    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]:
+        return window_errors(self.coded, state.filters, state.penalty, robust)
+
+    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self:
+        return replace(self, coded=without_outliers(self.coded, state.filters, counted, state.constraints.support))
+
     @property
     def nnz(self) -> int:
         return self.coded.codes.nnz
+
+
+def what_counts(
+    robust: Robust, state: LearnerState, codes: StepCodes, counts: NDArray
+) -> tuple[StepCodes, NDArray, int]:
+    """Judge the windows of a step; return its codes without the outliers, what each signal counts, and their number.
+
+    Parameters
+    ----------
+    robust : Robust
+    state : LearnerState
+        As it is before the step; its record of windows is carried on.
+    codes : StepCodes
+    counts : (n_signals,) array
+        How much each signal counts in the statistics.
+    """
+    windows = codes.windows(robust, state)
+    outliers = state.windows.judge(windows, robust, state.step)
+    numbers = range(state.n_seen, state.n_seen + len(codes)) if codes.numbers is None else codes.numbers
+    state.windows.remember(numbers, windows, outliers)
+    if not any(one.any() for one in outliers):
+        return codes, counts, 0
+    counted = [
+        one.outside(chosen) if chosen.any() else np.ones(one.costs.shape, bool)
+        for one, chosen in zip(windows, outliers, strict=True)
+    ]
+    members = [i for i, one in enumerate(counted) if one.any()]
+    return codes.without(counted, state), counts[members], sum(int(one.sum()) for one in outliers)

@@ -26,7 +26,7 @@ from pointillist.dictionary.update import (
 )
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
 from pointillist.learners.inputs import Batch, as_arrays, check_coding, checked_batch, spatial_axes
-from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes
+from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.sampling import check_sampling, generator
@@ -98,7 +98,9 @@ class Step:
         channels, ndim = batch.signals[0].shape[0], batch.signals[0].ndim - 1
         shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
         for signal in batch.signals:
-            Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
+            geometry = Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
+            if self.update.robust is not None:
+                self.update.robust.cells(geometry)
         constraints = self.update.constraints(shapes.support())
         constraints.check_shape(channels, shapes.box)
         shape = (len(shapes.sizes), channels, *shapes.box)
@@ -150,7 +152,7 @@ class Step:
 
     def codes(self, batch: Batch, result: Result) -> CodesHere:
         """Put a batch and its codes together as `StepCodes`, for `learn`."""
-        return CodesHere(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs)
+        return CodesHere(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs, batch.numbers)
 
     def learn(self, state: LearnerState, codes: StepCodes, counts: NDArray, begin: float) -> dict[str, Any]:
         """Take in the codes of a step, update the filters, and return the step's record.
@@ -167,24 +169,28 @@ class Step:
         """
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
-        codes.add_to(state, counts)
+        gap, seen, judged = codes.gap, len(codes), {}
+        if self.update.robust is not None:
+            codes, counts, judged["outliers"] = what_counts(self.update.robust, state, codes, counts)
         state.step += 1
-        state.n_seen += len(codes)
-        state.usage = state.usage + codes.usage()
-        replaced = self._update(state, codes)
+        state.n_seen += seen
+        replaced = self._take_in(state, codes, counts) if len(codes) else 0
         state.seconds += time.perf_counter() - begin
         return {
             "iteration": state.step,
             "seconds": state.seconds,
-            "objective": codes.objective(state),
+            "objective": codes.objective(state) if len(codes) else 0.0,
             "nnz": codes.nnz,
-            "gap": codes.gap,
+            "gap": gap,
             "n_seen": state.n_seen,
             "replaced": replaced,
+            **judged,
         }
 
-    def _update(self, state: LearnerState, codes: StepCodes) -> int:
-        """Improve the filters by the statistics and replace those of no use; returns how many were replaced."""
+    def _take_in(self, state: LearnerState, codes: StepCodes, counts: NDArray) -> int:
+        """Add codes to the statistics, improve the filters, and replace unused ones; returns how many were replaced."""
+        codes.add_to(state, counts)
+        state.usage = state.usage + codes.usage()
         sweeps = self.update.n_sweeps
         state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
         unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)

@@ -17,7 +17,7 @@ from pointillist.storage.schema import parse_json, record, whole
 log = logging.getLogger(__name__)
 
 _RECORD = record({"iteration": whole(0)}, others=True)
-_MEASURES = ("objective", "nnz", "gap", "replaced", "validation_objective", "seconds")
+_MEASURES = ("objective", "nnz", "gap", "replaced", "outliers", "validation_objective", "seconds")
 
 
 class _Watcher(ABC):

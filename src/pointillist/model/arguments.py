@@ -111,6 +111,7 @@ _FLAGS = (
     "replace_unused", "return_details", "zero_mean",
 )  # fmt: skip
 _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
+    "alpha": _POSITIVE,
     "angle": _number("a finite number of degrees"),
     "batch_size": _integer(1),
     "boundary": _one_of(*BOUNDARIES),
@@ -123,6 +124,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "data_range": _or_none(_number("a positive number, at most 1e30", lambda value: 0 < value <= 1e30)),
     "extra": _integer(0),
     "forgetting": _or_none(_number("a number, at least 1", lambda value: value >= 1)),
+    "fraction": _or_none(_INSIDE),
     "gain": _POSITIVE,
     "grow": _integer(0),
     "half_life": _or_none(_POSITIVE),
@@ -146,5 +148,6 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "texture": _SHARE,
     "tile": _integer(1),
     "tol": _or_none(_NOT_NEGATIVE),
+    "warm_up": _integer(0),
 }
 """One rule for every name, since a name means the same everywhere; a function may ask for more."""

@@ -97,6 +97,8 @@ def learning_page(
         Section("Filters", [_filters(model)]),
         Section("Convergence", _convergence(model)),
     ]
+    if "outliers" in last:
+        sections.append(Section("Left out", _left_out(model)))
     if shown:
         sections.append(Section("Reconstructions", _reconstructions(shown, filters.shape[-1])))
     sections += [
@@ -201,6 +203,19 @@ def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
         else "Codes and filters are improved in turns, so the objective falls."
     )
     return [Text(f"{trend} The clock stands still while held-out signals are judged."), SideBySide(charts)]
+
+
+def _left_out(model: BatchCSC | OnlineCSC) -> list[Block]:
+    history = [info for info in model.history_ if "outliers" in info]
+    counts = [int(info["outliers"]) for info in history]
+    signals = len(np.unique(model.outliers_["signal"])) if hasattr(model, "outliers_") else 0
+    words = (
+        f"Windows whose error is an outlier count nothing in a step: {counts[-1]:,} were left out of the last step and "
+        f"{sum(counts):,} of all {len(counts):,}. When signals were last judged, windows of {signals:,} of them were "
+        "left out. Objectives are those of what counts."
+    )
+    curve = Curve("windows", [info["iteration"] for info in history], counts, "c3")
+    return [Text(words), Chart("Windows left out of each step", "iteration", "number", [curve])]
 
 
 def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:

@@ -8,14 +8,16 @@ process to rounding, since that adds one signal after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.sources import UnreadBatch
+from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import host_objectives
 from pointillist.learners.cluster.work import Brief, Coded, Setup, code, split
 from pointillist.learners.feed import Feed
@@ -91,6 +93,34 @@ def residuals_of(coded: Coded) -> list[NDArray]:
     return [] if coded.result is None else coded.result.residuals
 
 
+def windows_of(coded: Coded, robust: Robust, setup: Setup, brief: Brief) -> list[Windows]:
+    """The windows of the signals of one piece, with their errors."""
+    assert coded.batch is not None
+    assert coded.result is not None
+    return window_errors(setup.step.coded(coded.batch, coded.result), brief.filters, brief.penalty, robust)
+
+
+def counted_part(
+    coded: Coded, counted: Sequence[NDArray], support: NDArray | None, setup: Setup, brief: Brief
+) -> Coded:
+    """A piece in which only some cells count; see `without_outliers`."""
+    assert coded.batch is not None
+    assert coded.result is not None
+    kept = without_outliers(setup.step.coded(coded.batch, coded.result), brief.filters, counted, support)
+    members = [i for i, cells in enumerate(counted) if cells.any()]
+    weights = None if kept.weights is None else list(kept.weights)
+    result = replace(
+        coded.result,
+        codes=kept.codes,
+        objective=coded.result.objective[members],
+        gap=coded.result.gap[members],
+        statuses=tuple(coded.result.statuses[i] for i in members),
+        iterations=coded.result.iterations[members],
+        residuals=list(kept.residuals),
+    )
+    return Coded(Batch(list(kept.signals), weights), result, coded.skipped)
+
+
 @dataclass(frozen=True)
 class CodesThere:
     """The codes of a step, which stay with the workers: `StepCodes` for the client."""
@@ -100,6 +130,7 @@ class CodesThere:
     brief: Any
     pieces: list[Any]  # futures of `Coded`, with at least one signal each
     summaries: list[Summary]
+    numbers: Sequence[int] | None = None  # of the signals, where the client has them
 
     @classmethod
     def solve(
@@ -112,7 +143,8 @@ class CodesThere:
         kept = [i for i, summary in enumerate(summaries) if summary.count]
         if not kept:
             return None, skipped
-        return cls(client, setup, brief, [pieces[i] for i in kept], [summaries[i] for i in kept]), skipped
+        numbers = whole.numbers if isinstance(whole, Batch) else None
+        return cls(client, setup, brief, [pieces[i] for i in kept], [summaries[i] for i in kept], numbers), skipped
 
     def __len__(self) -> int:
         return sum(summary.count for summary in self.summaries)
@@ -141,6 +173,19 @@ class CodesThere:
         return sum(
             self.client.gather(self.client.map(objective_of, self.pieces, setup=self.setup, brief=told, pure=False))
         )
+
+    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]:
+        told = {"robust": robust, "setup": self.setup, "brief": self.brief, "pure": False}
+        return [one for some in self.client.gather(self.client.map(windows_of, self.pieces, **told)) for one in some]
+
+    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self:
+        told = {"support": state.constraints.support, "setup": self.setup, "brief": self.brief, "pure": False}
+        bounds = np.cumsum([0, *[summary.count for summary in self.summaries]]).tolist()
+        parts = [counted[first:last] for first, last in pairwise(bounds)]
+        chosen = [i for i, part in enumerate(parts) if any(cells.any() for cells in part)]
+        pieces = [self.client.submit(counted_part, self.pieces[i], parts[i], **told) for i in chosen]
+        summaries = self.client.gather(self.client.map(summarise, pieces, pure=False))
+        return replace(self, pieces=pieces, summaries=summaries)
 
     @property
     def nnz(self) -> int:

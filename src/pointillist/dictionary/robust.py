@@ -1,0 +1,310 @@
+"""Windows of signals whose errors are outliers: how signals are cut, judged, and taken without such windows.
+
+Nothing here keeps a record or knows of steps: that is the learners' part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.backends.devices import to_host
+from pointillist.dictionary.statistics import CodedBatch
+from pointillist.model.arguments import check_arguments, is_number, shown
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import broadcast_penalty
+
+_VOLUME = 4
+"""Filters that fit into a window side by side, where nothing else is said: less is noisy, more is coarse (measured)."""
+_DEVIATION = 1.4826
+"""The standard deviation of Gaussian numbers over the median absolute deviation from their median."""
+
+
+@dataclass(frozen=True)
+class Robust:
+    """Windows that count nothing in a step of learning, because their error is an outlier.
+
+    After the codes of a step are solved for, every window gets its error: its part of the objective, ½ Σ w (x − Dz)² of its
+    samples plus Σ λ|z| of the codes whose centre lies in it, for each sample that was seen. Samples of windows above a limit
+    weigh nothing in the statistics of this step; the next step judges anew. What is left out is left out exactly: the
+    samples have weight zero, and codes whose filters touch nothing else, which say nothing about the filters, do not enter
+    the statistics. The objective, the usage and the non-zeros of a step are of what counts, and unused filters are
+    replaced by patches of it.
+
+    `BatchCSC` judges all windows of an iteration together, `OnlineCSC` those of a step beside the latest ones before it.
+
+    Parameters
+    ----------
+    alpha : float
+        The limit is the median of the errors plus `alpha` · 1.4826 · their median absolute deviation; smaller values leave
+        out more. Where more than half of the errors are equal nothing is left out.
+    fraction : float in (0, 1) or None
+        Leave out this share of the windows instead, those with the largest errors; `alpha` then keeps its default.
+    window : int, tuple of int or None
+        Samples of a window along each axis, about: a signal is cut evenly, and windows overlap by half. Signals shorter than
+        one and a half windows are one window. None is four filter lengths in one dimension, two in two and 1.6 in three.
+        Most windows should hold some codes: where they do not, whatever happens is an outlier.
+    warm_up : int
+        Steps at the start in which nothing is left out. Filters that were learned from outliers explain later ones well,
+        and these pass: more than a few such steps do harm, above all in `OnlineCSC`. Filters that are rare are found
+        without any.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((20, 60))
+    >>> signals[3] *= 20
+    >>> update = pt.FilterUpdate(robust=pt.Robust())
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=15, penalty=0.5, update=update, max_iter=4, random_state=0).fit(signals)
+    >>> model.outliers_["signal"], model.history_[-1]["outliers"]
+    (array([3]), 1)
+    """
+
+    alpha: float = 3.5
+    fraction: float | None = None
+    window: int | tuple[int, ...] | None = None
+    warm_up: int = 0
+
+    def __post_init__(self) -> None:
+        check_arguments(alpha=self.alpha, fraction=self.fraction, warm_up=self.warm_up)
+        if self.fraction is not None and self.alpha != Robust.alpha:
+            raise ValueError("fraction and alpha both say what is left out: give one of them")
+        sides = self.window if isinstance(self.window, tuple) else (1 if self.window is None else self.window,)
+        if not sides or not all(is_number(side) and isinstance(side, int | np.integer) and side >= 1 for side in sides):
+            raise ValueError(
+                f"window must be None, a positive integer or a tuple with one for each axis, got {shown(self.window)}"
+            )
+
+    def limit(self, errors: NDArray, step: int) -> float:
+        """The largest error of a window that counts, by the errors (n,) of many windows; infinity where none is judged."""
+        if step < self.warm_up or not len(errors):
+            return float("inf")
+        if self.fraction is not None:
+            kept = len(errors) - int(self.fraction * len(errors))
+            return float(np.sort(errors)[kept - 1]) if kept < len(errors) else float("inf")
+        middle = float(np.median(errors))
+        deviation = float(np.median(np.abs(errors - middle)))
+        return middle + float(self.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
+
+    def cells(self, geometry: Geometry) -> tuple[int, ...]:
+        """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
+        ndim = len(geometry.signal)
+        sides = self.window if isinstance(self.window, tuple) else (self.window,) * ndim
+        if len(sides) != ndim:
+            raise ValueError(f"robust has a window of {len(sides)} axes, {self.window}, the signals have {ndim}")
+        cells = []
+        for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
+            wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
+            cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
+        return tuple(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """The windows of one signal with their errors.
+
+    Windows overlap by half: along each axis, one is two cells long, or the whole signal where that is a single cell.
+
+    Attributes
+    ----------
+    space : tuple of int
+        Spatial shape of the signal.
+    costs : (cells along each axis) float64 array
+        ½ Σ w (x − Dz)² + Σ λ|z| of each cell.
+    seen : (cells along each axis) float64 array
+        How many samples of each cell were seen.
+    """
+
+    space: tuple[int, ...]
+    costs: NDArray
+    seen: NDArray
+
+    @property
+    def errors(self) -> NDArray:
+        """(windows along each axis) mean error of the samples of a window that were seen; NaN where none was."""
+        costs, seen = _joined(self.costs), _joined(self.seen)
+        # Finite, so that what has overflowed can be stored and is an outlier.
+        costs = np.minimum(costs, np.finfo(np.float64).max)
+        return np.divide(costs, seen, out=np.full(seen.shape, np.nan), where=seen > 0)
+
+    def boxes(self, chosen: NDArray) -> NDArray:
+        """First samples of the chosen windows along each axis, and the samples after their last: (count, 2 · axes)."""
+        firsts, ends = [], []
+        for edge, place in zip(_edges(self.space, self.costs.shape), np.nonzero(chosen), strict=True):
+            firsts.append(edge[place])
+            ends.append(edge[np.minimum(place + 2, len(edge) - 1)])
+        return np.stack([*firsts, *ends], axis=1)
+
+    def outside(self, chosen: NDArray) -> NDArray:
+        """(cells along each axis) whether a cell lies in none of the chosen windows, and samples of it were seen."""
+        for axis, count in enumerate(self.costs.shape):
+            if count > 1:
+                sides = [(1, 1) if a == axis else (0, 0) for a in range(chosen.ndim)]
+                padded = np.moveaxis(np.pad(chosen, sides), axis, 0)
+                chosen = np.moveaxis(padded[:-1] | padded[1:], 0, axis)
+        return ~chosen & (self.seen > 0)
+
+
+def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray, robust: Robust) -> list[Windows]:
+    """The windows of every signal, with the errors of its codes for the filters that they were solved for."""
+    codes, windows = batch.codes.on_host(), []
+    for i in range(len(batch)):
+        geometry = batch.geometry(filters, i)
+        weights = None if batch.weights is None else to_host(batch.weights[i])
+        edges = _edges(geometry.signal, robust.cells(geometry))
+        loss, seen = _losses(to_host(batch.residuals[i]), weights, edges)
+        price = broadcast_penalty(penalty, len(filters), geometry)
+        paid = _paid(geometry, edges, codes.indices[i], codes.values[i], price)
+        windows.append(Windows(geometry.signal, loss + paid, seen))
+    return windows
+
+
+def without_outliers(
+    batch: CodedBatch, filters: NDArray, counted: Sequence[NDArray], support: NDArray | None
+) -> CodedBatch:
+    """A batch in which only some cells count.
+
+    Signals of which no cell counts are left out altogether. In the others, samples of cells that do not count have
+    weights and residuals of zero, and codes are dropped whose filter touches no sample that counts: the loss of the others
+    does not depend on them, but the statistics, which impute what has no weight, would hold their filters back.
+
+    Parameters
+    ----------
+    batch : CodedBatch
+    filters : (n_filters, channels, *size) array
+    counted : sequence of (cells along each axis) bool arrays
+        Which cells of each signal count.
+    support : None or (n_filters, *size) bool array
+        The samples that each filter may use.
+    """
+    members = [i for i, cells in enumerate(counted) if cells.any()]
+    some = batch if len(members) == len(batch) else batch.take(members)
+    kept = [counted[i] for i in members]
+    if all(cells.all() for cells in kept):
+        return some
+    codes = some.codes.on_host()
+    indices, values = list(codes.indices), list(codes.values)
+    residuals = [to_host(residual) for residual in some.residuals]
+    weights = _weights(some, residuals)
+    spans = _spans(filters, support)
+    for i, cells in enumerate(kept):
+        if cells.all():
+            continue
+        geometry = some.geometry(filters, i)
+        edges = _edges(geometry.signal, cells.shape)
+        mask = _spread(cells, edges)
+        weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
+        useful = _touching(geometry, edges, cells, indices[i], spans)
+        indices[i], values[i] = indices[i][useful], values[i][useful]
+    return replace(
+        some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
+    )
+
+
+def _joined(cells: NDArray) -> NDArray:
+    """Sums of neighbouring cells, for each window."""
+    for axis, count in enumerate(cells.shape):
+        if count > 1:
+            moved = np.moveaxis(cells, axis, 0)
+            cells = np.moveaxis(moved[:-1] + moved[1:], 0, axis)
+    return cells
+
+
+def _edges(space: tuple[int, ...], counts: tuple[int, ...]) -> list[NDArray]:
+    return [np.arange(count + 1) * n // count for n, count in zip(space, counts, strict=True)]
+
+
+def _losses(residual: NDArray, weights: NDArray | None, edges: list[NDArray]) -> tuple[NDArray, NDArray]:
+    """½ Σ w (x − Dz)² of each cell, from a residual w (x − Dz), and how many samples of it were seen."""
+    squares = residual.astype(np.float64) ** 2
+    if weights is None:
+        sizes = np.ones(())
+        for edge in edges:
+            sizes = np.multiply.outer(sizes, np.diff(edge))
+        return 0.5 * _summed(squares.sum(axis=0), edges), len(residual) * sizes
+    seen = weights > 0
+    squares = np.divide(squares, weights, out=np.zeros_like(squares), where=seen)
+    return 0.5 * _summed(squares.sum(axis=0), edges), _summed(seen.sum(axis=0, dtype=np.float64), edges)
+
+
+def _summed(values: NDArray, edges: list[NDArray]) -> NDArray:
+    """Sums over the cells of an array (*space)."""
+    for axis, edge in enumerate(edges):
+        values = np.add.reduceat(values, edge[:-1], axis=axis)
+    return values
+
+
+def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: NDArray, price: NDArray) -> NDArray:
+    """Σ λ|z| of the codes whose centre lies in each cell; a centre beyond the border belongs to the nearest."""
+    owner, position = np.divmod(indices, geometry.n_positions)
+    cost = price[owner, position if price.shape[1] > 1 else 0] * np.abs(values).astype(np.float64)
+    corners = np.unravel_index(position, geometry.grid)
+    shape = tuple(len(edge) - 1 for edge in edges)
+    places = []
+    for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
+        centre = corner + (geometry.filter[axis] - 1) // 2 - geometry.offset[axis]
+        places.append(_cell_of(np.clip(centre, 0, geometry.signal[axis] - 1), edge))
+    flat = np.ravel_multi_index(tuple(places), shape)
+    return np.bincount(flat, cost, minlength=prod(shape)).reshape(shape)
+
+
+def _cell_of(samples: NDArray, edge: NDArray) -> NDArray:
+    return np.searchsorted(edge, samples, side="right") - 1
+
+
+def _weights(batch: CodedBatch, residuals: Sequence[NDArray]) -> list[NDArray]:
+    """The weights of a batch on the host, ones where it has none; signals of one shape then share them."""
+    if batch.weights is not None:
+        return [to_host(weight) for weight in batch.weights]
+    ones = {residual.shape: np.ones(residual.shape, residual.dtype) for residual in residuals}
+    return [ones[residual.shape] for residual in residuals]
+
+
+def _spread(cells: NDArray, edges: list[NDArray]) -> NDArray:
+    """An array with one value for each cell as one (*space) with its value for each sample."""
+    for axis, edge in enumerate(edges):
+        cells = np.repeat(cells, np.diff(edge), axis=axis)
+    return cells
+
+
+def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]:
+    """First and last sample that each filter may use along each axis, both (n_filters, axes)."""
+    n_filters, size = len(filters), filters.shape[2:]
+    first, last = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size) - 1, (n_filters, 1))
+    for k, allowed in enumerate([] if support is None else support):
+        places = np.argwhere(allowed)
+        first[k], last[k] = places.min(axis=0), places.max(axis=0)
+    return first, last
+
+
+def _touching(
+    geometry: Geometry, edges: list[NDArray], cells: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]
+) -> NDArray:
+    """Whether the box of each code's filter holds samples of a cell that counts."""
+    owner, position = np.divmod(indices, geometry.n_positions)
+    corners, ndim = np.unravel_index(position, geometry.grid), len(edges)
+    around = geometry.boundary == "circular"
+    # A filter that wraps reaches the cells of a neighbouring copy of the signal.
+    counted = np.tile(cells, (3,) * ndim) if around else cells
+    first: list[NDArray] = []
+    end: list[NDArray] = []
+    for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
+        n, count = geometry.signal[axis], len(edge) - 1
+        for bound, out in ((spans[0], first), (spans[1], end)):
+            sample = corner + bound[owner, axis] - geometry.offset[axis]
+            copy, inside = np.divmod(sample, n) if around else (0, np.clip(sample, 0, n - 1))
+            out.append(_cell_of(inside, edge) + (copy + 1) * count * around)
+    sums = np.pad(counted.astype(np.int64), [(1, 0)] * ndim)
+    for axis in range(ndim):
+        sums = np.cumsum(sums, axis=axis)
+    held = np.zeros(len(indices), np.int64)
+    for upper in product((0, 1), repeat=ndim):
+        corner_of = tuple(end[axis] + 1 if up else first[axis] for axis, up in enumerate(upper))
+        held += (-1) ** (ndim - sum(upper)) * sums[corner_of]
+    return held > 0
