@@ -94,7 +94,7 @@ def bulk_threshold(scores: Sequence[NDArray], false_alarms: float) -> float:
     """The score above which a share `false_alarms` of normal samples lies, by the bulk of all samples.
 
     A surprise in nats has an exponential tail. It is laid through the median and the upper quartile and prolonged, so that
-    up to a quarter of the samples may be anomalies without moving it.
+    anomalies move it little, as long as they are well under a quarter of the samples.
     """
     middle, upper = np.quantile(np.concatenate([score.ravel() for score in scores]), [0.5, 0.75])
     return float(middle + (upper - middle) * np.log(0.5 / false_alarms) / np.log(2))

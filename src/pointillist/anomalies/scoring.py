@@ -49,8 +49,9 @@ def anomaly_score(
     weights : like signals, optional
         w ≥ 0, multiplying the squared error. Zero marks samples that were not seen, which are not judged.
     false_alarms : float in (0, 0.5)
-        Share of the samples of normal signals that may lie above the threshold. The tail of the scores is laid through
-        their median and their upper quartile, so that up to a quarter of the samples may be anomalies.
+        Share of the samples of normal signals that may lie above the threshold. An exponential tail is laid through the
+        median and the upper quartile of the scores, so that anomalies move it little, as long as they are well under a
+        quarter of the samples.
     progress : callable, optional
         Called now and then with the share of the work that is done, from 0 to 1.
 
