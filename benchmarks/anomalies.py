@@ -1,7 +1,7 @@
 """Anomalies in electrocardiograms, beside published detectors: ``POINTILLIST_DATA=DIR python -m benchmarks.anomalies``.
 
-DIR/ecg holds recordings as .npz files with ``signal`` and ``anomaly``. One setting serves all of them apart from the length of
-a beat; the marks are used for the table only. Published figures are those of the TSB-UAD benchmark.
+DIR/ecg holds recordings as .npz files with ``signal`` and ``anomaly``. One setting serves all of them apart from the
+length of a beat; the marks are used for the table only. Published figures are those of the TSB-UAD benchmark.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def rarity_part(seen: Explained) -> list[NDArray]:
 def rarity(use: NDArray) -> NDArray:
     """−log of how often filters are used, in nats above the most used one; filters without use cost as the rarest."""
     share = use / np.max(use)
-    return -np.log(np.maximum(share, np.min(share[share > 0])))
+    return np.log(1 / np.maximum(share, np.min(share[share > 0])))
 
 
 def _covered(seen: Explained, energy: NDArray, factors: NDArray) -> list[NDArray]:
