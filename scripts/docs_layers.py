@@ -20,6 +20,7 @@ _SAYS = {
     "reproduce": "the paper's figures",
     "restore": "pictures mended",
     "report": "figures, pages",
+    "anomalies": "what is strange",
     "learners": "encode, add, update",
     "solvers": "codes",
     "dictionary": "filters",

@@ -31,6 +31,7 @@ GOOD = {
     "indices": CODES.indices, "values": CODES.values, "grids": CODES.grids, "n_jobs": 1, "random_state": 0,
     "source": pt.ArraySource(IMAGE[None]), "sources": [pt.ArraySource(IMAGE[None])], "iterable": [SIGNALS], "count": 2,
     "size": (4, 4), "max_iter": 5, "init": "random", "kind": "motion", "factor": 2, "truth": FILTERS,
+    "model": pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0).fit(SIGNALS),
 }  # fmt: skip
 """A usual value for every argument that has no default, and for some that have a slow one."""
 PICTURES = {"filters": BANK, "penalty": 0.05}
@@ -44,10 +45,13 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
     "split_channels": {"filters": BANK},
     "penalty_path penalties": {"n": None},
     "BatchCSC": {"max_iter": 1},
+    "learn_windows": {"n_windows": 5},
 }
 """Usual values where a function wants others."""
 LEARNERS = {"BatchCSC", "OnlineCSC"}
-MADE_HERE = {"BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result", "Source"}
+MADE_HERE = {
+    "AnomalyScore", "BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result", "Source",
+}  # fmt: skip
 """Classes that the package alone makes: what they hold was checked before."""
 ELSEWHERE = {"path", "paths", "files", "batches", "photograph", "estimator"}
 """Arguments that name files or hold objects of the package; other tests attack what they lead to."""
@@ -182,6 +186,10 @@ def _told(value):
         return _told([value.codes, value.objective, value.gap, value.residuals])
     if isinstance(value, pt.PathPoint):
         return value.penalty, _told(value.result)
+    if isinstance(value, pt.AnomalyScore):
+        return value.threshold, _told(value.scores)
+    if isinstance(value, pt.OnlineCSC):
+        return _told(value.filters_)
     return repr(value)
 
 

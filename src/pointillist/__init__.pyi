@@ -1,4 +1,5 @@
 # The public names and where they live: type checkers read this file, and so does the package when a name is first used.
+from .anomalies import AnomalyScore, anomaly_score, learn_windows, remove_baseline
 from .data import as_signals, contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
 from .data.photofiles import Photograph, read_photograph, write_photograph
 from .data.sources import (
@@ -57,6 +58,8 @@ from .solvers.path import PathPoint, penalty_path
 from .storage import load_codes, save_codes
 
 __all__ = [
+    "anomaly_score",
+    "AnomalyScore",
     "ArraySource",
     "as_signals",
     "BatchCSC",
@@ -88,6 +91,7 @@ __all__ = [
     "inpaint",
     "IteratorSource",
     "JoinedSource",
+    "learn_windows",
     "load",
     "load_codes",
     "load_filters",
@@ -112,6 +116,7 @@ __all__ = [
     "read_photograph",
     "Recovery",
     "recovery_score",
+    "remove_baseline",
     "Result",
     "Ridge",
     "Robust",

@@ -6,9 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from pointillist.cli import restoration
+from pointillist.cli import judging, restoration
 from pointillist.cli.helping import PlainCommand, PlainGroup
-from pointillist.cli.options import Channels, Device, Failing, Jobs, OnError, Quiet, Verbose, positive
+from pointillist.cli.options import (
+    Channels,
+    Device,
+    Failing,
+    Folder,
+    Jobs,
+    OnError,
+    Paths,
+    Quiet,
+    Seed,
+    Verbose,
+    positive,
+)
 from pointillist.model.boundaries import BOUNDARIES
 
 app = typer.Typer(
@@ -74,10 +86,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Paths = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
-]
 Training = Annotated[
     list[Path],
     typer.Argument(
@@ -91,8 +99,6 @@ Solver = Annotated[
     str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
 ]
 Mosaic = Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")]
-Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 
 
 @app.callback()
@@ -291,6 +297,9 @@ def encode(
         model, paths, output, settings, reconstruction, on_error.value, layout, events, sampling_rate
     )
     run(request, quiet=quiet, verbose=verbose)
+
+
+app.command(cls=PlainCommand)(judging.anomalies)
 
 
 @app.command(cls=PlainCommand)

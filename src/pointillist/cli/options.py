@@ -1,6 +1,7 @@
 """Options that several commands share, and how their values are checked."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,6 +50,12 @@ Channels = Annotated[
         show_default="no channels",
     ),
 ]
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
+]
+Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
 Device = Annotated[
     str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")

@@ -22,7 +22,7 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 # typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-_UNDONE = {"learn": "no model was saved", "encode": "no codes were written"}
+_UNDONE = {"learn": "no model was saved", "encode": "no codes were written", "anomalies": "no scores were written"}
 """Words for what Ctrl-C leaves undone, by command, where the command itself does not say it."""
 
 _INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -43,6 +43,7 @@ _OPTIONS = {
     "tol": "--tol",
     "max_memory": "--max-memory",
     "every": "--checkpoint-every",
+    "false_alarms": "--false-alarms",
 }
 
 

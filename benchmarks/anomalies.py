@@ -1,0 +1,92 @@
+"""Anomalies in electrocardiograms, beside published detectors: ``POINTILLIST_DATA=DIR python -m benchmarks.anomalies``.
+
+DIR/ecg holds recordings as .npz files with ``signal`` and ``anomaly``. One setting serves all of them apart from the
+length of a beat; the marks are used for the table only. Published figures are those of the TSB-UAD benchmark.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import pointillist as pt
+from benchmarks.context import Context, parser
+from benchmarks.tables import Table
+
+BEATS = {"mba_805": 99, "mba_806": 77}
+PUBLISHED = {
+    "mba_805": {"NormA": 0.775, "isolation forest": 0.720, "PCA": 0.702, "matrix profile": 0.057},
+    "mba_806": {"NormA": 0.663, "isolation forest": 0.095, "PCA": 0.072, "matrix profile": 0.310},
+}
+
+
+def scored(series: NDArray, beat: int, seed: int) -> pt.AnomalyScore:
+    """Scores of a series, from nothing but the series and the length of a beat."""
+    signals = pt.remove_baseline(series[None], beat)
+    return pt.anomaly_score(signals, pt.learn_windows(signals, beat, random_state=seed))
+
+
+def areas(context: Context, folder: Path) -> Table:
+    """Areas under the precision-recall curve and the ROC curve, over seeds, beside the published ones."""
+    rivals = list(next(iter(PUBLISHED.values())))
+    columns = ["recording", "beat", "least", "mean", "least ROC", "seconds", *rivals]
+    table = Table("area under the precision-recall curve", columns)
+    for name, beat in BEATS.items():
+        stored = np.load(folder / f"{name}.npz")
+        precision, roc, seconds = [], [], []
+        for seed in range(context.pick(5, 1)):
+            begin = time.perf_counter()
+            score = scored(stored["signal"], beat, seed).scores[0]
+            seconds.append(time.perf_counter() - begin)
+            precision.append(float(average_precision_score(stored["anomaly"], score)))
+            roc.append(float(roc_auc_score(stored["anomaly"], score)))
+            context.say(f"{name}, seed {seed}: {precision[-1]:.3f}")
+        ours = [min(precision), float(np.mean(precision)), min(roc), float(np.median(seconds))]
+        table.add(name, beat, *ours, *[PUBLISHED[name][rival] for rival in rivals])
+    return table
+
+
+def changed(context: Context, folder: Path) -> Table:
+    """The area when the beat's length is wrong, when half of the recording is missing, and with noise."""
+    columns = ["recording", "beat −10%", "beat +10%", "first half", "second half", "noise 0.2 σ"]
+    table = Table("area under the precision-recall curve, seed 0, recordings changed", columns)
+    for name, beat in BEATS.items():
+        stored = np.load(folder / f"{name}.npz")
+        series, marks = stored["signal"].astype(np.float64), stored["anomaly"]
+        half = len(series) // 2
+        noise = 0.2 * series.std() * np.random.default_rng(0).standard_normal(len(series))
+        cases = [
+            (series, marks, round(0.9 * beat)),
+            (series, marks, round(1.1 * beat)),
+            (series[:half], marks[:half], beat),
+            (series[half:], marks[half:], beat),
+            (series + noise, marks, beat),
+        ]
+        found = []
+        for one, known, length in cases:
+            score = scored(one.astype(np.float32), length, 0).scores[0]
+            found.append(float(average_precision_score(known, score)))
+            context.say(f"{name}: {found[-1]:.3f}")
+        table.add(name, *found)
+    return table
+
+
+def main() -> None:
+    arguments = parser("benchmarks.anomalies", __doc__ or "", quick="one seed, recordings as they are").parse_args()
+    context = Context.of(arguments)
+    folder = Path(os.environ.get("POINTILLIST_DATA", "")) / "ecg"
+    if not folder.is_dir():
+        raise SystemExit("POINTILLIST_DATA must name a folder that holds ecg/")
+    tables = [areas(context, folder)]
+    if not context.quick:
+        tables.append(changed(context, folder))
+    context.write("anomalies", tables)
+
+
+if __name__ == "__main__":
+    main()

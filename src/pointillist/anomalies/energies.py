@@ -1,0 +1,133 @@
+"""What is judged sample by sample, in any number of dimensions: what is left, how much is explained, by how rare filters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import uniform_filter
+
+from pointillist.anomalies.surprise import running_median, standardise, surprise, surprise_of_both_sides
+from pointillist.model.codes import SparseCodes
+from pointillist.solvers.decoding import decode
+
+NEIGHBOURS = 21
+"""Filter lengths, or events, that a series is compared with: those around it."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Signals beside what their codes make of them.
+
+    Attributes
+    ----------
+    signals, explained : lists of (channels, *space) arrays
+    weights : list of (channels, *space) arrays or None
+    codes : SparseCodes
+    filters : (n_filters, channels, *size) array
+    boundary : str
+    """
+
+    signals: list[NDArray]
+    explained: list[NDArray]
+    weights: list[NDArray] | None
+    codes: SparseCodes
+    filters: NDArray
+    boundary: str
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Spatial size of the filters."""
+        return self.filters.shape[2:]
+
+    def seen(self, i: int) -> NDArray:
+        """Where a signal was seen, in any channel: (*space)."""
+        if self.weights is None:
+            return np.ones(self.signals[i].shape[1:], bool)
+        return np.any(self.weights[i] > 0, axis=0)
+
+    def norms(self) -> NDArray:
+        """Norms of the filters, (n_filters,)."""
+        return np.sqrt(np.sum(np.square(self.filters, dtype=np.float64), axis=tuple(range(1, self.filters.ndim))))
+
+
+def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
+    """Logarithms of the energy that is left and of that which is explained, in boxes of half the filters' size."""
+    left, explained = [], []
+    for i, (signal, fit) in enumerate(zip(seen.signals, seen.explained, strict=True)):
+        weight = 1.0 if seen.weights is None else seen.weights[i]
+        left.append(local_mean(np.sum(weight * np.square(signal - fit, dtype=np.float64), axis=0), seen, i))
+        explained.append(local_mean(np.sum(weight * np.square(fit, dtype=np.float64), axis=0), seen, i))
+    noise = np.median(np.concatenate([one.ravel() for one in left]))
+    total = np.mean([np.mean(one) + np.mean(other) for one, other in zip(left, explained, strict=True)])
+    # Below a millionth of the signal's own level there is rounding only, and below the noise nothing to be explained.
+    least = 1e-12 * total + np.finfo(np.float64).tiny
+    return [np.log(one + least) for one in left], [np.log(one + noise + least) for one in explained]
+
+
+def local_mean(values: NDArray, seen: Explained, i: int) -> NDArray:
+    """The mean over the seen samples of a box of half the filters' size around each sample."""
+    sides = box_sides(seen.size)
+    mean = uniform_filter(values, sides, mode="nearest")
+    if seen.weights is not None:
+        share = uniform_filter(seen.seen(i).astype(np.float64), sides, mode="nearest")
+        mean = mean / np.maximum(share, 1 / prod(sides))
+    return np.maximum(mean, 0)  # the running sum of the filter may round below zero
+
+
+def box_sides(size: Sequence[int]) -> list[int]:
+    """Sides of a box of half the filters' size."""
+    return [max(side // 2, 1) for side in size]
+
+
+def least_spread(size: Sequence[int]) -> float:
+    """The spread that the logarithm of white noise's energy has in such a box; no signal is taken to be steadier."""
+    return float(np.sqrt(2 / prod(box_sides(size))))
+
+
+def residual_part(seen: Explained, left: list[NDArray]) -> list[NDArray]:
+    """Surprise at what the filters leave; in series beside the surroundings, since the noise of recordings changes."""
+    if len(seen.size) == 1:
+        step = box_sides(seen.size)[0]
+        left = [one - running_median(one, step, 2 * NEIGHBOURS + 1) for one in left]
+    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(left)])
+    middle, spread = standardise(pooled, least_spread(seen.size))
+    return [surprise((one - middle) / spread) for one in left]
+
+
+def amplitude_part(seen: Explained, explained: list[NDArray]) -> list[NDArray]:
+    """Surprise at how much is explained around a sample, too much or too little."""
+    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(explained)])
+    middle, spread = standardise(pooled, least_spread(seen.size))
+    return [surprise_of_both_sides((one - middle) / spread) for one in explained]
+
+
+def rarity_part(seen: Explained) -> list[NDArray]:
+    """Mean over the filters that cover a sample of how rare they are, weighted by what they contribute there."""
+    strengths = seen.codes.usage() * seen.norms()
+    if not strengths.any():
+        return [np.zeros(signal.shape[1:]) for signal in seen.signals]
+    rare = rarity(strengths)
+    energy = np.sum(np.square(seen.filters, dtype=np.float64), axis=1)
+    contributed = _covered(seen, energy, np.ones(len(rare)))
+    weighted = _covered(seen, energy, rare)
+    return [
+        np.divide(one, other, out=np.zeros_like(one), where=other > 0)
+        for one, other in zip(weighted, contributed, strict=True)
+    ]
+
+
+def rarity(use: NDArray) -> NDArray:
+    """−log of how often filters are used, in nats above the most used one; filters without use cost as the rarest."""
+    share = use / np.max(use)
+    return np.log(1 / np.maximum(share, np.min(share[share > 0])))
+
+
+def _covered(seen: Explained, energy: NDArray, factors: NDArray) -> list[NDArray]:
+    """Sums over codes of size, factor and energy of their filters, spread over the samples that these cover."""
+    values = []
+    for index, value, grid in zip(seen.codes.indices, seen.codes.values, seen.codes.grids, strict=True):
+        values.append(np.abs(value).astype(np.float64) * factors[index // prod(grid)])
+    weighted = SparseCodes(seen.codes.indices, values, seen.codes.grids, seen.codes.n_filters)
+    return list(np.maximum(one, 0) for one in decode(weighted, energy, boundary=seen.boundary))

@@ -1,0 +1,131 @@
+"""Anomaly scores: signals are coded by a model, and what is left and what was dear to explain is judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from pointillist.anomalies.beats import event_parts
+from pointillist.anomalies.energies import Explained, amplitude_part, log_energies, rarity_part, residual_part
+from pointillist.anomalies.result import AnomalyScore, bulk_threshold
+from pointillist.learners.base import ConvolutionalLearner
+from pointillist.model.arguments import check_arguments
+from pointillist.model.signals import Signals, as_weights, check_finite, checked_signals, unseen_weights
+from pointillist.solvers.inputs import on_host
+from pointillist.solvers.tiles import Progress
+
+
+def anomaly_score(
+    signals: Signals,
+    model: ConvolutionalLearner,
+    *,
+    weights: Signals | None = None,
+    false_alarms: float = 0.01,
+    progress: Progress | None = None,
+) -> AnomalyScore:
+    """Say how strange every sample of signals is to a learned model.
+
+    The signals are coded, and four things are judged, each by how far it lies from what is usual in these very signals
+    (medians and median absolute deviations, which anomalies do not move as long as they are fewer than half). A deviation
+    counts as −log of the probability that a normal variable deviates as much, in nats, and the four are added:
+
+    - *residual*: the energy around a sample that the filters do not explain;
+    - *amplitude*: the energy that they do explain, if it is unusually high or low;
+    - *rarity*: −log of how often a filter is used, above the most used one;
+    - *rhythm*, in series: an event that comes early, and samples at which the next one is overdue.
+
+    In series, events are the moments at which the signal and the filters that explain it change most, and an event is
+    compared with its 21 neighbours. Its score holds from this moment on and fades within the length of a filter. Filters
+    should be about as long as the usual interval between events; `learn_windows` learns such filters.
+
+    Parameters
+    ----------
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        As for the model's ``transform``: series, images or volumes. NaN marks samples that were not seen.
+    model : fitted BatchCSC or OnlineCSC
+    weights : like signals, optional
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen, which are not judged.
+    false_alarms : float in (0, 0.5)
+        Share of the samples of normal signals that may lie above the threshold. An exponential tail is laid through the
+        median and the upper quartile of the scores, so that anomalies move it little, as long as they are well under a
+        quarter of the samples.
+    progress : callable, optional
+        Called now and then with the share of the work that is done, from 0 to 1.
+
+    Returns
+    -------
+    AnomalyScore
+        ``scores``, one array for each signal, their ``parts``, the ``threshold``, and ``events()`` above it.
+
+    Examples
+    --------
+    A pulse that comes every 50 samples, once too early and once with another shape:
+
+    >>> import numpy as np, pointillist as pt
+    >>> series = 0.01 * np.random.default_rng(0).standard_normal(3000)
+    >>> for beat in range(25, 2975, 50):
+    ...     moment = beat - 15 if beat == 1025 else beat
+    ...     series[moment : moment + 9] += np.hanning(9) * (-1 if beat == 2025 else 1)
+    >>> signals = pt.remove_baseline(series[None], 50)
+    >>> model = pt.learn_windows(signals, 50, random_state=0)
+    >>> found = pt.anomaly_score(signals, model).events()
+    >>> strangest = np.sort(found["peak"][np.argsort(-found["score"])[:2]])
+    >>> bool(abs(strangest[0] - 1014) < 20), bool(abs(strangest[1] - 2029) < 20)
+    (True, True)
+    """
+    if not isinstance(model, ConvolutionalLearner):
+        raise ValueError(f"model must be a fitted BatchCSC or OnlineCSC, got {type(model).__name__}")
+    check_is_fitted(model, "filters_", msg="model is not fitted: call its fit, or learn one by learn_windows")
+    check_arguments(false_alarms=false_alarms)
+    seen = _coded(signals, model, weights, progress)
+    left, explained = log_energies(seen)
+    parts = {"residual": residual_part(seen, left)}
+    if len(seen.size) == 1:
+        parts |= event_parts(seen, explained)
+    else:
+        parts |= {"amplitude": amplitude_part(seen, explained), "rarity": rarity_part(seen)}
+    return _added(seen, parts, false_alarms)
+
+
+def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Progress | None) -> Explained:
+    """Signals and what the model makes of them, in float64 and divided by their largest sample, so that squares fit."""
+    channels = bool(model.channels)
+    filters = model.filters_ if channels else model.filters_[:, None]
+    arrays = checked_signals(on_host(signals), filters.ndim - 2, channels=channels)
+    counted = as_weights(on_host(weights), arrays, channels=channels)
+    if counted is None:
+        counted = unseen_weights(arrays, "signals")
+    arrays = check_finite(arrays, counted)
+    plain = arrays if channels else [array[0] for array in arrays]
+    marked = counted if channels or counted is None else [one[0] for one in counted]
+    codes = model.encode(plain, marked, progress=progress).codes.on_host()
+    fits = model.inverse_transform(codes)
+    scale = max(max(float(np.max(np.abs(array))) for array in arrays), np.finfo(np.float64).tiny)
+    return Explained(
+        [np.asarray(array, np.float64) / scale for array in arrays],
+        [np.asarray(fit if channels else fit[None], np.float64) / scale for fit in fits],
+        None if counted is None else _relative(counted),
+        codes,
+        filters,
+        model.boundary,
+    )
+
+
+def _relative(weights: list[NDArray]) -> list[NDArray]:
+    """Weights divided by the largest of them."""
+    largest = max(float(np.max(weight)) for weight in weights)
+    return [np.asarray(weight, np.float64) / (largest or 1.0) for weight in weights]
+
+
+def _added(seen: Explained, parts: dict[str, list[NDArray]], false_alarms: float) -> AnomalyScore:
+    """Sum the parts, with zeros where nothing was seen."""
+    masks = [seen.seen(i) for i in range(len(seen.signals))]
+    judged = {
+        name: [np.where(mask, one, 0.0) for one, mask in zip(part, masks, strict=True)] for name, part in parts.items()
+    }
+    scores = [np.sum(one, axis=0) for one in zip(*judged.values(), strict=True)]
+    threshold = bulk_threshold([score[mask] for score, mask in zip(scores, masks, strict=True)], false_alarms)
+    return AnomalyScore(scores, judged, threshold, seen.size)
