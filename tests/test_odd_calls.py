@@ -50,7 +50,8 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
 """Usual values where a function wants others."""
 LEARNERS = {"BatchCSC", "OnlineCSC"}
 MADE_HERE = {
-    "AnomalyScore", "BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result", "Source",
+    "AnomalyScore", "BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result",
+    "Source",
 }  # fmt: skip
 """Classes that the package alone makes: what they hold was checked before."""
 ELSEWHERE = {"path", "paths", "files", "batches", "photograph", "estimator"}

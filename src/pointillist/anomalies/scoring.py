@@ -13,8 +13,8 @@ from pointillist.anomalies.energies import Explained, amplitude_part, log_energi
 from pointillist.anomalies.result import AnomalyScore, bulk_threshold
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.model.arguments import check_arguments
-from pointillist.model.signals import Signals, as_weights, check_finite, checked_signals, unseen_weights
-from pointillist.solvers.inputs import on_host
+from pointillist.model.signals import Signals
+from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.tiles import Progress
 
 
@@ -94,11 +94,7 @@ def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Pr
     """Signals and what the model makes of them, in float64 and divided by their largest sample, so that squares fit."""
     channels = bool(model.channels)
     filters = model.filters_ if channels else model.filters_[:, None]
-    arrays = checked_signals(on_host(signals), filters.ndim - 2, channels=channels)
-    counted = as_weights(on_host(weights), arrays, channels=channels)
-    if counted is None:
-        counted = unseen_weights(arrays, "signals")
-    arrays = check_finite(arrays, counted)
+    arrays, counted = take_signals(signals, weights, filters.ndim - 2, channels=channels)
     plain = arrays if channels else [array[0] for array in arrays]
     marked = counted if channels or counted is None else [one[0] for one in counted]
     codes = model.encode(plain, marked, progress=progress).codes.on_host()
