@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/$(SCRIPTS)
 TOOLS := .venv-tools
 TOOLS_BIN := $(TOOLS)/$(SCRIPTS)
-PARALLEL ?= -n auto --dist worksteal
+PARALLEL ?= -n logical --dist worksteal
 RESOLUTION_lowest := lowest-direct
 RESOLUTION_newest := highest
 

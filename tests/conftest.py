@@ -150,3 +150,11 @@ def site(tmp_path_factory):
     done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    """Make what was captured fit to be sent between processes: some tests print text that has no encoding."""
+    report = yield
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
+    return report
