@@ -110,16 +110,38 @@ def residual_part(seen: Explained, left: list[NDArray]) -> list[NDArray]:
     if len(seen.size) == 1:
         step = box_sides(seen.size)[0]
         left = [one - running_median(one, step, 2 * NEIGHBOURS + 1) for one in left]
-    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(left)])
-    middle, spread = standardise(pooled, least_spread(seen.size))
-    return [surprise((one - middle) / spread) for one in left]
+    return [surprise(one) for one in _standardised(seen, left)]
 
 
 def amplitude_part(seen: Explained, explained: list[NDArray]) -> list[NDArray]:
     """Surprise at how much is explained around a sample, too much or too little."""
-    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(explained)])
-    middle, spread = standardise(pooled, least_spread(seen.size))
-    return [surprise_of_both_sides((one - middle) / spread) for one in explained]
+    return [surprise_of_both_sides(one) for one in _standardised(seen, explained)]
+
+
+def _standardised(seen: Explained, energies: list[NDArray]) -> list[NDArray]:
+    """Deviations of logarithms of energies from what is usual, in units of their spread.
+
+    Samples of images and volumes near the border, where filters are cut off, are compared with each other only.
+    """
+    out = [np.zeros_like(one) for one in energies]
+    borders = [_border(one.shape, seen.size) for one in energies]
+    for near in (False, True):
+        zones = [(border == near) & seen.seen(i) for i, border in enumerate(borders)]
+        pooled = np.concatenate([one[zone] for one, zone in zip(energies, zones, strict=True)])
+        if not len(pooled):
+            continue
+        middle, spread = standardise(pooled, least_spread(seen.size))
+        for deviation, one, zone in zip(out, energies, zones, strict=True):
+            deviation[zone] = (one[zone] - middle) / spread
+    return out
+
+
+def _border(shape: tuple[int, ...], size: tuple[int, ...]) -> NDArray:
+    """Where samples of images and volumes lie within a filter of the border; the ends of series are few."""
+    border = np.full(shape, len(shape) > 1)
+    if len(shape) > 1:
+        border[tuple(slice(side, extent - side) for extent, side in zip(shape, size, strict=True))] = False
+    return border
 
 
 def rarity_part(seen: Explained) -> list[NDArray]:
