@@ -26,8 +26,8 @@ _LEAST = 1 / 3
 """Share of its neighbours' change that a moment must have to be an event."""
 _INTERVALS = 8
 """Intervals without which nothing is said about a rhythm."""
-_ROUNDING = 0.5
-"""Samples by which an interval is wrong because moments are counted in samples."""
+_ROUNDING = 1.0
+"""Samples by which an interval may be wrong because moments are counted in samples; no rhythm is taken to be steadier."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _typical(moments: NDArray, usual: float) -> NDArray:
     """The median interval among the neighbours of each event; that of all series where there are few neighbours."""
     if len(moments) <= _INTERVALS:
         return np.full(len(moments), usual)
-    around = median_filter(np.diff(moments).astype(np.float64), NEIGHBOURS, mode="nearest")
+    around = median_filter(np.diff(moments).astype(np.float64), NEIGHBOURS, mode="reflect")
     return np.concatenate([around[:1], around])
 
 
@@ -131,7 +131,7 @@ def _amplitude(seen: Explained, beats: list[_Beats], explained: list[NDArray]) -
     values = []
     for one, energy in zip(beats, explained, strict=True):
         level = energy[one.moments]
-        values.append(level - median_filter(level, NEIGHBOURS, mode="nearest") if len(level) > _INTERVALS else level)
+        values.append(level - median_filter(level, NEIGHBOURS, mode="reflect") if len(level) > _INTERVALS else level)
     pooled = np.concatenate(values)
     if not len(pooled):
         return values

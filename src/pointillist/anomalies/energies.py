@@ -12,6 +12,8 @@ from pointillist.anomalies.surprise import running_median, standardise, surprise
 from pointillist.model.codes import SparseCodes
 from pointillist.solvers.decoding import decode
 
+_RARE = 0.1
+"""Share of the average use below which a filter is rare, and what it explains counts as left."""
 NEIGHBOURS = 21
 """Filter lengths, or events, that a series is compared with: those around it."""
 
@@ -23,10 +25,12 @@ class Explained:
     Attributes
     ----------
     signals, explained : lists of (channels, *space) arrays
+        Both divided by `scale`, so that squares fit.
     weights : list of (channels, *space) arrays or None
     codes : SparseCodes
     filters : (n_filters, channels, *size) array
     boundary : str
+    scale : float
     """
 
     signals: list[NDArray]
@@ -35,6 +39,7 @@ class Explained:
     codes: SparseCodes
     filters: NDArray
     boundary: str
+    scale: float
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -53,17 +58,31 @@ class Explained:
 
 
 def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
-    """Logarithms of the energy that is left and of that which is explained, in boxes of half the filters' size."""
+    """Logarithms of the energy that is left and of that which is explained, in boxes of half the filters' size.
+
+    What rare filters explain counts as left too: where they were learned from an anomaly, they explain nothing else.
+    """
     left, explained = [], []
+    rare = _rarely_explained(seen)
     for i, (signal, fit) in enumerate(zip(seen.signals, seen.explained, strict=True)):
         weight = 1.0 if seen.weights is None else seen.weights[i]
-        left.append(local_mean(np.sum(weight * np.square(signal - fit, dtype=np.float64), axis=0), seen, i))
-        explained.append(local_mean(np.sum(weight * np.square(fit, dtype=np.float64), axis=0), seen, i))
+        left.append(local_mean(np.sum(weight * np.square(signal - fit + rare[i]), axis=0), seen, i))
+        explained.append(local_mean(np.sum(weight * np.square(fit), axis=0), seen, i))
     noise = np.median(np.concatenate([one.ravel() for one in left]))
     total = np.mean([np.mean(one) + np.mean(other) for one, other in zip(left, explained, strict=True)])
     # Below a millionth of the signal's own level there is rounding only, and below the noise nothing to be explained.
     least = 1e-12 * total + np.finfo(np.float64).tiny
     return [np.log(one + least) for one in left], [np.log(one + noise + least) for one in explained]
+
+
+def _rarely_explained(seen: Explained) -> Sequence[NDArray | float]:
+    """What rare filters contribute to each signal."""
+    use = seen.codes.usage() * seen.norms()
+    rare = use < _RARE * np.mean(use)
+    if not np.any(rare & (use > 0)):
+        return [0.0] * len(seen.signals)
+    filters = np.where(rare.reshape(-1, *[1] * (seen.filters.ndim - 1)), seen.filters, 0)
+    return [one / seen.scale for one in decode(seen.codes, filters, boundary=seen.boundary, channels=True)]
 
 
 def local_mean(values: NDArray, seen: Explained, i: int) -> NDArray:
@@ -91,16 +110,38 @@ def residual_part(seen: Explained, left: list[NDArray]) -> list[NDArray]:
     if len(seen.size) == 1:
         step = box_sides(seen.size)[0]
         left = [one - running_median(one, step, 2 * NEIGHBOURS + 1) for one in left]
-    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(left)])
-    middle, spread = standardise(pooled, least_spread(seen.size))
-    return [surprise((one - middle) / spread) for one in left]
+    return [surprise(one) for one in _standardised(seen, left)]
 
 
 def amplitude_part(seen: Explained, explained: list[NDArray]) -> list[NDArray]:
     """Surprise at how much is explained around a sample, too much or too little."""
-    pooled = np.concatenate([one[seen.seen(i)] for i, one in enumerate(explained)])
-    middle, spread = standardise(pooled, least_spread(seen.size))
-    return [surprise_of_both_sides((one - middle) / spread) for one in explained]
+    return [surprise_of_both_sides(one) for one in _standardised(seen, explained)]
+
+
+def _standardised(seen: Explained, energies: list[NDArray]) -> list[NDArray]:
+    """Deviations of logarithms of energies from what is usual, in units of their spread.
+
+    Samples of images and volumes near the border, where filters are cut off, are compared with each other only.
+    """
+    out = [np.zeros_like(one) for one in energies]
+    borders = [_border(one.shape, seen.size) for one in energies]
+    for near in (False, True):
+        zones = [(border == near) & seen.seen(i) for i, border in enumerate(borders)]
+        pooled = np.concatenate([one[zone] for one, zone in zip(energies, zones, strict=True)])
+        if not len(pooled):
+            continue
+        middle, spread = standardise(pooled, least_spread(seen.size))
+        for deviation, one, zone in zip(out, energies, zones, strict=True):
+            deviation[zone] = (one[zone] - middle) / spread
+    return out
+
+
+def _border(shape: tuple[int, ...], size: tuple[int, ...]) -> NDArray:
+    """Where samples of images and volumes lie within a filter of the border; the ends of series are few."""
+    border = np.full(shape, len(shape) > 1)
+    if len(shape) > 1:
+        border[tuple(slice(side, extent - side) for extent, side in zip(shape, size, strict=True))] = False
+    return border
 
 
 def rarity_part(seen: Explained) -> list[NDArray]:

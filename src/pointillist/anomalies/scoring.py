@@ -32,7 +32,7 @@ def anomaly_score(
     (medians and median absolute deviations, which anomalies do not move as long as they are fewer than half). A deviation
     counts as −log of the probability that a normal variable deviates as much, in nats, and the four are added:
 
-    - *residual*: the energy around a sample that the filters do not explain;
+    - *residual*: the energy around a sample that the filters do not explain, or that only rare filters do;
     - *amplitude*: the energy that they do explain, if it is unusually high or low;
     - *rarity*: −log of how often a filter is used, above the most used one;
     - *rhythm*, in series: an event that comes early, and samples at which the next one is overdue.
@@ -66,7 +66,7 @@ def anomaly_score(
 
     >>> import numpy as np, pointillist as pt
     >>> series = 0.01 * np.random.default_rng(0).standard_normal(3000)
-    >>> for beat in range(25, 2975, 50):
+    >>> for beat in range(25, 2990, 50):
     ...     moment = beat - 15 if beat == 1025 else beat
     ...     series[moment : moment + 9] += np.hanning(9) * (-1 if beat == 2025 else 1)
     >>> signals = pt.remove_baseline(series[None], 50)
@@ -107,6 +107,7 @@ def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Pr
         codes,
         filters,
         model.boundary,
+        scale,
     )
 
 

@@ -27,5 +27,5 @@ def standardise(values: NDArray, least: float) -> tuple[float, float]:
 
 def running_median(values: NDArray, step: int, size: int) -> NDArray:
     """The median around each entry of a series, taken over `size` entries that lie `step` apart."""
-    coarse = median_filter(values[::step], size, mode="nearest")
+    coarse = median_filter(values[::step], size, mode="reflect")
     return np.interp(np.arange(len(values)), np.arange(0, len(values), step), coarse)
