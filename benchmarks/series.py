@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def learn(signal: NDArray, penalty: float, device: str, passes: float) -> tuple[
     return model.filters_, time.perf_counter() - begin
 
 
-def run(context: Context, device: str) -> Findings:
+def run(context: Context, device: str, sizes: Sequence[int]) -> Findings:
     beside = device == "cpu" and importlib.util.find_spec("alphacsc") is not None
     table = Table(
         f"{N_FILTERS} filters of {TAPS} samples from one signal",
@@ -73,7 +74,6 @@ def run(context: Context, device: str) -> Findings:
         note=f"Objectives of the whole signal for filters of unit norm. alphacsc: {ITERATIONS} iterations of BatchCDL on "
         "windows of 1,000 samples. Ours: the smallest share of the signal, or number of passes, whose filters are as good.",
     )
-    sizes = (10_000, 30_000) if context.quick else (10_000, 31_623, 100_000, 316_228, 1_000_000)
     for samples in sizes:
         context.say(f"{samples} samples")
         table.rows.append(_row(samples, device, beside))
@@ -117,12 +117,13 @@ def _alphacsc(signal: NDArray, penalty: float) -> tuple[NDArray, float]:
 
 
 def main() -> None:
-    options = parser("benchmarks.series", __doc__)
+    options = parser("benchmarks.series", __doc__, quick=None)
     options.add_argument("--device", default="cpu")
+    options.add_argument("--samples", type=int, nargs="+", default=[10_000, 31_623, 100_000, 316_228, 1_000_000])
     arguments = options.parse_args()
     context = Context.of(arguments)
     warnings.simplefilter("ignore")
-    context.write("series", run(context, arguments.device).tables)
+    context.write("series", run(context, arguments.device, arguments.samples).tables)
 
 
 if __name__ == "__main__":
