@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pointillist.backends.devices import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
@@ -169,7 +170,7 @@ def test_many_channels_in_the_span_of_their_filters(weighted):
     for found in (there, ours):
         assert np.all(found.gap <= 1e-4)
         np.testing.assert_allclose(found.objective, theirs.objective, rtol=1.1e-4)
-        left = np.stack([_host(one) for one in found.residuals])
+        left = np.stack([to_host(one) for one in found.residuals])
         np.testing.assert_allclose(left, np.stack(theirs.residuals), atol=0.05)
 
 
