@@ -86,3 +86,24 @@ def test_killed_three_times(tmp_path):
 def test_killed_fifty_times(tmp_path):
     options = ["--filters", "64", "--size", "11", "--side", "64", "--signals", "40", "--epochs", "35", "--every", "1"]
     check(*survive(tmp_path, options, kills=50, longest_leg=26, seed=3))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rank", "1", "--robust"],
+        pytest.param(["--rank", "2"], marks=pytest.mark.slow),
+        pytest.param(["--robust"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_killed_with_a_rank_and_with_outliers(tmp_path, options):
+    whole, survivor, left = survive(tmp_path, [*options, "--epochs", "5"], kills=1, longest_leg=5, seed=0)
+    check(whole, survivor, left)
+    if "--rank" in options:
+        np.testing.assert_array_equal(survivor.patterns_, whole.patterns_)
+        np.testing.assert_array_equal(survivor.shapes_, whole.shapes_)
+    if "--robust" in options:
+        assert sum(info["outliers"] for info in whole.history_) > 0
+        assert [info["outliers"] for info in survivor.history_] == [info["outliers"] for info in whole.history_]
+        np.testing.assert_array_equal(survivor.outliers_, whole.outliers_)
