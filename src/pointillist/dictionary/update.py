@@ -37,7 +37,8 @@ class FilterUpdate:
     ----------
     init : {"random", "patches"} or (n_filters, [channels,] *size) array
         First filters: Gaussian noise, lively patches of the signals, or the given ones. With a `rank`, patches are chosen so
-        that they differ, and the nearest filters of the rank take the place of given ones.
+        that they differ, and the nearest filters of the rank take the place of given ones. With `robust`, patches do not
+        come from windows whose energy is an outlier.
     nonnegative : bool
         Restrict filters to be ≥ 0; excludes `zero_mean`.
     zero_mean : bool
