@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pointillist import Robust
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.factors import factorise, likeness
 from pointillist.dictionary.patches import spread_patches
@@ -117,21 +116,3 @@ def test_retired_filters_go_on_explaining_what_they_did(kind, reference):
         assert left.surrogate(others) == pytest.approx(sums.surrogate(before))
     assert left.energies()[which].tolist() == [0, 0]
     np.testing.assert_array_equal(left.energies()[[0, 2]], sums.energies()[[0, 2]])
-
-
-@pytest.mark.parametrize("rank", [None, 1])
-@pytest.mark.parametrize("robust", [Robust(), Robust(fraction=0.7), Robust(window=20)])
-def test_robust_filters_do_not_begin_with_outliers(rank, robust):
-    signals, events = recording("1-D", rates=(30, 30))
-    for signal in signals:
-        signal[:, 100:140] = 50 * np.random.default_rng(2).standard_normal((6, 1))
-    how = (4, 6, 15), FilterConstraints(rank=rank), signals
-    for seed in range(3):
-        plain, calm = (
-            initial_filters("patches", *how, np.random.default_rng(seed), np.dtype(np.float64), given)
-            for given in (None, robust)
-        )
-        foreign = signals[0][:, 120] / np.linalg.norm(signals[0][:, 120])
-        shares = [np.sum(np.einsum("c,kct->kt", foreign, made) ** 2, axis=1) for made in (plain, calm)]
-        assert np.max(shares[0]) > 0.9
-        assert np.max(shares[1]) < 0.7

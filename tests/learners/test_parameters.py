@@ -115,7 +115,10 @@ def test_settings_inside_of_settings_have_fields_too(learner):
     ("parameter", "message"),
     [
         ({"update__robust__alpha": 2.0}, "update__robust=None has no fields, so update__robust__alpha cannot be set"),
-        ({"update__robust": pt.Robust(), "update__robust__beta": 2.0}, "update__robust__beta does not exist: Robust has"),
+        (
+            {"update__robust": pt.Robust(), "update__robust__beta": 2.0},
+            "update__robust__beta does not exist: Robust has",
+        ),
         ({"update__robust": pt.Robust(), "update__robust__alpha": -1.0}, "alpha must be a positive"),
         ({"update__zero_mean__alpha": 2.0}, "update__zero_mean=False has no fields"),
         ({"update__": 2.0}, "update__ does not exist"),

@@ -45,7 +45,7 @@ def test_planted_waveforms_are_found_in_epochs(epoched, planted, cosines):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_spare_filter_hides_no_waveform(planted, cosines, seed):
-    """With more filters than waveforms two may share one, at other shifts or amplitudes; every waveform still has its own."""
+    """Two filters may share a waveform, at other shifts or amplitudes; every waveform still has one that is its own."""
     csc = CSC(**{**ARGUMENTS, "n_filters": 3, "n_passes": 4, "random_state": seed}).fit(planted.raw)
     assert len(set(cosines.matched(csc, planted))) == 2
     _check_recovered(csc, planted, cosines, 0.9)

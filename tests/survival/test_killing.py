@@ -77,28 +77,18 @@ def check(whole, survivor, left):
     assert left == ["filters.safetensors"]
 
 
-def test_killed_three_times(tmp_path):
-    check(*survive(tmp_path, ["--epochs", "6"], kills=3, longest_leg=8, seed=2))
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_killed_fifty_times(tmp_path):
-    options = ["--filters", "64", "--size", "11", "--side", "64", "--signals", "40", "--epochs", "35", "--every", "1"]
-    check(*survive(tmp_path, options, kills=50, longest_leg=26, seed=3))
-
-
 @pytest.mark.parametrize(
     "options",
     [
         ["--rank", "1", "--robust"],
+        pytest.param([], marks=pytest.mark.slow),
         pytest.param(["--rank", "2"], marks=pytest.mark.slow),
         pytest.param(["--robust"], marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )
-def test_killed_with_a_rank_and_with_outliers(tmp_path, options):
-    whole, survivor, left = survive(tmp_path, [*options, "--epochs", "5"], kills=1, longest_leg=5, seed=0)
+def test_killed_three_times(tmp_path, options):
+    whole, survivor, left = survive(tmp_path, [*options, "--epochs", "6"], kills=3, longest_leg=8, seed=2)
     check(whole, survivor, left)
     if "--rank" in options:
         np.testing.assert_array_equal(survivor.patterns_, whole.patterns_)
@@ -107,3 +97,10 @@ def test_killed_with_a_rank_and_with_outliers(tmp_path, options):
         assert sum(info["outliers"] for info in whole.history_) > 0
         assert [info["outliers"] for info in survivor.history_] == [info["outliers"] for info in whole.history_]
         np.testing.assert_array_equal(survivor.outliers_, whole.outliers_)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_killed_fifty_times(tmp_path):
+    options = ["--filters", "64", "--size", "11", "--side", "64", "--signals", "40", "--epochs", "35", "--every", "1"]
+    check(*survive(tmp_path, options, kills=50, longest_leg=26, seed=3))

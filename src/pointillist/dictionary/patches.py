@@ -1,14 +1,12 @@
 """Patches of signals to begin filters with: drawn at random, and for filters of low rank chosen so that they differ."""
 
 from collections.abc import Sequence
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import to_host
 from pointillist.dictionary.factors import factorise, likeness
-from pointillist.dictionary.robust import Robust, error_limit, window_sides
 
 _CANDIDATES, _EXTRA = 4, 128
 """Patches drawn for each one that is chosen, and some more, which matter where few are chosen."""
@@ -21,32 +19,21 @@ _Place = tuple[int, tuple[int, ...]]
 """The number of a signal, and the corner of a window in it."""
 
 
-def draw_patches(
-    signals: Sequence[NDArray],
-    size: tuple[int, ...],
-    count: int,
-    rng: np.random.Generator,
-    robust: Robust | None = None,
-) -> NDArray:
-    """Patches (count, channels, *size) at random places of random signals; with `robust`, around which none is an outlier."""
-    return np.stack([_window(signals, place, size) for place in _draw_places(signals, size, count, rng, robust)])
+def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray:
+    """Patches (count, channels, *size) at random places of random signals."""
+    return np.stack([_window(signals, place, size) for place in _draw_places(signals, size, count, rng)])
 
 
 def spread_patches(
-    signals: Sequence[NDArray],
-    size: tuple[int, ...],
-    count: int,
-    rank: int,
-    rng: np.random.Generator,
-    robust: Robust | None = None,
+    signals: Sequence[NDArray], size: tuple[int, ...], count: int, rank: int, rng: np.random.Generator
 ) -> NDArray:
     """Filters (count, channels, *size) of a rank, made from patches that explain as much as they can of many others.
 
     Random patches show the frequent and strong events several times, each at another shift. So every patch is moved until an
     event lies in its middle, and then those are chosen, one after the other, that explain most of all drawn patches, at any
-    shift, that those before them do not. With `robust`, none comes from a window whose energy is an outlier.
+    shift, that those before them do not.
     """
-    places = _draw_places(signals, size, _CANDIDATES * count + _EXTRA, rng, robust)
+    places = _draw_places(signals, size, _CANDIDATES * count + _EXTRA, rng)
     drawn = [_centred_factors(signals, place, size, rank) for place in places]
     once = list({place: factors for place, *factors in drawn}.values())  # several patches end in one place
     found = once if len(once) >= count else [factors for _, *factors in drawn]
@@ -56,23 +43,6 @@ def spread_patches(
 
 
 def _draw_places(
-    signals: Sequence[NDArray],
-    size: tuple[int, ...],
-    count: int,
-    rng: np.random.Generator,
-    robust: Robust | None,
-) -> list[_Place]:
-    if robust is None:
-        return _random_places(signals, size, count, rng)
-    kept = 0.5 if robust.fraction is None else 1 - robust.fraction  # at least: the limit is no less than the median
-    places = _random_places(signals, size, ceil(count / kept) + 1, rng)
-    sides = window_sides(robust, size)
-    energies = np.array([_energy_around(signals, place, size, sides) for place in places])
-    limit = error_limit(robust, energies, robust.warm_up)
-    return [place for place, energy in zip(places, energies, strict=True) if energy <= limit][:count]
-
-
-def _random_places(
     signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator
 ) -> list[_Place]:
     numbers = rng.integers(len(signals), size=count).tolist()
@@ -80,18 +50,6 @@ def _random_places(
         (i, tuple(int(rng.integers(n - s + 1)) for n, s in zip(signals[i].shape[1:], size, strict=True)))
         for i in numbers
     ]
-
-
-def _energy_around(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...], sides: tuple[int, ...]) -> float:
-    """Mean square of the samples of a window that has a patch in its middle, as far as the signal reaches."""
-    i, corner = place
-    space = signals[i].shape[1:]
-    lengths = tuple(min(max(side, s), n) for side, s, n in zip(sides, size, space, strict=True))
-    first = tuple(
-        min(max(c + (s - length) // 2, 0), n - length)
-        for c, s, length, n in zip(corner, size, lengths, space, strict=True)
-    )
-    return float(np.mean(_window(signals, (i, first), lengths).astype(np.float64) ** 2))
 
 
 def _window(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) -> NDArray:

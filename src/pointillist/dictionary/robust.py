@@ -94,21 +94,17 @@ def error_limit(robust: Robust, errors: NDArray, step: int) -> float:
     return middle + float(robust.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
 
 
-def window_sides(robust: Robust, size: tuple[int, ...]) -> tuple[int, ...]:
-    """Samples of a window along each axis, about, for filters of a size."""
-    sides = robust.window if isinstance(robust.window, tuple) else (robust.window,) * len(size)
-    if len(sides) != len(size):
-        raise ValueError(f"robust has a window of {len(sides)} axes, {robust.window}, the signals have {len(size)}")
-    scale = _VOLUME ** (1 / len(size))
-    return tuple(round(scale * s) if side is None else side for side, s in zip(sides, size, strict=True))
-
-
 def cell_counts(robust: Robust, geometry: Geometry) -> tuple[int, ...]:
     """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
-    sides = window_sides(robust, geometry.filter)
-    return tuple(
-        1 if 2 * n < 3 * side else min(round(2 * n / side), n) for n, side in zip(geometry.signal, sides, strict=True)
-    )
+    ndim = len(geometry.signal)
+    sides = robust.window if isinstance(robust.window, tuple) else (robust.window,) * ndim
+    if len(sides) != ndim:
+        raise ValueError(f"robust has a window of {len(sides)} axes, {robust.window}, the signals have {ndim}")
+    cells = []
+    for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
+        wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
+        cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
+    return tuple(cells)
 
 
 @dataclass(frozen=True, eq=False)

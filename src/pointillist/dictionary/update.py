@@ -37,8 +37,7 @@ class FilterUpdate:
     ----------
     init : {"random", "patches"} or (n_filters, [channels,] *size) array
         First filters: Gaussian noise, lively patches of the signals, or the given ones. With a `rank`, patches are chosen so
-        that they differ, and the nearest filters of the rank take the place of given ones. With `robust`, patches do not
-        come from windows whose energy is an outlier.
+        that they differ, and the nearest filters of the rank take the place of given ones.
     nonnegative : bool
         Restrict filters to be ≥ 0; excludes `zero_mean`.
     zero_mean : bool
@@ -214,21 +213,19 @@ def initial_filters(
     signals: Sequence[NDArray],
     rng: np.random.Generator,
     dtype: np.dtype,
-    robust: Robust | None = None,
 ) -> NDArray:
     """First filters (n_filters, channels, *size), feasible.
 
     ``"random"`` is the paper's: Gaussian samples, normalised. ``"patches"`` takes the liveliest of randomly drawn patches
     of the signals or, where filters have a rank, those that `spread_patches` chooses. An array
-    (n_filters, [channels,] *size) is taken as it is, once projected. With `robust`, patches do not come from windows whose
-    energy is an outlier.
+    (n_filters, [channels,] *size) is taken as it is, once projected.
     """
     if isinstance(init, str) and init == "random":
         return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
     if isinstance(init, str):
         if constraints.rank is not None:
-            return _first_of_rank(shape, constraints, constraints.rank, signals, rng, robust).astype(dtype)
-        drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng, robust)
+            return _first_of_rank(shape, constraints, constraints.rank, signals, rng).astype(dtype)
+        drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
         liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
         chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
         noise = 1e-3 * rng.standard_normal(shape)  # a flat patch would stay zero under zero_mean
@@ -249,10 +246,9 @@ def _first_of_rank(
     rank: int,
     signals: Sequence[NDArray],
     rng: np.random.Generator,
-    robust: Robust | None,
 ) -> NDArray:
     """First filters from patches of the signals; noise takes the place of a patch that the constraints leave nothing of."""
-    filters = spread_patches(signals, shape[2:], shape[0], rank, rng, robust)
+    filters = spread_patches(signals, shape[2:], shape[0], rank, rng)
     for k, patch in enumerate(filters):
         left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), _NOTHING), k))
         filters[k] = constraints.unit(patch if left > _NOTHING else rng.standard_normal(shape[1:]), k)

@@ -106,8 +106,7 @@ class Step:
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
         drawn = batch.signals if patches is None else patches
-        how = drawn, generator(seed, 0), dtype, self.update.robust
-        filters = initial_filters(self.update.init, shape, constraints, *how)
+        filters = initial_filters(self.update.init, shape, constraints, drawn, generator(seed, 0), dtype)
         # A copy: reordering filters reorders their own penalties.
         penalty = float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64)
         return LearnerState(filters, self.empty(shape), constraints, penalty, seed, usage=np.zeros(shape[0]))
