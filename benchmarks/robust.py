@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
 import pointillist as pt
@@ -89,7 +88,7 @@ def compare(case: Case, learner: str, seed: int, iterations: int) -> tuple[float
     mixed, masks = contaminated(rng, clean, foreign, case)
     settings = {"seed": seed, "iterations": iterations}
     scores = [
-        recovery(learned(case, learner, signals, robust, **settings).filters_, truth)
+        pt.recovery_score(learned(case, learner, signals, robust, **settings).filters_, truth)
         for signals, robust in ((clean, None), (mixed, None))
     ]
     model = learned(case, learner, mixed, pt.Robust(), **settings)
@@ -97,7 +96,8 @@ def compare(case: Case, learner: str, seed: int, iterations: int) -> tuple[float
     for one in model.outliers_:
         left[one["signal"]][box(one["start"], one["stop"])] = True
     out, is_foreign = np.stack(left), np.stack(masks)
-    return (*scores, recovery(model.filters_, truth), float(out[is_foreign].mean()), float(out[~is_foreign].mean()))
+    scores.append(pt.recovery_score(model.filters_, truth))
+    return (*scores, float(out[is_foreign].mean()), float(out[~is_foreign].mean()))
 
 
 def learned(
@@ -151,16 +151,6 @@ def contaminated(
 
 def box(start: NDArray, stop: NDArray) -> tuple[slice, ...]:
     return tuple(slice(int(first), int(end)) for first, end in zip(start, stop, strict=True))
-
-
-def recovery(filters: NDArray, truth: NDArray) -> float:
-    """Mean correlation of planted filters with learned ones, best over shifts and signs, matched one to one."""
-    found = np.zeros((len(truth), len(filters)))
-    for i, planted in enumerate(truth):
-        for j, one in enumerate(filters):
-            sizes = np.linalg.norm(planted) * max(float(np.linalg.norm(one)), 1e-12)
-            found[i, j] = np.max(np.abs(fftconvolve(planted, np.flip(one)))) / sizes
-    return float(np.mean(found[linear_sum_assignment(-found)]))
 
 
 if __name__ == "__main__":

@@ -58,3 +58,11 @@ def test_arguments_are_checked():
         pt.learn_windows(series, 10, n_windows=0)
     with pytest.raises(ValueError, match="signals are constant"):
         pt.learn_windows(np.ones((1, 100)), 10)
+
+
+@pytest.mark.parametrize("prepare", [pt.remove_baseline, pt.learn_windows])
+def test_infinite_samples_are_refused_by_name(prepare):
+    series = [np.ones(60), np.random.default_rng(0).standard_normal(60)]
+    series[1][3:5] = np.inf, -np.inf
+    with pytest.raises(ValueError, match=r"signals\[1\] holds 2 infinite samples; write NaN"):
+        prepare(series, 5)

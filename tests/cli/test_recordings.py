@@ -1,12 +1,13 @@
 """Tests of recordings with channels on the command line: learned from in windows, coded whole, written as events."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist import load, load_codes, open_source, recovery_score
+from pointillist import Robust, load, load_codes, open_source, recovery_score
 from pointillist.cli import encode
 from pointillist.data.sources import arrays
 from pointillist.solvers import tiles
@@ -65,6 +66,35 @@ def test_learned_coded_and_written_as_events(cli, stored, recording):
     np.testing.assert_array_equal(load_codes(stored / "other").indices[0], load_codes(stored / "codes").indices[0])
 
 
+def test_filters_of_a_rank_without_outliers(cli, stored, recording):
+    """Foreign patterns in a tenth of the recording, and filters of rank one that do not show them."""
+    rng = np.random.default_rng(1)
+    recording = recording.copy()
+    for begin in range(300, 6000, 2000):
+        recording[:, begin : begin + 200] = 8 * np.repeat(rng.standard_normal((4, 40)), 5, axis=1)
+    np.save(stored / "first.npy", recording)
+    words = ["learn", stored / "first.npy", "--channels", "first", *LEARN, "--rank", "1", "--robust"]
+    answer = cli(*[word for word in words if word != "-q"], "-o", stored / "m", "--report", stored / "page.html")
+    assert answer.code == 0, answer.err
+    assert "2 filters of 24 in 4 channels (rank 1, robust) from 120 crops" in answer.out
+    model = load(stored / "m")
+    left = [info["outliers"] for info in model.history_]
+    assert f"{sum(left):,} of all steps" in answer.out
+    assert (model.update.rank, model.update.robust) == (1, Robust())
+    assert recovery_score(model.filters_, TRUTH, channels=True) > 0.95
+    assert np.all(np.linalg.svd(model.filters_, compute_uv=False)[:, 1] < 1e-5)
+    settings = json.loads(cli("info", stored / "m", "--json").out)["parameters"]["update"]["settings"]
+    assert settings["rank"] == 1
+    assert settings["robust"]["settings"]["alpha"] == 3.5
+    page = (stored / "page.html").read_text()
+    assert "<dt>update__rank</dt><dd>1</dd>" in page
+    assert "<dt>update__robust__alpha</dt><dd>3.5</dd>" in page
+    assert "Windows left out of each step" in page
+    plan = cli(*words, "-o", stored / "other", "--plan")
+    assert "2 filters of 24 (rank 1, robust), 120 steps" in plan.out
+    assert not (stored / "other").exists()
+
+
 @pytest.mark.parametrize("layout", ["first", "last"])
 def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
     assert cli("learn", stored / "first.npy", "--channels", "first", *LEARN, "-o", stored / "m").code == 0
@@ -119,6 +149,9 @@ def test_refusals(cli, stored, model, images, tmp_path):
     plain = cli("encode", model, images, "--channels", "first", "-o", tmp_path / "c")
     assert plain.code == 2
     assert "leave --channels out" in plain.err
+    rank = cli("learn", stored / "first.npy", *LEARN, "--rank", "1", "-o", stored / "other")
+    assert rank.code == 2
+    assert "--rank is over channels: say where they are with --channels" in rank.err
     rate = cli("encode", model, images, "--events", tmp_path / "e.csv", "--sampling-rate", "5", "-o", tmp_path / "c")
     assert rate.code == 2
     assert "of one dimension" in rate.err

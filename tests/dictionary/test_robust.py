@@ -5,7 +5,7 @@ import pytest
 
 from pointillist import Robust
 from pointillist.dictionary.dense import DenseStatistics
-from pointillist.dictionary.robust import Windows, window_errors, without_outliers
+from pointillist.dictionary.robust import Windows, cell_counts, error_limit, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.model.boundaries import BOUNDARIES
@@ -128,12 +128,12 @@ def test_signals_without_outliers_stay_as_they_are(reference):
 
 def test_windows_cover_a_signal_and_overlap_by_half():
     geometry = Geometry((200, 30), (10, 10))
-    cells = Robust().cells(geometry)
+    cells = cell_counts(Robust(), geometry)
     assert cells == (20, 3)
-    assert Robust().cells(Geometry((29, 29), (10, 10))) == (1, 1)
-    assert Robust().cells(Geometry((59,), (10,))) == (1,)
-    assert Robust().cells(Geometry((60,), (10,))) == (3,)
-    assert Robust(window=(50, 100)).cells(geometry) == (8, 1)
+    assert cell_counts(Robust(), Geometry((29, 29), (10, 10))) == (1, 1)
+    assert cell_counts(Robust(), Geometry((59,), (10,))) == (1,)
+    assert cell_counts(Robust(), Geometry((60,), (10,))) == (3,)
+    assert cell_counts(Robust(window=(50, 100)), geometry) == (8, 1)
     windows = Windows((200, 30), np.ones(cells), np.full(cells, 100.0))
     boxes = windows.boxes(np.ones(windows.errors.shape, bool))
     assert boxes[0].tolist() == [0, 0, 20, 20]
@@ -146,12 +146,12 @@ def test_windows_cover_a_signal_and_overlap_by_half():
 def test_limits():
     errors = np.concatenate([np.linspace(1, 2, 99), [50.0]])
     deviation = np.median(np.abs(errors - np.median(errors)))
-    assert Robust().limit(errors, 0) == pytest.approx(np.median(errors) + 3.5 * 1.4826 * deviation)
-    assert np.sum(errors > Robust(fraction=0.1).limit(errors, 0)) == 10
-    assert np.sum(errors > Robust(fraction=0.001).limit(errors, 0)) == 0
-    assert Robust(warm_up=3).limit(errors, 2) == np.inf
-    assert Robust(warm_up=3).limit(errors, 3) < 50
-    assert Robust().limit(np.array([1.0, 1.0, 1.0, 9.0]), 0) == np.inf
+    assert error_limit(Robust(), errors, 0) == pytest.approx(np.median(errors) + 3.5 * 1.4826 * deviation)
+    assert np.sum(errors > error_limit(Robust(fraction=0.1), errors, 0)) == 10
+    assert np.sum(errors > error_limit(Robust(fraction=0.001), errors, 0)) == 0
+    assert error_limit(Robust(warm_up=3), errors, 2) == np.inf
+    assert error_limit(Robust(warm_up=3), errors, 3) < 50
+    assert error_limit(Robust(), np.array([1.0, 1.0, 1.0, 9.0]), 0) == np.inf
 
 
 @pytest.mark.parametrize(

@@ -96,3 +96,44 @@ def test_pipelines_pass_fields_on(learner):
     pipeline.set_params(csc__update__zero_mean=True).fit(SIGNALS)
     np.testing.assert_allclose(pipeline["csc"].filters_.sum(axis=1), 0, atol=1e-6)
     assert pipeline.get_params()["csc__update__zero_mean"] is True
+
+
+def test_settings_inside_of_settings_have_fields_too(learner):
+    model = learner(**SMALL, update=pt.FilterUpdate(n_sweeps=2, robust=pt.Robust(alpha=2.0, warm_up=1)))
+    assert model.get_params()["update__robust__alpha"] == 2.0
+    assert model.get_params()["update__robust"] == pt.Robust(alpha=2.0, warm_up=1)
+    model.set_params(update__robust__alpha=5.0, update__rank=None)
+    assert model.update == pt.FilterUpdate(n_sweeps=2, robust=pt.Robust(alpha=5.0, warm_up=1))
+    # One of the two alone would exclude the other.
+    model.set_params(update__robust__alpha=3.5, update__robust__fraction=0.1)
+    assert model.update.robust == pt.Robust(fraction=0.1, warm_up=1)
+    other = learner().set_params(update__robust__window=30, update__robust=pt.Robust())
+    assert other.update.robust == pt.Robust(window=30)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ({"update__robust__alpha": 2.0}, "update__robust=None has no fields, so update__robust__alpha cannot be set"),
+        (
+            {"update__robust": pt.Robust(), "update__robust__beta": 2.0},
+            "update__robust__beta does not exist: Robust has",
+        ),
+        ({"update__robust": pt.Robust(), "update__robust__alpha": -1.0}, "alpha must be a positive"),
+        ({"update__zero_mean__alpha": 2.0}, "update__zero_mean=False has no fields"),
+        ({"update__": 2.0}, "update__ does not exist"),
+    ],
+)
+def test_names_inside_of_settings_that_do_not_exist_are_refused(learner, parameter, message):
+    with pytest.raises(ValueError, match=message):
+        learner().set_params(**parameter)
+
+
+def test_grid_search_over_settings_inside_of_settings(learner):
+    model = learner(**SMALL, update=pt.FilterUpdate(robust=pt.Robust(window=10)))
+    search = GridSearchCV(model, {"update__robust__alpha": [0.5, 50.0]}, cv=2).fit(SIGNALS)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    chosen = search.best_params_["update__robust__alpha"]
+    assert search.best_estimator_.update.robust == pt.Robust(alpha=chosen, window=10)
+    pipeline = Pipeline([("csc", clone(model))]).set_params(csc__update__robust__alpha=7.0)
+    assert pipeline["csc"].update.robust.alpha == 7.0

@@ -35,6 +35,7 @@ def test_statistics_take_what_is_said(kind, n_filters, channels, size):
         ({"sampling": 0.3}, "solving"),
         ({"batch_size": 40}, "batch"),
         ({"held_out": 10**7}, "batch"),
+        ({"robust": True}, "batch"),
         ({"prefetch": 4}, "reading ahead"),
         ({"reading": 10**7}, "reading ahead"),
         ({"cache": 10**9}, "image cache"),

@@ -16,7 +16,7 @@ def drawn(shape, n_signals=4, channels=5, dtype=np.float64):
     return np.random.default_rng(0).standard_normal((n_signals, channels, *shape)).astype(dtype)
 
 
-def planted(seed=0, channels=20, n_signals=10, samples=400, taps=16, noise=0.1):
+def planted(seed=0, channels=12, n_signals=8, samples=300, taps=16, noise=0.1):
     """Three rank-one filters, and noisy signals of sparse non-negative codes for them."""
     rng = np.random.default_rng(seed)
     patterns = rng.standard_normal((3, channels))
@@ -50,12 +50,12 @@ def test_filters_are_patterns_times_shapes(learner, shape, rank):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_planted_patterns_and_shapes_are_found(learner):
     patterns, shapes, signals = planted()
-    how = {"batch": {"max_iter": 20}, "online": {"batch_size": 2}}[learner]
+    how = {"batch": {"max_iter": 12}, "online": {"batch_size": 2}}[learner]
     model = {"batch": pt.BatchCSC, "online": pt.OnlineCSC}[learner](
         6, 24, 0.5, channels=True, nonnegative=True, update=pt.FilterUpdate(rank=1, init="patches"), learning=0.1,
         random_state=0, n_jobs=1, **how,
     )  # fmt: skip
-    model.fit(signals, **({} if learner == "batch" else {"n_epochs": 6}))
+    model.fit(signals, **({} if learner == "batch" else {"n_epochs": 5}))
     like = np.abs(patterns @ model.patterns_[:, 0].T)
     for k, shape in enumerate(shapes):
         cosines = [

@@ -43,6 +43,14 @@ def test_planted_waveforms_are_found_in_epochs(epoched, planted, cosines):
     _check_recovered(csc, planted, cosines)
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_spare_filter_hides_no_waveform(planted, cosines, seed):
+    """Two filters may share a waveform, at other shifts or amplitudes; every waveform still has one that is its own."""
+    csc = CSC(**{**ARGUMENTS, "n_filters": 3, "n_passes": 4, "random_state": seed}).fit(planted.raw)
+    assert len(set(cosines.matched(csc, planted))) == 2
+    _check_recovered(csc, planted, cosines, 0.9)
+
+
 def test_filters_have_the_rank_that_was_asked_for(fitted, planted):
     values = np.linalg.svd(fitted[0].model_.filters_, compute_uv=False)
     assert np.all(values[:, 1] < 1e-5 * values[:, 0])

@@ -20,28 +20,39 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--filters", type=int, default=8)
     parser.add_argument("--size", type=int, default=5)
+    parser.add_argument("--rank", type=int, help="learn from three channels")
+    parser.add_argument("--robust", action="store_true", help="learn from signals of which some are foreign")
     arguments = parser.parse_args()
-
-    rng = np.random.default_rng(0)
-    pictures = [pt.contrast_normalise(picture) for picture in pt.photographs("train").values()]
-    corners = rng.integers(0, 150, (arguments.signals, 2))
-    signals = [
-        pictures[i % len(pictures)][y : y + arguments.side, x : x + arguments.side] for i, (y, x) in enumerate(corners)
-    ]
 
     model = pt.OnlineCSC(
         n_filters=arguments.filters,
         filter_size=arguments.size,
+        channels=arguments.rank is not None,
+        update=pt.FilterUpdate(rank=arguments.rank, robust=pt.Robust() if arguments.robust else None),
         batch_size=2,
         random_state=0,
         n_jobs=1,
     )
     checkpoints = Checkpoints(arguments.output, every=arguments.every, keep=True)
     told = [lambda info: print(info["iteration"], flush=True)]
-    model.fit(signals, n_epochs=arguments.epochs, callbacks=told, checkpoint=checkpoints, resume=True)
+    model.fit(make_signals(arguments), n_epochs=arguments.epochs, callbacks=told, checkpoint=checkpoints, resume=True)
     pt.save(model, arguments.output)
     checkpoints.clear()
     print("done", flush=True)
+
+
+def make_signals(arguments: argparse.Namespace) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    pictures = [pt.contrast_normalise(picture) for picture in pt.photographs("train").values()]
+    corners = rng.integers(0, 150, (arguments.signals, 2))
+    signals = [
+        pictures[i % len(pictures)][y : y + arguments.side, x : x + arguments.side] for i, (y, x) in enumerate(corners)
+    ]
+    if arguments.rank is not None:
+        signals = [np.stack([one, one[::-1], one.T]) for one in signals]
+    if arguments.robust:
+        signals[0] = 10 * signals[0]
+    return signals
 
 
 if __name__ == "__main__":

@@ -77,8 +77,26 @@ def check(whole, survivor, left):
     assert left == ["filters.safetensors"]
 
 
-def test_killed_three_times(tmp_path):
-    check(*survive(tmp_path, ["--epochs", "6"], kills=3, longest_leg=8, seed=2))
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rank", "1", "--robust"],
+        pytest.param([], marks=pytest.mark.slow),
+        pytest.param(["--rank", "2"], marks=pytest.mark.slow),
+        pytest.param(["--robust"], marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_killed_three_times(tmp_path, options):
+    whole, survivor, left = survive(tmp_path, [*options, "--epochs", "6"], kills=3, longest_leg=8, seed=2)
+    check(whole, survivor, left)
+    if "--rank" in options:
+        np.testing.assert_array_equal(survivor.patterns_, whole.patterns_)
+        np.testing.assert_array_equal(survivor.shapes_, whole.shapes_)
+    if "--robust" in options:
+        assert sum(info["outliers"] for info in whole.history_) > 0
+        assert [info["outliers"] for info in survivor.history_] == [info["outliers"] for info in whole.history_]
+        np.testing.assert_array_equal(survivor.outliers_, whole.outliers_)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from pointillist.anomalies.surprise import running_median
 from pointillist.learners.online import OnlineCSC
 from pointillist.model.arguments import check_arguments, is_number, shown
 from pointillist.model.sampling import generator, seed_from
-from pointillist.model.signals import Signals, checked_signals
+from pointillist.model.signals import Signals, check_not_infinite, checked_signals
 from pointillist.model.usable import is_constant
 
 _WINDOWS = 6  # sets these draws apart from all others of the same seed
@@ -52,6 +52,7 @@ def remove_baseline(signals: Signals, filter_size: int, *, channels: bool = Fals
     check_arguments(channels=channels)
     length = _checked_size(filter_size)
     arrays = checked_signals(signals, 1, channels=channels)
+    check_not_infinite(arrays)
     flat = [np.stack([_flattened(one, length) for one in array]) for array in arrays]
     return flat if channels else [array[0] for array in flat]
 
@@ -121,6 +122,7 @@ def learn_windows(
     check_arguments(n_filters=n_filters, n_windows=n_windows, channels=channels)
     length = _checked_size(filter_size)
     arrays = checked_signals(signals, 1, channels=channels)
+    check_not_infinite(arrays)
     for i, array in enumerate(arrays):
         if array.shape[-1] < length:
             raise ValueError(

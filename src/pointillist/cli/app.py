@@ -156,6 +156,12 @@ def learn(
         int, typer.Option(min=1, max=3, metavar="N", help="Axes of a signal but for channels; 1 and 3 need arrays.")
     ] = 2,
     channels: Channels = None,
+    rank: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="With --channels: rank of a filter.", show_default="any")
+    ] = None,
+    robust: Annotated[
+        bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
+    ] = False,
     crops: Annotated[
         int | None,
         typer.Option(
@@ -238,6 +244,8 @@ def learn(
                 "batch_size": batch,
                 "forgetting": forgetting,
                 "init": init.value,
+                "rank": rank,
+                "robust": robust or None,
             },
             validation=validation or [],
             mosaic=mosaic,

@@ -16,7 +16,7 @@ from pointillist.cli.learning_summary import data_summary, examples, preprocessi
 from pointillist.cli.progress import learning_progress
 from pointillist.cli.stopping import GracefulStop
 from pointillist.data.sources import KeptSource, Source, Stream
-from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC, Robust
 from pointillist.learners.base import Callback
 from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
@@ -42,7 +42,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     if request.only_plan or (request.limit is not None and record.get("limit") is None):
         plan = planning.make_plan(request, model, source, others, n_steps(model, len(source), n_epochs))
         if request.only_plan:
-            planning.show(plan, request.output)
+            planning.show(plan, request.output, model)
             return
         record = plan.record()
         if not quiet:
@@ -125,7 +125,8 @@ def fit(
 def make_learner(request: LearnRequest) -> BatchCSC | OnlineCSC:
     """The learner that the request describes."""
     given = {name: value for name, value in request.optional.items() if value is not None and name != "n_epochs"}
-    update = FilterUpdate(init=given.pop("init", "random"), forgetting=given.pop("forgetting", None))
+    updating = {name: given.pop(name) for name in ("init", "forgetting", "rank") if name in given}
+    update = FilterUpdate(**updating, robust=Robust() if given.pop("robust", False) else None)
     return (BatchCSC if request.mode == "batch" else OnlineCSC)(**request.parameters, **given, update=update)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pointillist.cli.console import count, number, say
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
-from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.model.geometry import filters_in_words
 from pointillist.report import Example
 
@@ -60,11 +60,14 @@ def summarise(
     used = model.n_seen_ if crops else n_signals - len(skipped)
     left_out = f" ({len(skipped)} skipped)" if skipped else ""
     lines.append(
-        f"learned {filters_in_words(model.filters_.shape, model.channels, 'filters ')} from "
+        f"learned {filters_in_words(model.filters_.shape, model.channels, 'filters ')}{update_words(model.update)} from "
         f"{count(used, 'crop' if crops else 'signal')}{left_out} in {last['seconds']:.1f} s, {count(model.n_iter_, 'step')}"
     )
     which = "of the last mini-batch" if request.mode == "online" else "of all signals"
     lines.append(f"objective {which} {number(last['objective'])}, {last['nnz']:,} non-zeros")
+    if "outliers" in last:
+        left = [int(info["outliers"]) for info in model.history_]
+        lines.append(f"left {count(left[-1], 'window')} out of the last step as outliers, {sum(left):,} of all steps")
     judged = [info["validation_objective"] for info in model.history_ if "validation_objective" in info]
     if judged:
         lines.append(f"objective of the held-out signals {number(judged[0])} → {number(judged[-1])}")
@@ -73,6 +76,14 @@ def summarise(
     lines.append(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
     lines.append(f"next: pointillist show {request.output}")
     say(*lines)
+
+
+def update_words(update: FilterUpdate | None) -> str:
+    """What is special about filters by the way they are updated, as `` (rank 1, robust)``; empty where nothing is."""
+    update = update or FilterUpdate()
+    words = [] if update.rank is None else [f"rank {update.rank}"]
+    words += [] if update.robust is None else ["robust"]
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _left_out(skipped: dict[str, int]) -> list[str]:

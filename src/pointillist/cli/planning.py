@@ -17,6 +17,7 @@ from rich.table import Table
 
 from pointillist.cli.console import say, warn
 from pointillist.cli.learning_request import LearnRequest, Survival
+from pointillist.cli.learning_summary import update_words
 from pointillist.data.sources import Source, Stream, read_batch
 from pointillist.data.sources.base import box as box_of
 from pointillist.data.sources.cache import DEFAULT_CACHE
@@ -100,6 +101,7 @@ def _run_sizes(
     request: LearnRequest, model: BatchCSC | OnlineCSC, seen: Survey, n_steps: int, itemsize: int
 ) -> RunSizes:
     channels, space = _divided(seen.largest, request.box)
+    update = model.update or FilterUpdate()
     return RunSizes(
         n_filters=sum(model.n_filters) if isinstance(model.n_filters, list) else int(model.n_filters),
         channels=prod(channels),
@@ -115,7 +117,8 @@ def _run_sizes(
         itemsize=itemsize,
         sampling=float(model.sampling),
         boundary=model.boundary,
-        statistics=(model.update or FilterUpdate()).statistics,
+        statistics=update.statistics,
+        robust=update.robust is not None,
         checkpoints=request.survival != Survival(),
     )
 
@@ -156,9 +159,9 @@ def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
         model.set_params(n_jobs=int(record["n_jobs"]))
 
 
-def show(plan: Plan, output: Path) -> None:
-    """Print the whole plan, for ``--plan``."""
-    run = plan.run
+def show(plan: Plan, output: Path, model: BatchCSC | OnlineCSC) -> None:
+    """Print the whole plan of a model to be learned, for ``--plan``."""
+    run, special = plan.run, update_words(model.update)
     table = Table(title="memory at its peak, at most", title_justify="left")
     table.add_column("for")
     table.add_column("", justify="right")
@@ -167,7 +170,7 @@ def show(plan: Plan, output: Path) -> None:
     table.add_section()
     table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
     lines = [
-        f"{run.n_filters} filters of {sizes(run.size)}, {run.n_steps:,} steps of {run.batch_size} "
+        f"{run.n_filters} filters of {sizes(run.size)}{special}, {run.n_steps:,} steps of {run.batch_size} "
         f"of {run.n_signals:,} signals, {sizes(run.signal)} at most, {run.n_jobs} threads",
         f"disk: {in_bytes(run.disk())}{' with checkpoints' if run.checkpoints else ''}, "
         f"{in_bytes(_free(output))} free in {output.resolve().parent}",

@@ -81,28 +81,30 @@ class Robust:
                 f"window must be None, a positive integer or a tuple with one for each axis, got {shown(self.window)}"
             )
 
-    def limit(self, errors: NDArray, step: int) -> float:
-        """The largest error of a window that counts, by the errors (n,) of many windows; infinity where none is judged."""
-        if step < self.warm_up or not len(errors):
-            return float("inf")
-        if self.fraction is not None:
-            kept = len(errors) - int(self.fraction * len(errors))
-            return float(np.sort(errors)[kept - 1]) if kept < len(errors) else float("inf")
-        middle = float(np.median(errors))
-        deviation = float(np.median(np.abs(errors - middle)))
-        return middle + float(self.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
 
-    def cells(self, geometry: Geometry) -> tuple[int, ...]:
-        """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
-        ndim = len(geometry.signal)
-        sides = self.window if isinstance(self.window, tuple) else (self.window,) * ndim
-        if len(sides) != ndim:
-            raise ValueError(f"robust has a window of {len(sides)} axes, {self.window}, the signals have {ndim}")
-        cells = []
-        for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
-            wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
-            cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
-        return tuple(cells)
+def error_limit(robust: Robust, errors: NDArray, step: int) -> float:
+    """The largest error of a window that counts, by the errors (n,) of many windows; infinity where none is judged."""
+    if step < robust.warm_up or not len(errors):
+        return float("inf")
+    if robust.fraction is not None:
+        kept = len(errors) - int(robust.fraction * len(errors))
+        return float(np.sort(errors)[kept - 1]) if kept < len(errors) else float("inf")
+    middle = float(np.median(errors))
+    deviation = float(np.median(np.abs(errors - middle)))
+    return middle + float(robust.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
+
+
+def cell_counts(robust: Robust, geometry: Geometry) -> tuple[int, ...]:
+    """How many cells, which are half of a window long, a signal has along each axis; one where it is one window."""
+    ndim = len(geometry.signal)
+    sides = robust.window if isinstance(robust.window, tuple) else (robust.window,) * ndim
+    if len(sides) != ndim:
+        raise ValueError(f"robust has a window of {len(sides)} axes, {robust.window}, the signals have {ndim}")
+    cells = []
+    for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
+        wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
+        cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
+    return tuple(cells)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,7 @@ def window_errors(batch: CodedBatch, filters: NDArray, penalty: float | NDArray,
     for i in range(len(batch)):
         geometry = batch.geometry(filters, i)
         weights = None if batch.weights is None else to_host(batch.weights[i])
-        edges = _edges(geometry.signal, robust.cells(geometry))
+        edges = _edges(geometry.signal, cell_counts(robust, geometry))
         loss, seen = _losses(to_host(batch.residuals[i]), weights, edges)
         price = broadcast_penalty(penalty, len(filters), geometry)
         paid = _paid(geometry, edges, codes.indices[i], codes.values[i], price)
@@ -205,6 +207,11 @@ def without_outliers(
     return replace(
         some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
     )
+
+
+def outlier_bytes(n_samples: int, n_signals: int, itemsize: int) -> int:
+    """Bytes that leaving windows out takes: weights and residuals of all signals, squares and masks of one in float64."""
+    return 2 * n_samples * (n_signals * itemsize + 8)
 
 
 def _joined(cells: NDArray) -> NDArray:

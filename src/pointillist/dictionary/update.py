@@ -15,10 +15,11 @@ from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.factors import factorise, likeness
 from pointillist.dictionary.patches import draw_patches, spread_patches
-from pointillist.dictionary.robust import Robust
+from pointillist.dictionary.robust import Robust, cell_counts
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.geometry import Geometry
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +106,12 @@ def as_update(given: FilterUpdate | None) -> FilterUpdate:
     if given is not None and not isinstance(given, FilterUpdate):
         raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
     return given or FilterUpdate()
+
+
+def check_windows(update: FilterUpdate, geometry: Geometry) -> None:
+    """Raise ValueError unless signals of a geometry can be cut into the windows that robust learning judges."""
+    if update.robust is not None:
+        cell_counts(update.robust, geometry)
 
 
 def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:

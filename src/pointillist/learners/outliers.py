@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.dictionary.robust import Robust, Windows
+from pointillist.dictionary.robust import Robust, Windows, error_limit
 
 _LATEST = 256
 """Errors that are kept, of the latest windows: enough for a median, few enough to follow filters that improve."""
@@ -48,7 +48,7 @@ class WindowRecord:
         new = new[~np.isnan(new)]
         known = np.concatenate([self.errors, new])[-max(_LATEST, len(new)) :]
         self.errors = known[-_LATEST:]
-        limit = robust.limit(known, step)
+        limit = error_limit(robust, known, step)
         return [one > limit for one in errors]
 
     def remember(self, numbers: Sequence[int], windows: Sequence[Windows], outliers: Sequence[NDArray]) -> None:

@@ -28,11 +28,11 @@ class NestedParameters(BaseEstimator):
         for name, value in list(parameters.items()) if deep else ():
             settings = self._settings(name, value)
             if settings is not None:
-                parameters |= {f"{name}__{one.name}": getattr(settings, one.name) for one in fields(settings)}
+                parameters |= _nested(name, settings)
         return parameters
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also fields of settings and solver objects by names such as ``learning__strength``.
+        """Set parameters, also fields of settings and solver objects by names such as ``update__robust__alpha``.
 
         Parameters
         ----------
@@ -44,25 +44,12 @@ class NestedParameters(BaseEstimator):
         self
         """
         super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        for name, value in params.items():
-            owner, _, field = name.partition("__")
-            if field:
-                self._set_field(owner, field, value)
+        for owner, changes in _by_owner(params).items():
+            if owner not in self.get_params(deep=False):
+                raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
+            now = getattr(self, owner)
+            setattr(self, owner, _changed(owner, now, self._settings(owner, now), changes))
         return self
-
-    def _set_field(self, owner: str, field: str, value: Any) -> None:
-        if owner not in self.get_params(deep=False):
-            raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
-        now = getattr(self, owner)
-        settings = self._settings(owner, now)
-        if settings is None:
-            raise ValueError(
-                f"{owner}={now!r} has no fields, so {owner}__{field} cannot be set: give {owner} an object"
-            )
-        known = [one.name for one in fields(settings)]
-        if field not in known:
-            raise ValueError(f"{owner}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}")
-        setattr(self, owner, replace(settings, **{field: value}))
 
     def _settings(self, name: str, value: Any) -> Any:
         """The settings object of a parameter, the default one for None; None for a parameter without fields."""
@@ -70,4 +57,48 @@ class NestedParameters(BaseEstimator):
             return FilterUpdate()
         if value is None and name == "learning" and getattr(self, "solver", None) == "cd":
             return Ridge()
-        return value if is_dataclass(value) and not isinstance(value, type) else None
+        return value if _has_fields(value) else None
+
+
+def _has_fields(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+def _nested(name: str, settings: Any) -> dict[str, Any]:
+    """The fields of settings, and of settings in these, by names such as ``update__robust__alpha``."""
+    found = {}
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        found[f"{name}__{one.name}"] = value
+        if _has_fields(value):
+            found |= _nested(f"{name}__{one.name}", value)
+    return found
+
+
+def _by_owner(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Values of nested names by what stands before their first double underscore, and then by what stands after it."""
+    owners: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        owner, separator, field = name.partition("__")
+        if separator:
+            owners.setdefault(owner, {})[field] = value
+    return owners
+
+
+def _changed(name: str, now: Any, settings: Any, changes: dict[str, Any]) -> Any:
+    """A copy of settings with other values of some fields, all changed at once because some exclude each other.
+
+    `name` is what errors call the settings by, and `now` the value that the user gave.
+    """
+    if settings is None:
+        field = next(iter(changes))
+        raise ValueError(f"{name}={now!r} has no fields, so {name}__{field} cannot be set: give {name} an object")
+    known = [one.name for one in fields(settings)]
+    for field in changes:
+        if field.partition("__")[0] not in known:
+            raise ValueError(f"{name}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}")
+    values = {field: value for field, value in changes.items() if "__" not in field}
+    for field, inner in _by_owner(changes).items():
+        old = values.get(field, getattr(settings, field))
+        values[field] = _changed(f"{name}__{field}", old, old if _has_fields(old) else None, inner)
+    return replace(settings, **values)

@@ -11,6 +11,7 @@ from math import ceil, prod
 from typing import Any
 
 from pointillist.dictionary.pairs import bytes_together
+from pointillist.dictionary.robust import outlier_bytes
 from pointillist.dictionary.update import filter_bytes, statistics_bytes
 from pointillist.learners.packing import bytes_on_disk
 from pointillist.model.codes import CODE_BYTES
@@ -58,6 +59,8 @@ class RunSizes:
         Codes in the working set for each sample of a signal.
     held_out : int
         Samples of the signals that are followed during the run.
+    robust : bool
+        Whether windows are left out.
     checkpoints : bool
         Whether the run puts its state away.
     """
@@ -80,6 +83,7 @@ class RunSizes:
     statistics: str = "toeplitz"
     density: float = 0.5
     held_out: int = 0
+    robust: bool = False
     checkpoints: bool = False
 
     @cached_property
@@ -100,12 +104,13 @@ class RunSizes:
         solving = max(self.n_jobs * descent_bytes(geometry, self.density, self.itemsize), adding)
         sample = 2 * self.itemsize + 8  # a signal, its residual, and one of them in float64
         kept = samples * sample + int(self.density * samples) * CODE_BYTES
+        judging = outlier_bytes(samples, self.batch_size, self.itemsize) if self.robust else 0
         ahead = min(self.prefetch, self.n_steps - 1) * self.batch_size
         return {
             "statistics": sum(self.statistics_bytes),
             "filters": filter_bytes(self._filter_samples, self.itemsize),
             "solving": solving + sample_bytes(self.n_filters * positions, self.sampling, self.itemsize),
-            "batch": self.batch_size * kept + self.held_out * sample,
+            "batch": self.batch_size * kept + self.held_out * sample + judging,
             "reading ahead": ahead * samples * self.itemsize + self.readers * self.reading,
             "image cache": self.cache,
             "history": _RECORD * self.n_steps + 8 * self.n_signals,

@@ -17,6 +17,7 @@ from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
     FilterUpdate,
+    check_windows,
     duplicate_filters,
     initial_filters,
     make_statistics,
@@ -99,8 +100,7 @@ class Step:
         shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
         for signal in batch.signals:
             geometry = Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
-            if self.update.robust is not None:
-                self.update.robust.cells(geometry)
+            check_windows(self.update, geometry)
         constraints = self.update.constraints(shapes.support())
         constraints.check_shape(channels, shapes.box)
         shape = (len(shapes.sizes), channels, *shapes.box)

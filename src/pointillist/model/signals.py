@@ -135,6 +135,12 @@ def _unseen(signals: list[NDArray], name: str, space: Namespace) -> list[NDArray
     return [(~space.xp.isnan(signal)).astype(signal.dtype) for signal in signals]
 
 
+def check_not_infinite(signals: list[NDArray]) -> None:
+    """Refuse infinite samples, where NaN may mark what was not seen and nobody can give weights."""
+    infinite = HOST.count(np.isinf, signals)
+    _refuse(infinite, "signals[{}] holds {} infinite samples; write NaN in their place if they were not seen")
+
+
 def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, space: Namespace = HOST) -> None:
     """Refuse signals that are the same wherever they were seen."""
     low, high = space.extents(signals, weights)

@@ -159,8 +159,11 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
     last = model.history_[-1]
     memory = peak_mb()
+    rank = None if model.update is None else model.update.rank
     numbers = [
-        Fact(f"{len(model.filters_):,}", "filters", "sorted by use"),
+        Fact(
+            f"{len(model.filters_):,}", "filters", "sorted by use" if rank is None else f"of rank {rank}, sorted by use"
+        ),
         Fact(f"{last['seconds']:.1f} s", "of learning", f"{model.n_iter_:,} steps, {model.n_seen_:,} signals coded"),
     ]
     if memory is not None:
