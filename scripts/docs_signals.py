@@ -36,7 +36,7 @@ def run_page() -> dict[str, Any]:
 
 def draw_events(page: dict[str, Any]) -> None:
     """Some seconds of one channel with the events in it, and the two filters."""
-    rate, series, model = page["RATE"], page["series"], page["plain"]
+    rate, series, model = page["RATE"], page["series"], page["model"]
     truth = np.stack([page["usual"], page["early"]])
     order = pt.recovery_score(model.filters_, truth, return_details=True)[1].assignment
     events = model.transform([series]).events(sampling_rate=rate)
