@@ -33,7 +33,7 @@ while now < len(ecg) - 3 * BEAT:
     ecg[now : now + BEAT] += (1 + 0.05 * rng.standard_normal()) * usual
     interval = round(BEAT * (1 + 0.08 * np.sin(0.25 * now / RATE) + 0.015 * rng.standard_normal()))
     if rng.random() < 0.05:  # a beat too early, and the pause after it
-        early.append(now + round(0.62 * interval))
+        early.append(now + round(rng.uniform(0.5, 0.78) * interval))
         ecg[early[-1] : early[-1] + BEAT] += premature
         interval *= 2
     now += interval
