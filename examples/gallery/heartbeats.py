@@ -1,8 +1,8 @@
 """Heartbeats.
 
 Five minutes of a simulated electrocardiogram: a baseline that wanders, beats that come early and look different, and a
-loose electrode. The learner is told how long a beat is and nothing else. Its filters are the shapes of beats, its codes
-say when each occurs, and what fits into neither is an anomaly.
+loose electrode. The learner is told about how long a beat is, and that there are two kinds. Its filters are the shapes of
+beats, its codes say when each occurs. What comes too early, or fits none of the shapes, is an anomaly.
 """
 
 import matplotlib.pyplot as plt
@@ -11,7 +11,7 @@ from matplotlib.transforms import blended_transform_factory
 
 import pointillist as pt
 
-RATE, SECONDS, BEAT = 125, 300, 100
+RATE, SECONDS, BEAT, FILTER = 125, 300, 100, 120
 BLUE, ORANGE, GREY, INK = "#2f5d8a", "#d9772b", "#8c8c8c", "#2b2b2b"
 rng = np.random.default_rng(5)
 time = np.arange(RATE * SECONDS) / RATE
@@ -32,7 +32,7 @@ while now < len(ecg) - 3 * BEAT:
     onsets.append(now)
     ecg[now : now + BEAT] += (1 + 0.05 * rng.standard_normal()) * usual
     interval = round(BEAT * (1 + 0.08 * np.sin(0.25 * now / RATE) + 0.015 * rng.standard_normal()))
-    if rng.random() < 0.05:  # a beat too early, and the pause after it
+    if rng.random() < 0.08:  # a beat too early, and the pause after it
         early.append(now + round(rng.uniform(0.5, 0.78) * interval))
         ecg[early[-1] : early[-1] + BEAT] += premature
         interval *= 2
@@ -42,12 +42,17 @@ ecg[loose] += np.cumsum(0.35 * rng.standard_normal(loose.stop - loose.start)) * 
 
 signals = pt.remove_baseline(ecg[None], BEAT)
 model = pt.OnlineCSC(
-    n_filters=2, filter_size=BEAT, penalty=0.5, nonnegative=True, learning=0.1, batch_size=10,
+    n_filters=2, filter_size=FILTER, penalty=0.8, nonnegative=True, learning=0.1, batch_size=10,
     update=pt.FilterUpdate(init="patches", robust=pt.Robust()), random_state=0,
-).fit(pt.CropSource(pt.ArraySource(np.stack(signals)), 150, (6 * BEAT,)), n_epochs=3)  # fmt: skip
+).fit(pt.CropSource(pt.ArraySource(np.stack(signals)), 150, (6 * BEAT,)), n_epochs=6)  # fmt: skip
 result = model.encode(signals)
 events = result.codes.events(sampling_rate=RATE)
-events = events[events["amplitude"] > 0.5 * np.median(events["amplitude"])]
+peaks = np.abs(model.filters_).argmax(axis=1) - (FILTER - 1) // 2  # from the middle of each filter to its peak
+events["time"] += peaks[events["filter"]] / RATE
+near = np.abs(events["time"] - events["time"][:, None]) < 0.2  # of neighbouring codes of a filter, the largest one
+near &= events["filter"] == events["filter"][:, None]
+events = events[(events["amplitude"] > 1) & (events["amplitude"] == (near * events["amplitude"]).max(axis=1))]
+events.sort(order="time")
 found = pt.anomaly_score(signals, pt.learn_windows(signals, BEAT, random_state=0))
 strange = found.events()
 
@@ -78,7 +83,8 @@ above.legend(loc="lower right", ncols=2, frameon=False, bbox_to_anchor=(1, 1))
 
 below = panels["score"]
 below.fill_between(time[shown], found.scores[0][shown], color=GREY, alpha=0.35, linewidth=0)
-below.fill_between(time[shown], found.threshold, np.maximum(found.scores[0][shown], found.threshold), color=ORANGE)
+below.fill_between(time[shown], found.threshold, np.maximum(found.scores[0][shown], found.threshold),
+                   color=ORANGE, linewidth=0)  # fmt: skip
 below.axhline(found.threshold, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
 below.set_title("How strange each sample is, and the threshold", loc="left")
 below.set(xlim=(163, 181), ylim=(0, None), ylabel="nats", xlabel="seconds")
@@ -86,7 +92,7 @@ below.set(xlim=(163, 181), ylim=(0, None), ylabel="nats", xlabel="seconds")
 for kind, name in enumerate(names):
     panel, number = panels[name], details.assignment[kind]
     panel.axhline(0, color="#e6e4df", linewidth=1)
-    panel.plot(np.arange(BEAT) / RATE, model.filters_[number], color=colours[kind], linewidth=2)
+    panel.plot(np.arange(FILTER) / RATE, model.filters_[number], color=colours[kind], linewidth=2)
     panel.set_title(f"A filter: the {name} beat", loc="left")
     panel.set(yticks=[], xlabel="seconds")
 
