@@ -37,7 +37,7 @@ while now < len(ecg) - 3 * BEAT:
         ecg[early[-1] : early[-1] + BEAT] += premature
         interval *= 2
     now += interval
-loose = slice(round(171.4 * RATE), round(172.9 * RATE))
+loose = slice(round(149.4 * RATE), round(150.9 * RATE))
 ecg[loose] += np.cumsum(0.35 * rng.standard_normal(loose.stop - loose.start)) * np.hanning(loose.stop - loose.start)
 
 signals = pt.remove_baseline(ecg[None], BEAT)
@@ -68,17 +68,18 @@ names, colours = ("usual", "premature"), (BLUE, ORANGE)
 figure = plt.figure(figsize=(12, 7.6), layout="constrained")
 panels = figure.subplot_mosaic([["ecg"] * 4, ["score"] * 4, ["usual", "premature", "rhythm", "rhythm"]],
                                height_ratios=[1.35, 0.8, 1])  # fmt: skip
-shown = slice(163 * RATE, 181 * RATE)
+first, last = 142, 160
+shown = slice(first * RATE, last * RATE)
 
 above = panels["ecg"]
 above.plot(time[shown], ecg[shown], color=INK, linewidth=0.9)
 level = blended_transform_factory(above.transData, above.transAxes)
 for kind, colour in enumerate(colours):
-    these = events[(kinds[events["filter"]] == kind) & (events["time"] > time[shown.start]) & (events["time"] < 181)]
+    these = events[(kinds[events["filter"]] == kind) & (events["time"] > first) & (events["time"] < last)]
     above.scatter(these["time"], np.full(len(these), 0.96), s=55 * these["amplitude"] / 2, color=colour,
                   transform=level, label=f"a {names[kind]} beat", clip_on=False)  # fmt: skip
 above.set_title("Eighteen seconds of the recording, and the events in it", loc="left")
-above.set(yticks=[], xlim=(163, 181), ylim=(None, ecg[shown].max() + 0.5))
+above.set(yticks=[], xlim=(first, last), ylim=(None, ecg[shown].max() + 0.5))
 above.legend(loc="lower right", ncols=2, frameon=False, bbox_to_anchor=(1, 1))
 
 below = panels["score"]
@@ -86,8 +87,10 @@ below.fill_between(time[shown], found.scores[0][shown], color=GREY, alpha=0.35, 
 below.fill_between(time[shown], found.threshold, np.maximum(found.scores[0][shown], found.threshold),
                    color=ORANGE, linewidth=0)  # fmt: skip
 below.axhline(found.threshold, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+for event in strange[(strange["peak"] > shown.start) & (strange["peak"] < shown.stop)]:
+    below.text(event["peak"] / RATE, event["score"], f" {event['cause']}", color=INK, fontsize=9, va="bottom")
 below.set_title("How strange each sample is, and the threshold", loc="left")
-below.set(xlim=(163, 181), ylim=(0, None), ylabel="nats", xlabel="seconds")
+below.set(xlim=(first, last), ylim=(0, 1.25 * found.scores[0][shown].max()), ylabel="nats", xlabel="seconds")
 
 for kind, name in enumerate(names):
     panel, number = panels[name], details.assignment[kind]
