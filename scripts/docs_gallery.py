@@ -20,7 +20,7 @@ from PIL import Image
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "gallery"
 KEPT = ROOT / "docs" / "gallery"
-ORDER = ("photographs", "colour", "masked", "audio", "volume", "video", "anomaly")
+ORDER = ("photographs", "colour", "masked", "audio", "heartbeats", "volume", "video", "anomaly")
 _WIDEST = 1400
 _WIDE = "---\nhide: [toc]\n---\n\n"
 
