@@ -23,6 +23,7 @@ from pointillist.backends.layout import Layout
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
+from pointillist.solvers import products
 from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
@@ -236,7 +237,17 @@ class HostWorkingSet:
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
-        clean = self.clean[self.codes % self.geometry.n_positions]
+        positions = self.codes % self.geometry.n_positions
+        clean = self.clean[positions]
+        if products.are_worth(self.geometry, self.problem.n_filters, positions):
+            self.values = products.descend(
+                self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
+                slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=curvatures,
+                penalties=penalties, clean=clean, weights=self.padded_weights, ridge=settings.ridge, target=target,
+                nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
+            )  # fmt: skip
+            self._keep(self.values != 0)
+            return
 
         def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
             return descent.descend(
@@ -302,7 +313,8 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     padded = geometry.padded_length * (4 * itemsize + 16)
     grid = geometry.n_positions * (4 * itemsize + 24)
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
-    return padded + grid + int(density * geometry.n_positions) * 48
+    codes = int(density * geometry.n_positions)
+    return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
 
 
 def _places(layout: Layout, codes: NDArray) -> Places:

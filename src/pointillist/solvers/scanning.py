@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pointillist.backends import descent
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
+from pointillist.solvers.products import overlap_table
 
 Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """`map`, or that of a pool of threads."""
@@ -45,6 +46,11 @@ class DescentState:
         out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
         out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
+
+    @cached_property
+    def overlaps(self) -> NDArray:
+        """Inner products of the filters at all shifts, for signals of one dimension."""
+        return overlap_table(self.problem.filters)
 
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
