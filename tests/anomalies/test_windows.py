@@ -66,3 +66,10 @@ def test_infinite_samples_are_refused_by_name(prepare):
     series[1][3:5] = np.inf, -np.inf
     with pytest.raises(ValueError, match=r"signals\[1\] holds 2 infinite samples; write NaN"):
         prepare(series, 5)
+
+
+@pytest.mark.parametrize("prepare", [pt.remove_baseline, pt.learn_windows])
+@pytest.mark.parametrize("size", [61, 10**30])
+def test_series_shorter_than_a_filter_are_refused_by_name(prepare, size):
+    with pytest.raises(ValueError, match=r"signals\[0\] has 60 samples, fewer than filter_size"):
+        prepare(np.random.default_rng(0).standard_normal((1, 60)), size)

@@ -51,8 +51,7 @@ def remove_baseline(signals: Signals, filter_size: int, *, channels: bool = Fals
     """
     check_arguments(channels=channels)
     length = _checked_size(filter_size)
-    arrays = checked_signals(signals, 1, channels=channels)
-    check_not_infinite(arrays)
+    arrays = _checked_series(signals, length, channels)
     flat = [np.stack([_flattened(one, length) for one in array]) for array in arrays]
     return flat if channels else [array[0] for array in flat]
 
@@ -61,6 +60,18 @@ def _checked_size(filter_size: int) -> int:
     if not (is_number(filter_size) and isinstance(filter_size, Integral) and filter_size >= 2):
         raise ValueError(f"filter_size must be an integer, at least 2, got {shown(filter_size)}")
     return int(filter_size)
+
+
+def _checked_series(signals: Signals, length: int, channels: bool) -> list[NDArray]:
+    """Series (channels, samples) without infinite samples, none shorter than a filter."""
+    arrays = checked_signals(signals, 1, channels=channels)
+    check_not_infinite(arrays)
+    for i, array in enumerate(arrays):
+        if array.shape[-1] < length:
+            raise ValueError(
+                f"signals[{i}] has {array.shape[-1]} samples, fewer than filter_size, {shown(length)}: use a smaller one"
+            )
+    return arrays
 
 
 def _flattened(series: NDArray, length: int) -> NDArray:
@@ -121,13 +132,7 @@ def learn_windows(
     """
     check_arguments(n_filters=n_filters, n_windows=n_windows, channels=channels)
     length = _checked_size(filter_size)
-    arrays = checked_signals(signals, 1, channels=channels)
-    check_not_infinite(arrays)
-    for i, array in enumerate(arrays):
-        if array.shape[-1] < length:
-            raise ValueError(
-                f"signals[{i}] has {array.shape[-1]} samples, fewer than filter_size, {length}: use a smaller one"
-            )
+    arrays = _checked_series(signals, length, channels)
     seed = seed_from(random_state)
     windows = _draw(arrays, length, int(n_windows), seed)
     model = OnlineCSC(
