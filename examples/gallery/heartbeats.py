@@ -61,7 +61,9 @@ counts = np.bincount(events["filter"], minlength=2)[details.assignment]
 print(f"usual beats: {len(onsets)}, found {counts[0]}; premature beats: {len(early)}, found {counts[1]}")
 print(f"cosines of the shapes with the true ones: {', '.join(f'{one:.3f}' for one in details.similarities)}")
 print(f"certificate: at most {100 * result.gap[0]:.2f} % above the best codes")
-print(f"{len(strange)} anomalies, the strangest {strange['peak'][strange['score'].argmax()] / RATE:.1f} s from the start")
+print(
+    f"{len(strange)} anomalies, the strangest {strange['peak'][strange['score'].argmax()] / RATE:.1f} s from the start"
+)
 
 kinds = np.argsort(details.assignment)  # 0 where a filter stands for the usual beat, 1 for the premature one
 names, colours = ("usual", "premature"), (BLUE, ORANGE)
