@@ -41,6 +41,8 @@ def draw_events(page: dict[str, Any]) -> None:
     order = pt.recovery_score(model.filters_, truth, return_details=True)[1].assignment
     events = model.transform([series]).events(sampling_rate=rate)
     events = events[events["amplitude"] > 0.5]
+    peaks = np.abs(model.filters_).argmax(axis=1) - (model.filters_.shape[1] - 1) // 2
+    events["time"] += peaks[events["filter"]] / rate
     figure = new_figure(12, 3.4)
     panels = figure.subplot_mosaic([["series", "series", "series", "usual"], ["series", "series", "series", "early"]])
     first, last = _lively(events, order[1], rate)
