@@ -45,7 +45,7 @@ def whole(images, tmp_path_factory):
     return load(output)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_stopped_run_is_resumed_to_the_bit(images, whole, tmp_path, number):
     output = tmp_path / "filters.safetensors"
     process = learn(images, output, "--checkpoint-every", "1h")
