@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("no_leftovers")
 TIMES = np.linspace(-1, 1, 24)
 SHAPES = np.stack([np.exp(-((3 * TIMES) ** 2)), np.exp(-((3 * TIMES) ** 2)) * np.sin(9 * TIMES)])
 TRUTH = SHAPES[:, None] * np.array([[1.0, 0.5, 0, -0.5], [0, 1.0, 1.0, 0.3]])[:, :, None]
-LEARN = ["--ndim", "1", "--filters", "2", "--size", "24", "--jobs", "1", "-q", "--crops", "40", "--crop-size", "300"]
+LEARN = ["--filters", "2", "--size", "24", "--jobs", "1", "-q", "--crops", "40", "--crop-size", "300"]
 LEARN += ["--penalty", "0.3", "--epochs", "3"]
 
 

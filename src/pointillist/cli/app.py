@@ -153,8 +153,9 @@ def learn(
         ),
     ] = None,
     ndim: Annotated[
-        int, typer.Option(min=1, max=3, metavar="N", help="Axes of a signal but for channels; 1 and 3 need arrays.")
-    ] = 2,
+        int | None,
+        typer.Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
+    ] = None,
     channels: Channels = None,
     rank: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="With --channels: rank of a filter.", show_default="any")
@@ -210,6 +211,8 @@ def learn(
     if crop_size is not None and crops is None:
         raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
     side = 100 if crop_size is None else crop_size
+    if ndim is None:
+        ndim = 2 if channels is None else 1
     usual = "none" if channels is not None and ndim == 1 else "contrast"
     wanted = Wanted(
         paths=paths,
