@@ -28,6 +28,7 @@ from pointillist.storage import check_regular, missing
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _ZARR_SUFFIXES = frozenset((".zarr", ".zip"))
 _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
+_TEXT_SUFFIXES = frozenset((".csv", ".tsv", ".txt"))
 
 
 def open_source(
@@ -161,7 +162,10 @@ def _open_stack(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
         return TiffSource(file, ndim, channel_axis=channel_axis)
     if suffix == ".npy":
         return NpySource(file, ndim, channel_axis=channel_axis)
-    raise UnreadableFileError(f"{file} is an image: with ndim={ndim} only .npy files and other arrays can be read")
+    if suffix in _TEXT_SUFFIXES:
+        advice = 'make an array of it: np.save("series.npy", np.loadtxt(file, delimiter=","))'
+        raise UnreadableFileError(f"{file} is a table in text, which is not read: {advice}")
+    raise UnreadableFileError(f"{file} is no array: with ndim={ndim} only .npy, TIFF, zarr and HDF5 files can be read")
 
 
 class UnopenedSource(StoredSource):
