@@ -375,3 +375,14 @@ def test_other_channels_than_learned_are_refused(make):
         model.transform(colours[:, :1])
     with pytest.raises(ValueError, match="channels"):
         make(channels=True, **SMALL).fit([colours[0], colours[1, :1]])
+
+
+def test_a_penalty_that_forbids_all_codes_is_told(caplog):
+    signals = np.random.default_rng(0).standard_normal((6, 60))
+    pt.OnlineCSC(3, 5, penalty=100.0, random_state=0).fit(signals)
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "no code was non-zero in 3 steps: the penalty is too large for these signals"
+    ]
+    caplog.clear()
+    pt.OnlineCSC(3, 5, penalty=0.5, random_state=0).fit(signals)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]

@@ -27,6 +27,9 @@ from pointillist.solvers.explaining import ExplainedVariance, explained_variance
 
 log = logging.getLogger(__name__)
 
+_NOTHING_FOUND = 3
+"""Steps at the start without any code after which the learner says so."""
+
 Callback = Callable[[dict[str, Any]], bool | None]
 
 
@@ -166,6 +169,8 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             info["validation_objective"] = judged
         state.history.append(info)
         log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
+        if [one["nnz"] for one in state.history] == [0] * _NOTHING_FOUND:
+            log.warning("no code was non-zero in %d steps: the penalty is too large for these signals", _NOTHING_FOUND)
         publish(self, state)
         return any([bool(callback(dict(info))) for callback in callbacks])
 
