@@ -108,8 +108,9 @@ class Fitted:
         -------
         float
         """
-        result = self.encode(inst, start, stop)
-        return -float(np.sum(result.objective)) / sum(one.size for one in result.residuals)
+        self.check_fitted()
+        signals, weights = self._whitened(inst, start, stop, True)
+        return self.model_.score(signals, weights=weights)
 
     def get_components(self) -> NDArray:
         """Patterns of the filters over the channels.
