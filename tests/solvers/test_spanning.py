@@ -6,6 +6,7 @@ import pytest
 import pointillist as pt
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate
+from pointillist.solvers import solving
 from pointillist.solvers.base import Status
 from pointillist.solvers.spanning import Projection, filter_span
 
@@ -115,12 +116,25 @@ def test_single_precision_bounds_hold(monkeypatch):
         assert found.objective[0] * (1 - found.gap[0]) <= best.objective[0] * (1 + 1e-11)
 
 
-def test_a_gap_that_rounding_hides_is_closed_in_all_channels():
+def test_a_gap_that_rounding_hides_is_closed_in_all_channels(monkeypatch):
     rng = np.random.default_rng(2)
     filters = low_rank(rng, 3, 1, 50, (16,), np.float32)
     signals = sparse_signals(rng, filters, 2, (300,), dtype=np.float32)
-    result = pt.encode(signals, filters, 0.4, channels=True, tol=2e-7)
-    assert result.status is not Status.CONVERGED or np.all(result.gap <= 2e-7)
+    solved, by_tiles = [], solving.by_tiles
+
+    def watched(solver, problem, progress):
+        solved.append(problem.geometry.channels)
+        return by_tiles(solver, problem, progress)
+
+    monkeypatch.setattr(solving, "by_tiles", watched)
+    assert np.all(pt.encode(signals, filters, 0.4, channels=True, tol=1e-3).gap <= 1e-3)
+    assert solved == [3]
+    # Rounding that is said to be as large as the tolerance must never be called converged by the span alone.
+    monkeypatch.setattr(Projection, "_rounding", lambda *args: 1e-3)
+    result = pt.encode(signals, filters, 0.4, channels=True, tol=1e-3)
+    assert solved == [3, 3, 50]
+    assert np.all(result.gap <= 1e-3)
+    assert result.status is Status.CONVERGED
 
 
 def test_weights_that_differ_between_channels_are_obeyed(monkeypatch):
