@@ -17,6 +17,7 @@ from pointillist.cli.options import (
     OnError,
     Paths,
     Quiet,
+    Recursive,
     Seed,
     Verbose,
     positive,
@@ -86,14 +87,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Training = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="PATHS...",
-        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders of images, or patterns.",
-        show_default=False,
-    ),
-]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
 Solver = Annotated[
     str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
@@ -113,7 +106,7 @@ def _options(
 
 @app.command(cls=PlainCommand)
 def learn(
-    paths: Training,
+    paths: Paths,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
@@ -179,6 +172,7 @@ def learn(
     device: Device = "cpu",
     mosaic: Mosaic = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
+    recursive: Recursive = None,
     on_error: Failing = OnError.stop,
     plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
     max_memory: Annotated[
@@ -223,6 +217,7 @@ def learn(
         crop_size=(side,) * ndim if isinstance(side, int) else side,
         seed=seed,
         layout=None if channels is None else channels.value,
+        recursive=recursive,
     )
     run(
         LearnRequest(

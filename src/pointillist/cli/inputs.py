@@ -5,16 +5,19 @@ Reading and normalising themselves belong to the data layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from pointillist.cli.paths import found_files
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
+from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
 from pointillist.model.large import scratch
 from pointillist.model.usable import why_unusable
@@ -39,6 +42,8 @@ class Wanted:
         Decides where the crops are cut.
     layout : {"first", "last"} or None
         Where the channels of an array's signals lie, before the other axes or after them; None where there are none.
+    recursive : bool or None
+        Whether files in subfolders are read; None does not read them, but says how many there are.
     """
 
     paths: Sequence[Path]
@@ -49,15 +54,21 @@ class Wanted:
     crop_size: tuple[int, ...] = ()
     seed: int = 0
     layout: str | None = None
+    recursive: bool | None = None
 
     @property
     def channel_axis(self) -> int | None:
         """The layout as the number of an axis."""
         return None if self.layout is None else _AXES[self.layout]
 
+    @cached_property
+    def files(self) -> list[str]:
+        """The files that the paths stand for, found once."""
+        return [file for found in found_files(self.paths, SIGNAL_SUFFIXES, self.recursive) for file in found.files]
+
     def open(self) -> StoredSource:
         """The source of the signals as they are stored."""
-        return open_source(self.paths, ndim=self.ndim, channel_axis=self.channel_axis, on_error=self.on_error)
+        return open_source(self.files, ndim=self.ndim, channel_axis=self.channel_axis, on_error=self.on_error)
 
 
 _AXES = {"first": 0, "last": -1}

@@ -52,7 +52,19 @@ Channels = Annotated[
 ]
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
+    typer.Argument(
+        metavar="PATHS...",
+        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders, or 'photos/**/*.jpg'.",
+        show_default=False,
+    ),
+]
+Recursive = Annotated[
+    bool | None,
+    typer.Option(
+        "--recursive/--no-recursive",
+        help="Whether files in subfolders of folders are read too.",
+        show_default="no, but says how many there are",
+    ),
 ]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
