@@ -121,9 +121,7 @@ def _watched(name, monkeypatch):
     if name in ("learn", "encode", "anomalies"):
         monkeypatch.setattr("pointillist.cli.inputs.open_source", stop)
     else:
-        monkeypatch.setattr(
-            "pointillist.cli.mending.make_task", lambda request, settings: stop(_sources(request))
-        )
+        monkeypatch.setattr("pointillist.cli.mending.make_task", lambda request, settings: stop(_sources(request)))
     return noted
 
 

@@ -94,22 +94,44 @@ def read_all(source: Source, wanted: Wanted, least: Sequence[int]) -> tuple[list
     return signals, dict(stream.skipped)
 
 
-def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
-    """Names and signals that can be coded by filters of that size; large signals are left in files.
+class SignalReader:
+    """Reads signals that can be coded, prepared; large ones are left in files.
 
     A constant signal has codes too, unless its contrast is to be normalised.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    least : sequence of int
+        Size of the filters; a signal must not be smaller.
     """
-    source = wanted.open()
-    plain = wanted.normalise == "none"
 
-    def read(index: int) -> tuple[str, NDArray]:
-        signal, name = source.mapped(index), source.name(index)
-        reason = why_unusable(signal, least, gaps=False, constant=plain)
+    def __init__(self, wanted: Wanted, least: Sequence[int]) -> None:
+        self.wanted, self.least = wanted, least
+        self.source = wanted.open()
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def name(self, index: int) -> str:
+        """Return what signal `index` is called."""
+        return self.source.name(index)
+
+    def read(self, index: int) -> NDArray:
+        """Return signal `index`; raises `UnreadableFileError` or its kind `UnusableSignalError` where there is none."""
+        plain = self.wanted.normalise == "none"
+        signal = self.source.mapped(index)
+        reason = why_unusable(signal, self.least, gaps=False, constant=plain)
         if reason is not None:
-            raise UnusableSignalError(f"{name} {reason}{_turned(signal, least, wanted)}")
-        return name, signal if plain else _normalised(signal, wanted)
+            raise UnusableSignalError(f"{self.name(index)} {reason}{_turned(signal, self.least, self.wanted)}")
+        return signal if plain else _normalised(signal, self.wanted)
 
-    names, signals = zip(*read_each(range(len(source)), read, wanted.on_error), strict=True)
+
+def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
+    """Names and signals of all that can be coded by filters of that size, as `SignalReader` reads them."""
+    reader = SignalReader(wanted, least)
+    named = read_each(range(len(reader)), lambda index: (reader.name(index), reader.read(index)), wanted.on_error)
+    names, signals = zip(*named, strict=True)
     return list(names), list(signals)
 
 

@@ -66,6 +66,14 @@ Recursive = Annotated[
         show_default="no, but says how many there are",
     ),
 ]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Solver = Annotated[
+    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+]
+MaxMemory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]

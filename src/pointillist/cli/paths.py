@@ -42,5 +42,5 @@ def refuse_dashes(command: Callable[..., Any], values: dict[str, Any], context: 
             words = "standard input is not read: save it as a file and give that"
         else:
             words = "neither standard input nor standard output is used here: give the name of a file"
-        parameter = next(one for one in context.command.params if one.name == name)
+        parameter: Any = next(one for one in context.command.params if one.name == name)
         raise typer.BadParameter(words, ctx=context, param=parameter)
