@@ -267,12 +267,23 @@ def show(
 
 @app.command(cls=PlainCommand)
 def info(
-    model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES...",
+            help="Model files, checkpoints, codes files, or folders of them, as of a run.",
+            show_default=False,
+        ),
+    ],
+    recursive: Recursive = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say how a model was learned."""
+    """Say how a model was learned, how far a run is, or what was coded."""
+    from pointillist.cli.console import show_log
     from pointillist.cli.inspect import describe
 
-    describe(model, as_json=as_json)
+    show_log()
+    describe(paths, recursive=recursive, as_json=as_json)
 
 
 @app.command(cls=PlainCommand)

@@ -1,4 +1,7 @@
-"""One grammar of paths for all commands: every path option of every command is walked over, so that none is forgotten."""
+"""Walks over all commands, so that a new one forgets nothing: one grammar of paths, and what signals end it with."""
+
+import os
+import signal
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ FOLDERS = {
     "anomalies": ("anomalies", "{}", "--model", "model.safetensors", "-o", "answers"),
     "inpaint": ("inpaint", "{}", "-o", "answers"),
     "denoise": ("denoise", "{}", "-o", "answers", "--sigma", "5"),
-    "deblur": ("deblur", "{}", "-o", "answers"),
+    "deblur": ("deblur", "{}", "-o", "answers", "--gaussian", "1"),
     "super-resolve": ("super-resolve", "{}", "-o", "answers"),
     "demosaic": ("demosaic", "{}", "-o", "answers"),
     "info": ("info", "{}"),
@@ -30,6 +33,23 @@ ONE = {
     "demo": ("demo", "--output", "answers"),
 }
 """Commands that read at most one file or folder."""
+CALLS = FOLDERS | ONE
+INSIDE = {
+    "learn": "pointillist.cli.learn.make_learner",
+    "encode": "pointillist.cli.groups.SignalReader.read",
+    "anomalies": "pointillist.cli.anomalies.anomaly_score",
+    "show": "pointillist.cli.inspect.save_mosaic",
+    "info": "pointillist.cli.inspect.describe",
+    "demo": "pointillist.cli.demo.photographs",
+    "reproduce": "pointillist.cli.reproduce.reproduce",
+    "app": "pointillist.cli.serving.serve",
+    "inpaint": "pointillist.cli.mending.read_photograph",
+    "denoise": "pointillist.cli.mending.read_photograph",
+    "deblur": "pointillist.cli.mending.read_photograph",
+    "super-resolve": "pointillist.cli.mending.read_photograph",
+    "demosaic": "pointillist.cli.mending.read_photograph",
+}
+"""A function that each command calls while it works."""
 DASHES = {("encode", "events"), ("encode", "table")}
 """Options that write text to standard output if asked to."""
 
@@ -51,7 +71,7 @@ def _refused(answer, *words):
 
 
 def test_every_command_is_known_here():
-    assert set(COMMANDS) == FOLDERS.keys() | ONE.keys()
+    assert set(COMMANDS) == set(CALLS)
     several = {name for name, option in _paths() if option == "paths"}
     assert several == set(FOLDERS)
 
@@ -73,9 +93,10 @@ def test_a_dash_is_refused_or_standard_output(cli, tmp_path, name, option):
         behind = ["images"] if (name, option) == ("encode", "model") else []
         _refused(cli(name, *before, "-", *behind), "standard input is not read")
     else:
-        words = [word.format("images") for word in (FOLDERS | ONE)[name]]
-        flags = told.param_decls or [f"--{option.replace('_', '-')}"]
-        _refused(cli(*words, flags[0], "-"), flags[0], "standard output")
+        words = [word.format("images") for word in CALLS[name]]
+        parameters = typer.main.get_command(app).commands[name].params
+        flag = next(parameter.opts[0] for parameter in parameters if parameter.name == option)
+        _refused(cli(*words, flag, "-"), flag, "standard output")
     assert not (tmp_path / "-").exists()
 
 
@@ -155,3 +176,25 @@ def test_answers_lie_in_subfolders_as_their_pictures_do(cli, tmp_path):
     for folder in ("out", "seen"):
         names = sorted(str(path.relative_to(tmp_path / folder)) for path in (tmp_path / folder).rglob("*.png"))
         assert names == (["a/same.png", "same.png"] if folder == "out" else ["a/same-mask.png", "same-mask.png"])
+
+
+def _words(name):
+    return [word.format("model.safetensors" if name in ("info", "show") else "images") for word in CALLS[name]]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_signals_end_every_command_with_their_code(cli, monkeypatch, name, number):
+    """Today ``learn && next`` and ``app && next`` go on."""
+    if name == "app":
+        pytest.importorskip("starlette")
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {one: signal.signal(one, handler) for one, handler in handlers.items()}  # nohup makes children ignore them
+    monkeypatch.setattr(INSIDE[name], lambda *_, **__: os.kill(os.getpid(), number))
+    answer = cli(*_words(name))
+    for one, handler in before.items():
+        signal.signal(one, handler)
+    assert answer.code == 128 + number, answer.err
+    assert "Traceback" not in answer.err
+    assert "stopped" in answer.err if name == "app" else answer.err.splitlines()[-1].startswith("error: interrupted")
