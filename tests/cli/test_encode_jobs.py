@@ -184,6 +184,17 @@ def test_the_plan_says_what_will_be_done_and_does_nothing(job, tmp_path):
     assert names(tmp_path) == ["model.safetensors"]
 
 
+def test_the_plan_of_a_run_that_is_resumed_touches_nothing(job, one_by_one, tmp_path):
+    one_by_one(stop=2)
+    assert job("--checkpoint-every", "1").code == 130
+    part = tmp_path / "codes.part-00000001.safetensors"
+    part.write_bytes(b"damaged")
+    answer = job("--plan", "--resume")
+    assert answer.code == 0
+    assert "3 signals, 36×40 at most, 1 of them coded already" in answer.out
+    assert part.read_bytes() == b"damaged"
+
+
 def test_a_limit_of_memory_is_kept_or_refused(job, monkeypatch):
     assert "--max-memory of 1 MB is not enough" in job("--max-memory", "1M").err
     assert job("--max-memory", "1M").code == 2

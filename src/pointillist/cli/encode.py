@@ -29,7 +29,7 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
     reader = SignalReader(wanted, model.filters_.shape[1 + model.channels :])
     identity = run_identity(request.model, request.choices(wanted), reader.source.describe())
     parts = Parts(request.output, request.survival, identity)
-    coded, first = parts.begin()
+    coded, first = parts.begin(touch=not request.only_plan)
     pace = encode_planning.usual_pace(model)
     if request.only_plan or request.limit is not None:
         plan = encode_planning.make_plan(request, model, reader, first)

@@ -65,8 +65,10 @@ class Parts:
         """Whether the run puts parts away."""
         return self._survival != Survival()
 
-    def begin(self) -> tuple[Coded, int]:
+    def begin(self, *, touch: bool = True) -> tuple[Coded, int]:
         """What the run that is resumed has coded, and the number of the signal to go on with.
+
+        With `touch`, what a killed run left half-written is removed, and so are parts that are to be coded again.
 
         Raises
         ------
@@ -80,7 +82,8 @@ class Parts:
             raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
         if not self.kept:
             return coded, 0
-        self._folder.remove_leftovers()
+        if touch:
+            self._folder.remove_leftovers()
         for path, codes, metadata in self._folder.read() if self._survival.resume else ():
             self._refuse_others(path, metadata)
             if metadata["first"] != self._next or len(metadata["signals"]) != len(codes):
@@ -91,7 +94,8 @@ class Parts:
             coded.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
             self._next = metadata["next"]
         self._first = self._next
-        self._folder.drop_from(self._next)
+        if touch:
+            self._folder.drop_from(self._next)
         return coded, self._next
 
     def add(self, codes: SparseCodes, rows: list[CodedSignal], following: int, coded: Coded) -> None:
