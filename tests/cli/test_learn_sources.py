@@ -1,10 +1,10 @@
 """Tests of what ``pointillist learn`` takes: every kind of source gives the filters that the arrays themselves give."""
 
 import json
-import signal
 import subprocess
 import sys
 from dataclasses import replace
+from signal import SIGINT
 
 import numpy as np
 import pytest
@@ -138,7 +138,7 @@ def test_what_a_limit_chose_is_recorded_and_kept_by_a_resumed_run(learn, tmp_pat
         return replace(run, batch_size=2, prefetch=0, cache=0), ("signals in a batch: 2",)
 
     def third_step(stop, info):
-        stop.number = signal.SIGINT if info["iteration"] == 3 else None
+        stop.number = SIGINT if info["iteration"] == 3 else None
         return stop.requested
 
     paths, one, two = as_npy(tmp_path), tmp_path / "one.safetensors", tmp_path / "two.safetensors"
