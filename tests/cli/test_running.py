@@ -139,7 +139,7 @@ def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, mode
 
     monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", interrupted)
     assert _one_line(cli("show", model), code=130) == "error: interrupted\n"
-    monkeypatch.setattr(pointillist.cli.encode, "read_to_encode", interrupted)
+    monkeypatch.setattr(pointillist.cli.encode, "read_ahead", interrupted)
     answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
     assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
     monkeypatch.setattr(pointillist.cli.mending, "read_photograph", interrupted)

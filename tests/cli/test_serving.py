@@ -37,7 +37,7 @@ def test_it_ends_in_good_order(number, tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
     process.send_signal(number)
     _, told = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 128 + number
     assert "stopped; nothing was left behind" in told
     assert "Traceback" not in told
     assert list(tmp_path.iterdir()) == []

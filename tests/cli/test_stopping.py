@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
+import pointillist.cli.learn
 from pointillist.cli.stopping import GracefulStop
 from pointillist.learners.persistence import load
 
@@ -34,7 +36,7 @@ def test_a_signal_saves_what_was_learned(images, tmp_path, number):
             break
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 128 + number, err
     assert "stopping after this step" in err
     assert "stopped early" in out
     model = load(output)
@@ -60,7 +62,7 @@ def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, num
     monkeypatch.setattr("pointillist.cli.learn.make_learner", lambda request: os.kill(os.getpid(), number))
     before = signal.getsignal(number)
     answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
-    assert (answer.code, answer.err) == (130, "error: interrupted; no model was saved\n")
+    assert (answer.code, answer.err) == (128 + number, "error: interrupted; no model was saved\n")
     assert signal.getsignal(number) is before
 
 
@@ -92,3 +94,20 @@ with GracefulStop() as stop:
 
 def test_a_terminal_that_is_gone_does_not_end_the_run():
     assert subprocess.run([sys.executable, "-c", _HANGUP]).returncode == 3
+
+
+def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tmp_path, monkeypatch):
+    """Today ``learn && next`` goes on after Ctrl-C."""
+    shown = pointillist.cli.learn.learning_progress
+
+    @contextmanager
+    def pressed(*arguments, **how):
+        with shown(*arguments, **how) as progress:
+            yield lambda info: os.kill(os.getpid(), signal.SIGINT) or progress(info)
+
+    monkeypatch.setattr(pointillist.cli.learn, "learning_progress", pressed)
+    answer = learn("-q")
+    assert (answer.code, answer.err) == (130, "")
+    written = load(tmp_path / "out.safetensors")
+    assert written.extra_["stopped_early"]
+    assert written.n_iter_ == 1

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.storage import CheckpointFolder, atomic_path, codec, read_arrays
+from pointillist.model.codes import SparseCodes
+from pointillist.storage import CheckpointFolder, PartFolder, atomic_path, codec, read_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(3, 2).T}
 
@@ -108,3 +109,20 @@ def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder
     assert folder.newest().metadata == {"step": 2}
     assert (precious / "file").read_text() == "kept"
     assert (tmp_path / f"{prefix}mine").is_dir()
+
+
+def test_parts_come_back_in_order_up_to_a_damaged_one(tmp_path, caplog):
+    folder, dense = PartFolder(tmp_path / "codes.safetensors"), np.eye(4, dtype=np.float32)[None]
+    for number in (20, 100_000_000, 3):
+        folder.write(number, SparseCodes.from_dense(number * dense), {"first": number})
+    assert names(tmp_path) == [f"codes.part-{number}.safetensors" for number in ("00000003", "00000020", "100000000")]
+    read = list(folder.read())
+    assert [metadata["first"] for _, _, metadata in read] == [3, 20, 100_000_000]
+    np.testing.assert_array_equal(read[1][1].to_dense(), 20 * dense)
+    folder.file(20).write_bytes(b"nonsense")
+    assert [metadata["first"] for _, _, metadata in folder.read()] == [3]
+    assert "going on from the part before" in caplog.text
+    folder.drop_from(20)
+    assert names(tmp_path) == ["codes.part-00000003.safetensors"]
+    folder.clear()
+    assert names(tmp_path) == []

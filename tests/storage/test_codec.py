@@ -216,3 +216,13 @@ def test_another_version_is_named(path, number, monkeypatch):
         FileVersionError, match=f"format {number!r}, this version of pointillist reads 2: use the version"
     ):
         read_arrays(path, "thing")
+
+
+def test_the_kind_of_a_file_is_told_by_its_header(tmp_path):
+    write_arrays(tmp_path / "a", "forest", {}, {"x": np.zeros(2)})
+    assert codec.kind_of(tmp_path / "a") == "forest"
+    save_file({"x": np.zeros(3)}, tmp_path / "b")
+    (tmp_path / "c").write_bytes(b"nonsense")
+    for name, words in {"b": "not one written by pointillist", "c": "is damaged", ".": "is a folder"}.items():
+        with pytest.raises(ModelFileError, match=words):
+            codec.kind_of(tmp_path / name)

@@ -44,10 +44,12 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
         tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
-    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
+    ending = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
-    save(model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": stopped})
+    save(
+        model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": ending.early}
+    )
     save_mosaic(filters, model.filters_)
     plot_convergence(model.history_, convergence)
     plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
@@ -60,6 +62,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     )
     if not quiet:
         _summarise(folder, model, test, result, time.perf_counter() - begin)
+    ending.tell()
 
 
 def _signals() -> tuple[list[NDArray], NDArray]:

@@ -52,8 +52,28 @@ Channels = Annotated[
 ]
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
+    typer.Argument(
+        metavar="PATHS...",
+        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders, or 'photos/**/*.jpg'.",
+        show_default=False,
+    ),
 ]
+Recursive = Annotated[
+    bool | None,
+    typer.Option(
+        "--recursive/--no-recursive",
+        help="Whether files in subfolders of folders are read too.",
+        show_default="no, but says how many there are",
+    ),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Solver = Annotated[
+    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+]
+MaxMemory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]

@@ -34,7 +34,7 @@ PREFETCH = 2
 _CALIBRATION_SIDE = 256
 """Larger signals are cut to this side for the calibration, whose time then follows their samples."""
 _ON_DEVICE = 64  # signals at most that a GPU's pace is measured with
-_LONG = 600.0
+LONG = 600.0
 """Seconds from which on a run had better keep checkpoints."""
 
 
@@ -90,7 +90,7 @@ def _batch_size(model: BatchCSC | OnlineCSC, seen: Survey) -> int:
 
 def _seconds(run: RunSizes, model: BatchCSC | OnlineCSC, seen: Survey, signals: list[NDArray]) -> float:
     """About how long the run takes, from a few steps with some of its signals."""
-    cut = [_middle(signal, run.size) for signal in signals]
+    cut = [middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))
     each = seen.n_signals * (round(run.n_steps * run.batch_size / seen.n_signals) or 1)
@@ -143,7 +143,8 @@ def _first_signals(request: LearnRequest, source: Source, count: int) -> list[ND
     return signals
 
 
-def _middle(signal: NDArray, box: Sequence[int]) -> NDArray:
+def middle(signal: NDArray, box: Sequence[int]) -> NDArray:
+    """The middle of a signal, large enough to try things on it, or all of it where its middle is constant."""
     _, space = _divided(signal.shape, box)
     sides = [min(length, max(_CALIBRATION_SIDE, 2 * side)) for length, side in zip(space, box, strict=True)]
     corner = [(length - side) // 2 for length, side in zip(space, sides, strict=True)]
@@ -186,7 +187,7 @@ def warn_early(plan: Plan, output: Path) -> None:
         warn(
             f"the run needs {in_bytes(plan.run.disk())} on disk, {output.resolve().parent} has {in_bytes(_free(output))}"
         )
-    if (plan.seconds or 0) > _LONG and not plan.run.checkpoints:
+    if (plan.seconds or 0) > LONG and not plan.run.checkpoints:
         warn(f"the run takes about {duration(plan.seconds or 0)}: --checkpoint-every 60s would let it survive a crash")
     if plan.given_up:
         warn(f"to stay within {in_bytes(plan.limit or 0)}: {'; '.join(plan.given_up)}")

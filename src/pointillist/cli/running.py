@@ -10,14 +10,15 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 
 import typer
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, tell
-from pointillist.cli.stopping import ENDINGS, Interrupted, handling
+from pointillist.cli.stopping import ENDINGS, Ended, Interrupted, Stopped, exit_code, handling
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, exit_code(signal.SIGINT)
 
 # typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -53,17 +54,24 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
     debug = "--debug" in given
     given = [word for word in given if word != "--debug"]
-    words = ""
+    words, received = "", [int(signal.SIGINT)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)  # typer makes a mere exit code of what is raised
+        raise Ended(number)
+
     # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
-        with handling(ENDINGS, signal.default_int_handler):
+        with handling(ENDINGS, end):
             code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as error:
         code, words = INTERRUPTED, str(error)
+    except Stopped as error:
+        return exit_code(error.number)
     except Exception as error:
         if debug:
             tell(*traceback.format_exc().splitlines())
@@ -73,6 +81,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:
         words = words or _UNDONE.get(next((word for word in given if not word.startswith("-")), ""), "")
         fail(f"interrupted; {words}" if words else "interrupted")
+        return exit_code(received[-1])
     return code if isinstance(code, int) else 0
 
 

@@ -66,19 +66,25 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
 
 
 def load_images(
-    paths: PathLike | Iterable[PathLike], *, grey: bool = True, on_error: OnError = "raise"
+    paths: PathLike | Iterable[PathLike],
+    *,
+    grey: bool = True,
+    on_error: OnError = "raise",
+    recursive: bool | None = None,
 ) -> list[NDArray[np.float32]]:
-    """Read image files, and the image files in folders, as a list of pictures.
+    """Read image files, those in folders and those that patterns match, as a list of pictures.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        A folder stands for the image files directly inside it, sorted by name with numbers in numeric order;
-        hidden files, files of other kinds and subfolders are left out.
+        A folder stands for the image files in it, sorted by name with numbers in numeric order; hidden files and files of
+        other kinds are left out. ``photos/**/*.jpg`` and the like are patterns.
     grey : bool
         Whether to convert to grey, see `load_image`.
     on_error : {"raise", "skip"}
         Whether an unreadable file stops the reading, or is left out with a warning in the log.
+    recursive : bool or None
+        Whether files in subfolders are read too, as in `open_source`.
 
     Returns
     -------
@@ -102,4 +108,5 @@ def load_images(
     ValueError
         If a folder holds no image files, or no file could be read.
     """
-    return read_each(files_of(paths, IMAGE_SUFFIXES), lambda file: load_image(file, grey=grey), on_error)
+    files = files_of(paths, IMAGE_SUFFIXES, recursive=recursive)
+    return read_each(files, lambda file: load_image(file, grey=grey), on_error)

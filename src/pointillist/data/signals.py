@@ -79,6 +79,7 @@ def load_signals(
     ndim: int = 2,
     channel_axis: int | None = None,
     on_error: OnError = "raise",
+    recursive: bool | None = None,
 ) -> list[NDArray[np.floating]]:
     """Read everything that `open_source` opens as one list of signals.
 
@@ -95,6 +96,8 @@ def load_signals(
         where they have none. With channels, image files are read in colour.
     on_error : {"raise", "skip"}
         As for `load_images`.
+    recursive : bool or None
+        Whether files in subfolders are read too, as in `open_source`.
 
     Returns
     -------
@@ -115,5 +118,5 @@ def load_signals(
     FileNotFoundError, UnreadableFileError, ValueError
         As for `load_images`.
     """
-    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error)
+    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error, recursive=recursive)
     return read_each(range(len(source)), source.mapped, on_error)

@@ -186,18 +186,18 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
     packed, arrays = pack_parameters(learner, then["seed"])
     parameters, before = flat(packed), flat(then["parameters"])
     both = parameters.keys() & before.keys()  # where one has other settings altogether, their fields say nothing
-    differences = [
-        *_differences(before, parameters, only=both - {_FREE}),
+    found = [
+        *differences(before, parameters, only=both - {_FREE}),
         *[f"{name} holds other values" for name in changed_arrays(arrays, stored.arrays)],
-        *_differences(then["fit"], now["fit"]),
-        *_differences(then["data"], now["data"], "data: "),
-        *_differences({"version": stored.pointillist_version}, {"version": own_version()}, "pointillist "),
+        *differences(then["fit"], now["fit"]),
+        *differences(then["data"], now["data"], "data: "),
+        *differences({"version": stored.pointillist_version}, {"version": own_version()}, "pointillist "),
     ]
-    if differences:
+    if found:
         raise CheckpointError(
-            f"{stored.path} belongs to another run: {'; '.join(differences)}. Resume with what that had, or remove it"
+            f"{stored.path} belongs to another run: {'; '.join(found)}. Resume with what that had, or remove it"
         )
-    others = _differences(then["environment"], now["environment"])
+    others = differences(then["environment"], now["environment"])
     if others:
         log.warning("resuming in another environment, so the bits may differ: %s", "; ".join(others))
 
@@ -207,8 +207,9 @@ def _run(feed: Feed) -> dict[str, Any]:
     return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
 
 
-def _differences(
+def differences(
     then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "", only: Set[str] | None = None
 ) -> list[str]:
+    """What a run has become another one by, in words that name each entry; `only` some names may be looked at."""
     names = [name for name in {**then, **now} if (only is None or name in only) and then.get(name) != now.get(name)]
     return [f"{prefix}{name} is {now.get(name)!r}, was {then.get(name)!r}" for name in names]

@@ -31,6 +31,9 @@ class SparseCodes:
     grids : sequence of tuple of int
         Shape of the grid of each signal.
     n_filters : int
+    names : sequence of str, optional
+        What the signals are called, one name for each: the files that ``pointillist encode`` coded, for instance. They go
+        with their signals when some are selected or joined.
 
     Examples
     --------
@@ -45,7 +48,13 @@ class SparseCodes:
     """
 
     def __init__(
-        self, indices: Sequence[NDArray], values: Sequence[NDArray], grids: Sequence[tuple[int, ...]], n_filters: int
+        self,
+        indices: Sequence[NDArray],
+        values: Sequence[NDArray],
+        grids: Sequence[tuple[int, ...]],
+        n_filters: int,
+        *,
+        names: Sequence[str] | None = None,
     ) -> None:
         check_arguments(n_filters=n_filters)
         indices, values, grids = as_list(indices, "indices"), as_list(values, "values"), as_list(grids, "grids")
@@ -60,6 +69,7 @@ class SparseCodes:
         except TypeError:
             raise ValueError(f"grids must hold a tuple of integers for each signal, got {shown(grids)}") from None
         self.n_filters = int(n_filters)
+        self.names = None if names is None else _checked_names(names, len(indices))
 
     @classmethod
     def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
@@ -78,11 +88,13 @@ class SparseCodes:
         if not parts:
             raise ValueError("parts must hold at least one SparseCodes")
         _check_one_number([part.n_filters for part in parts])
+        known = [name for part in parts for name in part.names or []]
         return cls(
             [index for part in parts for index in part.indices],
             [value for part in parts for value in part.values],
             [grid for part in parts for grid in part.grids],
             parts[0].n_filters,
+            names=None if any(part.names is None for part in parts) else known,
         )
 
     @property
@@ -94,7 +106,8 @@ class SparseCodes:
         """Return these codes as NumPy arrays."""
         if not self.resident:
             return self
-        return SparseCodes(all_to_host(self.indices), all_to_host(self.values), self.grids, self.n_filters)
+        indices, values = all_to_host(self.indices), all_to_host(self.values)
+        return SparseCodes(indices, values, self.grids, self.n_filters, names=self.names)
 
     def to_dense(self) -> NDArray:
         """Dense codes ``(n_signals, n_filters, *grid)``; the grids must agree (index by signal otherwise)."""
@@ -203,10 +216,18 @@ class SparseCodes:
             [self.values[i] for i in chosen],
             [self.grids[i] for i in chosen],
             self.n_filters,
+            names=None if self.names is None else [self.names[i] for i in chosen],
         )
 
     def __repr__(self) -> str:
         return f"SparseCodes({len(self)} signals, {self.n_filters} filters, {self.nnz} non-zeros)"
+
+
+def _checked_names(names: Sequence[str], n_signals: int) -> list[str]:
+    given = as_list(names, "names")
+    if len(given) != n_signals or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"names must hold one text for each of the {n_signals} signals, got {shown(names)}")
+    return given
 
 
 def _check_one_number(counts: Sequence[int]) -> None:

@@ -27,7 +27,7 @@ from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, rec
 
 FORMAT_VERSION = 2
 
-_HEADER, _CHECKSUM = "pointillist", "sha256"
+_HEADER, _CHECKSUM, _PREFIX = "pointillist", "sha256", "pointillist-"
 _HEADER_LIMIT = 45 * 10**6
 """Bytes of metadata. The safetensors format allows 100 MB in front of the arrays, and quotation marks count twice there."""
 _TYPES = (
@@ -97,7 +97,7 @@ def write_arrays(
     tensors = {name: _storable(np.asarray(array), name) for name, array in arrays.items()}
     header = json.dumps(
         {
-            "format": f"pointillist-{kind}",
+            "format": f"{_PREFIX}{kind}",
             "format_version": FORMAT_VERSION,
             "pointillist_version": own_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -149,6 +149,31 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
         raise ModelFileError(f"{path} is damaged: truncated, or not a {kind} file of pointillist: {reason}") from error
 
 
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file is, such as "model" or "codes", from its header alone.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError
+    ModelFileError
+        If no version of this package can have written it.
+    """
+    path = Path(path)
+    check_regular(path, "file of pointillist", ModelFileError)
+    with path.open("rb"):
+        pass
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = parse_json((file.metadata() or {}).get(_HEADER, "null"))
+    except (SafetensorError, OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelFileError(f"{path} is damaged: truncated, or not a file of pointillist: {reason}") from error
+    written = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(written, str) or not written.startswith(_PREFIX):
+        raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
+    return written.removeprefix(_PREFIX)
+
+
 def own_version() -> str:
     """The version of this package, or "unknown" where it was not installed."""
     try:
@@ -161,8 +186,8 @@ def _checked_header(entries: Mapping[str, str], path: Path, kind: str) -> dict[s
     header = parse_json(entries.get(_HEADER, "null"))
     if not isinstance(header, dict) or "format" not in header:
         raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
-    if header["format"] != f"pointillist-{kind}":
-        raise ModelFileError(f"{path} holds {header['format']}, not pointillist-{kind}: give a {kind} file")
+    if header["format"] != f"{_PREFIX}{kind}":
+        raise ModelFileError(f"{path} holds {header['format']}, not {_PREFIX}{kind}: give a {kind} file")
     if header.get("format_version") != FORMAT_VERSION:
         raise FileVersionError(
             f"{path} is in format {header.get('format_version')!r}, this version of pointillist reads {FORMAT_VERSION}: "

@@ -1,0 +1,160 @@
+"""What a run of ``pointillist encode`` will need, from its sizes, and a pace that keeps it within a limit.
+
+No choice that is made here changes a bit of the codes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from pointillist.cli.console import count
+from pointillist.learners.plan import ALLOWANCE, MARGIN, duration, in_bytes
+from pointillist.model.codes import CODE_BYTES
+from pointillist.model.geometry import Geometry
+from pointillist.model.large import LARGE
+from pointillist.solvers.descent import descent_bytes
+
+_WORKING = 0.5
+"""Codes in the working set for each sample of a signal that is solved for."""
+_SURPRISE = 1.5
+"""Factor by which signals may have more codes than those that were tried."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much is done at a time: threads, signals that are coded together, and bytes of signals that are read ahead."""
+
+    n_jobs: int
+    together: int
+    ahead: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodePlan:
+    """What a run of coding will need.
+
+    Attributes
+    ----------
+    pace : Pace
+    n_signals, done : int
+        All signals, and those that a run which is resumed has coded already.
+    geometry : Geometry
+        Of the largest signal.
+    itemsize : int
+        Bytes of a sample.
+    samples : float
+        Samples of a signal on average.
+    density : float
+        Codes for each sample.
+    reading : int
+        Bytes that reading one signal takes at its peak.
+    mapped : bool
+        Whether large signals stay in their files.
+    seconds : float
+        About how long coding takes.
+    base, peak : int
+        Bytes that the process has before the run, and the most that it has had.
+    parts : bool
+        Whether the run puts away what is coded.
+    limit : int or None
+        Bytes that the run was made to fit into.
+    given_up : tuple of str
+        What was given up for that, in words.
+    """
+
+    pace: Pace
+    n_signals: int
+    done: int
+    geometry: Geometry
+    itemsize: int
+    samples: float
+    density: float
+    reading: int
+    mapped: bool
+    seconds: float
+    base: int
+    peak: int
+    parts: bool
+    limit: int | None = None
+    given_up: tuple[str, ...] = ()
+
+    @property
+    def codes_bytes(self) -> int:
+        """Bytes of the codes of all signals."""
+        return int(_SURPRISE * self.density * self.samples * self.n_signals) * CODE_BYTES
+
+    def uses(self) -> dict[str, int]:
+        """Bytes at the peak by what takes them, the largest first."""
+        samples = self.geometry.channels * prod(self.geometry.signal)
+        in_memory = min(samples, LARGE) if self.mapped else samples
+        together = 1 if samples >= LARGE else min(self.pace.together, self.n_signals)
+        threads = min(self.pace.n_jobs, together if samples < LARGE else self.pace.n_jobs)
+        solving = threads * descent_bytes(_at_most(self.geometry, LARGE), _WORKING, self.itemsize)
+        uses = {
+            "program": self.base,
+            "solving": solving,
+            "signals in work": together * in_memory * (2 * self.itemsize + 8),
+            "signals read ahead": min(self.pace.ahead, int(self.samples * self.n_signals) * self.itemsize),
+            "reading": self.reading,
+            "codes": 2 * self.codes_bytes,  # one by one, and joined
+        }
+        return dict(sorted(uses.items(), key=lambda use: -use[1]))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the process will have at its peak, at most."""
+        added = sum(self.uses().values()) - self.base
+        return max(self.peak, int(self.base + ALLOWANCE + MARGIN * added))
+
+    @property
+    def disk(self) -> int:
+        """Bytes of the codes file, and of the parts while they are there."""
+        return (1 + self.parts) * self.codes_bytes
+
+    def line(self) -> str:
+        """The plan in a few words."""
+        largest = [f"{name} {in_bytes(size)}" for name, size in list(self.uses().items())[:3]]
+        todo = count(self.n_signals - self.done, "signal")
+        return (
+            f"{todo}, up to {in_bytes(self.memory)} of memory ({', '.join(largest)}), {in_bytes(self.disk)} on disk, "
+            f"about {duration(self.seconds)}"
+        )
+
+
+def _at_most(geometry: Geometry, samples: int) -> Geometry:
+    """The geometry of a signal of that shape, made small enough: larger ones are solved by tiles."""
+    factor = (samples / max(samples, prod(geometry.signal))) ** (1 / len(geometry.signal))
+    least = zip(geometry.signal, geometry.filter, strict=True)
+    return replace(geometry, signal=tuple(max(side, int(length * factor)) for length, side in least))
+
+
+def within(plan: EncodePlan, limit: int) -> EncodePlan:
+    """The plan with a pace that fits into so many bytes; raises ValueError, with what takes the most, if none does."""
+    for pace, words in _concessions(plan.pace):
+        smaller = replace(plan, pace=pace, limit=limit, given_up=words)
+        if smaller.memory <= limit:
+            return smaller
+    name, size = next((name, size) for name, size in smaller.uses().items() if name != "program" or size > limit)
+    remedy = {
+        "codes": "code fewer files at a time, or raise --penalty",
+        "program": "nothing can be done about that",
+    }.get(name, "leave the largest files out")
+    raise ValueError(
+        f"max_memory of {in_bytes(limit)} is not enough: even one signal at a time takes {in_bytes(smaller.memory)}, of "
+        f"which {in_bytes(size)} are for {name}: {remedy}"
+    )
+
+
+def _concessions(pace: Pace) -> Iterator[tuple[Pace, tuple[str, ...]]]:
+    """Yield the pace as it is, then paces that need less and less memory; all of them cost time only."""
+    yield pace, ()
+    words: dict[str, str] = {}
+    steps = [("ahead", 0, "read ahead"), ("together", 1, "signals at a time"), ("n_jobs", 1, "threads")]
+    for name, least, what in steps:
+        while (now := getattr(pace, name)) > least:
+            # Below 8 MB reading ahead is not worth its name.
+            lower = now // 2 if name != "ahead" or now > 2**24 else least
+            pace = replace(pace, **{name: max(lower, least)})
+            shown = in_bytes(pace.ahead) if name == "ahead" else str(getattr(pace, name))
+            words[name] = f"{what}: {shown}"
+            yield pace, tuple(words.values())

@@ -1,0 +1,139 @@
+"""The plan of a run of ``pointillist encode``: made from a look at the signals, and shown.
+
+Sizes alone do not tell how many codes there will be: a few signals are coded and thrown away. So this is done only for
+``--plan`` and ``--max-memory``.
+"""
+
+import shutil
+import time
+import warnings
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from numpy.typing import NDArray
+from rich.table import Table
+from sklearn.exceptions import ConvergenceWarning
+
+from pointillist.cli.console import count, say, warn
+from pointillist.cli.encode_plan import EncodePlan, Pace, within
+from pointillist.cli.encode_request import EncodeRequest
+from pointillist.cli.groups import ON_DEVICE, read_ahead
+from pointillist.cli.inputs import SignalReader
+from pointillist.cli.planning import LONG, middle
+from pointillist.data.sources.cache import DEFAULT_CACHE
+from pointillist.data.sources.survey import NORMALISING, survey
+from pointillist.learners import BatchCSC, OnlineCSC
+from pointillist.learners.memory import memory_now, memory_peak
+from pointillist.learners.plan import duration, in_bytes
+from pointillist.model.geometry import Geometry, sizes
+from pointillist.model.large import is_mapped
+from pointillist.solvers.base import effective_jobs
+
+
+def usual_pace(model: BatchCSC | OnlineCSC) -> Pace:
+    """The pace of a run without a limit."""
+    n_jobs = effective_jobs(model.n_jobs)
+    return Pace(n_jobs, 4 * n_jobs if model.device == "cpu" else ON_DEVICE, DEFAULT_CACHE)
+
+
+def make_plan(request: EncodeRequest, model: BatchCSC | OnlineCSC, reader: SignalReader, first: int) -> EncodePlan:
+    """What the run needs from signal `first` on, with a pace that keeps it within the limit that the request sets.
+
+    Raises
+    ------
+    ValueError
+        If no pace keeps the run within the limit.
+    """
+    seen = survey(reader.source)
+    normalising = 0 if reader.wanted.normalise == "none" else NORMALISING * prod(seen.largest)
+    ndim = model.filters_.ndim - 1 - model.channels
+    trial = _Trial.of(model, reader)
+    box = model.filters_.shape[1 + model.channels :]
+    space = tuple(max(pair) for pair in zip(seen.largest[-ndim:], box, strict=True))
+    geometry = Geometry(space, box, prod(seen.largest[:-ndim]), model.boundary)
+    plan = EncodePlan(
+        pace=usual_pace(model),
+        n_signals=len(reader),
+        done=first,
+        geometry=geometry,
+        itemsize=trial.itemsize,
+        samples=seen.samples,
+        density=trial.density,
+        reading=max(seen.reading, normalising),
+        mapped=trial.mapped,
+        seconds=trial.seconds * seen.samples * (len(reader) - first),
+        base=trial.base,
+        peak=memory_peak(),
+        parts=request.keeps_parts,
+    )
+    return plan if request.limit is None else within(plan, request.limit)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What some coded signals tell: memory of the program, codes and seconds for a sample, bytes of one, where it lies."""
+
+    base: int
+    density: float
+    seconds: float
+    itemsize: int
+    mapped: bool
+
+    @classmethod
+    def of(cls, model: BatchCSC | OnlineCSC, reader: SignalReader) -> "_Trial":
+        """Code the middle of the first few signals twice, once to load and compile what that takes."""
+        signals: list[NDArray] = []
+        skipped: dict[int, tuple[str, str]] = {}
+        for item in read_ahead(reader, 0, skipped, 0):
+            signals.append(item.signal)
+            if len(signals) == 2 * effective_jobs(model.n_jobs):
+                break
+        if not signals:
+            reason = next(iter(skipped.values()))[1]
+            raise ValueError(f"none of the {len(reader)} signals can be used; the first: {reason}")
+        box = model.filters_.shape[1 + model.channels :]
+        cut = [middle(signal, box) for signal in signals]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.encode(cut)
+            base, begin = memory_now(), time.perf_counter()
+            result = model.encode(cut)
+        seconds, samples = time.perf_counter() - begin, sum(signal.size for signal in cut)
+        mapped = any(is_mapped(signal) for signal in signals)
+        return cls(base, result.codes.nnz / samples, seconds / samples, cut[0].dtype.itemsize, mapped)
+
+
+def show(plan: EncodePlan, output: Path) -> None:
+    """Print the whole plan, for ``--plan``."""
+    table = Table(title="memory at its peak, at most", title_justify="left")
+    table.add_column("for")
+    table.add_column("", justify="right")
+    for name, size in plan.uses().items():
+        table.add_row(name, in_bytes(size))
+    table.add_section()
+    table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
+    done = f", {plan.done:,} of them coded already" if plan.done else ""
+    lines = [
+        f"{count(plan.n_signals, 'signal')}, {sizes(plan.geometry.signal)} at most{done}; {plan.pace.n_jobs} threads, "
+        f"{plan.pace.together} signals at a time",
+        f"disk: about {in_bytes(plan.disk)}{' with parts' if plan.parts else ''}, "
+        f"{in_bytes(_free(output))} free in {output.resolve().parent}; to be written: {output}",
+        f"time: about {duration(plan.seconds)} on this machine",
+    ]
+    lines += [f"to stay within {in_bytes(plan.limit or 0)}: {words}" for words in plan.given_up]
+    say(table, *lines)
+
+
+def warn_early(plan: EncodePlan, output: Path) -> None:
+    """Say what may end the run badly."""
+    if plan.disk > _free(output):
+        warn(f"the run needs {in_bytes(plan.disk)} on disk, {output.resolve().parent} has {in_bytes(_free(output))}")
+    if plan.seconds > LONG and not plan.parts:
+        warn(f"the run takes about {duration(plan.seconds)}: --checkpoint-every 60s would let it survive a crash")
+    if plan.given_up:
+        warn(f"to stay within {in_bytes(plan.limit or 0)}: {'; '.join(plan.given_up)}")
+
+
+def _free(output: Path) -> int:
+    return shutil.disk_usage(output.resolve().parent).free
