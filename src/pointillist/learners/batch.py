@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pointillist.data.skipping import OnError, noted, nothing_usable, skips
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.coding import Learning
@@ -87,6 +88,8 @@ class BatchCSC(ConvolutionalLearner):
         Samples of a signal, in all channels, where all signals of an array had as many. Others may be coded all the same.
     feature_names_in_ : array of str
         Names of these samples, where X was a table.
+    skipped_ : dict from str to int
+        Why signals were left out, and how often: once each.
 
     Examples
     --------
@@ -140,6 +143,7 @@ class BatchCSC(ConvolutionalLearner):
         weights: Signals | None = None,
         validation: Signals | None = None,
         min_change: float = 0.0,
+        on_error: OnError = "raise",
         callbacks: Sequence[Callback] = (),
     ) -> Self:
         """Learn filters.
@@ -155,6 +159,9 @@ class BatchCSC(ConvolutionalLearner):
         min_change : float
             Stop when the objective changes by less than this fraction twice in a row; 0 never does. While a ridge fades the
             objective goes on changing: with ``learning=0.1`` it settles sooner.
+        on_error : {"raise", "skip"}
+            Whether a signal that nothing can be learned from (constant, smaller than the filters, NaN everywhere) is an
+            error, or is left out and counted in ``skipped_``.
         callbacks : sequence of callables
             Each gets the iteration's record (a dict) and stops learning by returning True.
 
@@ -163,7 +170,10 @@ class BatchCSC(ConvolutionalLearner):
         self
         """
         step = self.training_step()
-        given = step.check(X, weights).numbered()
+        given = step.check(X, weights, skip=skips(on_error)).numbered()
+        if not len(given):
+            raise nothing_usable(given.skipped)
+        self.skipped_ = noted({}, given.skipped)
         self._note_features(X, given)
         batch = placed(given, step.resident)
         held_out = None if validation is None else step.check(validation)

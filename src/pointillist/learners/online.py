@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.data.skipping import OnError
+from pointillist.data.skipping import OnError, noted, skips
 from pointillist.data.sources import Source
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
@@ -95,7 +95,8 @@ class OnlineCSC(ConvolutionalLearner):
     feature_names_in_ : array of str
         Names of these samples, where X was a table.
     skipped_ : dict from str to int
-        Why signals of a source were left out by `fit`, and how often.
+        Why signals were left out by `fit` or `partial_fit`, and how often: arrays once a call, those of a source every time
+        they are read.
     state_ : LearnerState
         What `partial_fit` goes on from.
 
@@ -181,8 +182,8 @@ class OnlineCSC(ConvolutionalLearner):
         shuffle : bool
             Whether the signals come in random order, anew in every pass; an iterable keeps its own order.
         on_error : {"raise", "skip"}
-            For sources: whether a signal that cannot be read or used is an error, or is left out and counted in
-            ``skipped_``.
+            Whether a signal that cannot be read or used (constant, smaller than the filters, NaN everywhere) is an error,
+            or is left out and counted in ``skipped_``.
         prefetch : int
             For sources: mini-batches that are read ahead.
         callbacks : sequence of callables
@@ -239,7 +240,9 @@ class OnlineCSC(ConvolutionalLearner):
         publish(self, state)
         return self
 
-    def partial_fit(self, X: Signals, y: Any = None, *, weights: Signals | None = None) -> Self:
+    def partial_fit(
+        self, X: Signals, y: Any = None, *, weights: Signals | None = None, on_error: OnError = "raise"
+    ) -> Self:
         """One step with one mini-batch of any size; the order of the filters stays as it is.
 
         The first call makes the first filters; later ones go on, also after `fit`.
@@ -250,13 +253,19 @@ class OnlineCSC(ConvolutionalLearner):
         y : ignored
         weights : like X, optional
             w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
+        on_error : {"raise", "skip"}
+            Whether a signal that nothing can be learned from is an error, or is left out and counted in ``skipped_``. A
+            mini-batch of which nothing is left changes nothing.
 
         Returns
         -------
         self
         """
         step = self.training_step()
-        batch = step.check(X, weights)
+        batch = step.check(X, weights, skip=skips(on_error))
+        self.skipped_ = noted(getattr(self, "skipped_", {}), batch.skipped)
+        if not len(batch):
+            return self
         if not hasattr(self, "state_"):
             self.state_ = step.start(batch, seed_from(self.random_state))
             self._note_features(X, batch)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.foreign import as_plain
 from pointillist.model.large import converted
 
 
@@ -16,15 +17,13 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
     """Anything that is like an array as a NumPy array of real numbers, perhaps of another type.
 
     Masked entries of a masked array become NaN, which marks what was not seen wherever such a thing is known and is refused
-    elsewhere. Errors call the argument by `name`.
+    elsewhere; see `as_plain` for what else may be given. Errors call the argument by `name`.
     """
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
-        given = np.ma.filled(given.astype(precision), np.nan)
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} must be an array of real numbers, got {type(given).__name__}: {error}") from None
+    array = as_plain(given, name)
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"{name} must hold real numbers: Complex data not supported, got {array.dtype}; give its parts as channels"
+        )
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got {_kind(given, array)}")
     if not array.dtype.isnative:

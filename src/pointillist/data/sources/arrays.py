@@ -22,6 +22,7 @@ from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_list
+from pointillist.model.foreign import as_plain
 from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
@@ -48,7 +49,11 @@ class ArraySource(StoredSource):
     def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
         whole = isinstance(signals, np.ndarray)
         self._signals: Any = (
-            signals if whole else [s if is_resident(s) else np.asarray(s) for s in as_list(signals, "signals")]
+            signals
+            if whole
+            else [
+                s if is_resident(s) else as_plain(s, f"signals[{i}]") for i, s in enumerate(as_list(signals, "signals"))
+            ]
         )
         self._name = name
 
