@@ -112,7 +112,7 @@ def _described(value):
 
 def test_the_callables_were_found():
     assert {"inpaint", "encode", "BatchCSC", "BatchCSC.fit", "SparseCodes"} <= set(CALLABLES)
-    assert set(ESTIMATORS) == {"BatchCSC", "OnlineCSC"}
+    assert set(ESTIMATORS) == {"BatchCSC", "CodePooling", "OnlineCSC"}
 
 
 def test_every_argument_is_in_the_signature():

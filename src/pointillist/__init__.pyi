@@ -30,6 +30,7 @@ from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
+from .learners.pooling import CodePooling
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .model.recovery import Recovery, recovery_score
@@ -67,6 +68,7 @@ __all__ = [
     "BlurMisfitWarning",
     "CheckpointError",
     "Checkpoints",
+    "CodePooling",
     "contrast_normalise",
     "CoordinateDescent",
     "CropSource",

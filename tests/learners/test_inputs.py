@@ -31,6 +31,14 @@ class Recorded(Held):
     def __array__(self, dtype=None, copy=None):
         raise RuntimeError("Can't call numpy() on Tensor that requires grad")
 
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def ndim(self):
+        return self.array.ndim
+
     def detach(self):
         return Held(self.array)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pointillist.backends.devices import any_resident, to_host
 from pointillist.learners.noticing import notice_axes
 from pointillist.model.arguments import as_numbers, check_arguments
-from pointillist.model.foreign import as_several
+from pointillist.model.foreign import as_several, shape_of
 from pointillist.model.problem import check_penalty
 from pointillist.model.signals import Signals
 from pointillist.model.usable import why_unusable
@@ -78,10 +78,10 @@ def spatial_axes(X: Any, filter_size: Any, channels: bool) -> int:
         return len(filter_size)
     if len(X) == 0:
         raise ValueError("X is empty: give at least one signal")
-    ndim = np.ndim(X[0]) - int(channels)
-    if ndim < 1:
-        raise ValueError(f"X[0] must have at least {1 + channels} axes, got {np.ndim(X[0])}; add an axis: X[None]")
-    return ndim
+    axes = len(shape_of(X[0], "X[0]"))
+    if axes < 1 + channels:
+        raise ValueError(f"X[0] must have at least {1 + channels} axes, got {axes}; add an axis: X[None]")
+    return axes - int(channels)
 
 
 def checked_batch(

@@ -5,12 +5,14 @@ nothing here speaks up then.
 """
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import any_resident
+from pointillist.model.foreign import shape_of
 
 _COLOURS = (3, 4)
 """Entries of an axis of colours, with transparency or without."""
@@ -34,9 +36,9 @@ def notice_axes(X: Any, filter_size: Any, channels: bool) -> None:
         As in `OnlineCSC`.
     """
     sizes = filter_size if isinstance(filter_size, list) else [filter_size]
-    if any(isinstance(size, tuple) for size in sizes) or len(X) == 0 or any_resident(X):
+    if not sizes or not all(isinstance(size, Integral) for size in sizes) or len(X) == 0 or any_resident(X):
         return
-    _refuse_colours_last(X, max(sizes, default=1), channels)
+    _refuse_colours_last(X, max(sizes), channels)
     if not channels and isinstance(X, np.ndarray) and X.ndim == 2 and _looks_like_a_picture(X):
         warnings.warn(
             f"X of shape {X.shape} looks like one picture, but its {len(X)} rows are taken for signals of one dimension. "
@@ -47,7 +49,7 @@ def notice_axes(X: Any, filter_size: Any, channels: bool) -> None:
 
 
 def _refuse_colours_last(X: Any, filter_size: Any, channels: bool) -> None:
-    shape = np.shape(X[0])
+    shape = shape_of(X[0], "X[0]")
     if len(shape) < 2 or shape[-1] not in _COLOURS or min(shape[:-1]) < _SIDE:
         return
     one_picture = f"pt.as_signals({'X' if hasattr(X, 'ndim') else 'X[0]'}) for one picture, "

@@ -107,7 +107,7 @@ _SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
 _INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
 _FLAGS = (
     "as_frame", "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
-    "replace_unused", "return_details", "zero_mean",
+    "replace_unused", "return_details", "signs", "zero_mean",
 )  # fmt: skip
 _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "alpha": _POSITIVE,
@@ -127,6 +127,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "fraction": _or_none(_INSIDE),
     "gain": _POSITIVE,
     "grow": _integer(0),
+    "how": _one_of("sum", "mean", "max", "count"),
     "half_life": _or_none(_POSITIVE),
     "inner": _INSIDE,
     "max_iter": _integer(1),

@@ -40,12 +40,16 @@ def as_plain(given: Any, name: str) -> NDArray:
 
 def _numbers(given: Any, array: NDArray, name: str) -> NDArray:
     """Python objects that are numbers as float64, and missing ones as NaN; others stay objects, which nobody takes."""
+    if array.ndim == 0:
+        return array
     try:
         if hasattr(given, "to_numpy"):
             return np.asarray(given.to_numpy(dtype=np.float64, na_value=np.nan))
         return array.astype(np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
         columns = _columns_without_numbers(given)
+        if not columns and isinstance(error, TypeError):
+            raise TypeError(f"{name} must hold real numbers: {error}") from None
         if not columns:
             return array
         raise ValueError(
@@ -60,6 +64,12 @@ def _columns_without_numbers(given: Any) -> list[str]:
     if not hasattr(kinds, "items") or not hasattr(given, "columns"):
         return []
     return [str(column) for column, kind in kinds.items() if getattr(kind, "kind", "O") not in "fiub"]
+
+
+def shape_of(given: Any, name: str) -> tuple[int, ...]:
+    """The shape of anything like an array, without its samples where it tells; errors call it by `name`."""
+    shape = getattr(given, "shape", None)
+    return tuple(shape) if shape is not None else as_plain(given, name).shape
 
 
 def as_several(given: Any, name: str) -> Any:

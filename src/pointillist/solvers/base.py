@@ -61,7 +61,7 @@ def worst_status(statuses: Collection[Status]) -> Status:
     return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """Codes of n signals with their certificates.
 
@@ -97,6 +97,10 @@ class Result:
     @property
     def status(self) -> Status:
         return worst_status(self.statuses)
+
+    def __repr__(self) -> str:
+        gap = f", gaps up to {np.max(self.gap):.2g}" if len(self.gap) else ""
+        return f"Result({self.status.value}{gap}, codes={self.codes!r})"
 
 
 def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:

@@ -23,6 +23,7 @@ from pointillist.data.sources.base import StoredSource, array_fingerprint, box, 
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_list
 from pointillist.model.foreign import as_plain
+from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
@@ -146,6 +147,9 @@ class StackedSource(StoredSource):
     def _stored(self) -> Iterable[int]:
         """Bytes of the files that the array lies in."""
         return [self.path.stat().st_size]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label()})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}

@@ -46,6 +46,9 @@ class IteratorSource:
         self._iterable = iterable
         self._batched = getattr(iterable, "batch_size", None) is not None if batched is None else batched
 
+    def __repr__(self) -> str:
+        return f"IteratorSource({type(self._iterable).__name__}{', in batches' if self._batched else ''})"
+
     @property
     def once(self) -> bool:
         """Whether the signals come only once."""
