@@ -38,6 +38,8 @@ HARMLESS = {
     "resume": "without a checkpoint the run begins",
     "validation": "held-out signals are judged, not learned from",
     "validation_every": "held-out signals are judged, not learned from",
+    "verbose": "what is printed does not change what is learned",
+    "warm_start": "the first fit has no filters to begin with",
     "on_error": "it decides about signals that cannot be used, and all of these can",
 }
 
@@ -128,6 +130,8 @@ LEARNING = {
     "validation": SIGNALS[:1] * 2,
     "callbacks": [lambda info: None],
     "on_error": "skip",
+    "verbose": 2,
+    "warm_start": True,
 }
 TABLE = {
     "encode": Walk(

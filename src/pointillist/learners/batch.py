@@ -91,6 +91,10 @@ class BatchCSC(ConvolutionalLearner):
     skipped_ : dict from str to int
         Why signals were left out, and how often: once each.
 
+    Notes
+    -----
+    What concerns a run rather than a model is an argument of `fit`, also scikit-learn's `verbose` and `warm_start`.
+
     Examples
     --------
     >>> import numpy as np, pointillist as pt
@@ -145,6 +149,8 @@ class BatchCSC(ConvolutionalLearner):
         min_change: float = 0.0,
         on_error: OnError = "raise",
         callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
+        warm_start: bool = False,
     ) -> Self:
         """Learn filters.
 
@@ -164,12 +170,18 @@ class BatchCSC(ConvolutionalLearner):
             error, or is left out and counted in ``skipped_``.
         callbacks : sequence of callables
             Each gets the iteration's record (a dict) and stops learning by returning True.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``; all else begins afresh.
 
         Returns
         -------
         self
         """
-        step = self.training_step()
+        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start)
         given = step.check(X, weights, skip=skips(on_error)).numbered()
         if not len(given):
             raise nothing_usable(given.skipped)
@@ -187,8 +199,9 @@ class BatchCSC(ConvolutionalLearner):
             codes = result.codes
             info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
             judged = None if held_out is None else step.objective(state, held_out)
-            if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
+            if self._record(state, info, [*callbacks, printed], judged) or _settled(state.history, min_change):
                 break
+        printed.close()
         state.sort_by_use()
         publish(self, state)
         return self

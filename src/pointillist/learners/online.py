@@ -100,6 +100,10 @@ class OnlineCSC(ConvolutionalLearner):
     state_ : LearnerState
         What `partial_fit` goes on from.
 
+    Notes
+    -----
+    What concerns a run rather than a model is an argument of `fit`, also scikit-learn's `verbose` and `warm_start`.
+
     Examples
     --------
     >>> import numpy as np, pointillist as pt
@@ -162,6 +166,8 @@ class OnlineCSC(ConvolutionalLearner):
         cluster: Any = None,
         checkpoint: Checkpoints | None = None,
         resume: bool = False,
+        verbose: int = 0,
+        warm_start: bool = False,
     ) -> Self:
         """Learn filters from the signals in mini-batches, starting afresh.
 
@@ -198,6 +204,13 @@ class OnlineCSC(ConvolutionalLearner):
         resume : bool
             Go on from the newest checkpoint: the filters become, to the bit, those of a run that nothing interrupted. Where
             there is no checkpoint yet the run begins.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``; all else begins afresh. To go on with what was summed up, too, use
+            `partial_fit`.
 
         Returns
         -------
@@ -207,7 +220,10 @@ class OnlineCSC(ConvolutionalLearner):
             raise ValueError("resume needs checkpoint: say where the checkpoints are")
         if validation is None and validation_every != 1:
             raise ValueError("validation_every needs validation: give the signals that are held out")
+        if resume and warm_start:
+            raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
         step = self.training_step(shared=cluster is not None)
+        step, printed = self._begin(step, verbose=verbose, warm_start=warm_start)
         held_out = None if validation is None else step.check(validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
@@ -228,13 +244,14 @@ class OnlineCSC(ConvolutionalLearner):
                 judged = None
                 if held_out is not None and state.step % validation_every == 0:
                     judged = step.objective(state, held_out)
-                stop = self._record(state, info, callbacks, judged)
+                stop = self._record(state, info, [*callbacks, printed], judged)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
                 if stop:
                     break
         if keeper is not None and not stop:
             keeper.finish(state)
+        printed.close()
         self.skipped_ = dict(feed.stream.skipped)
         state.sort_by_use()
         publish(self, state)

@@ -107,7 +107,7 @@ _SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
 _INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
 _FLAGS = (
     "as_frame", "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
-    "replace_unused", "return_details", "signs", "zero_mean",
+    "replace_unused", "return_details", "signs", "warm_start", "zero_mean",
 )  # fmt: skip
 _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "alpha": _POSITIVE,
@@ -150,6 +150,9 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "texture": _SHARE,
     "tile": _integer(1),
     "tol": _or_none(_NOT_NEGATIVE),
+    "verbose": Rule(
+        "True, False or an integer, not negative", lambda value: _FLAG.allows(value) or _integer(0).allows(value)
+    ),
     "warm_up": _integer(0),
 }
 """One rule for every name, since a name means the same everywhere; a function may ask for more."""
