@@ -33,6 +33,7 @@ from .learners.persistence import load, save
 from .learners.pooling import CodePooling
 from .model.codes import SparseCodes
 from .model.metrics import psnr
+from .model.problem import Problem
 from .model.recovery import Recovery, recovery_score
 from .restore import (
     BlurEstimate,
@@ -51,7 +52,8 @@ from .restore import (
     super_resolve,
 )
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
-from .solvers.base import Result, Status
+from .solvers.base import Result, Solver, Status
+from .solvers.certifying import certify
 from .solvers.decoding import decode
 from .solvers.encoding import encode, max_penalty
 from .solvers.explaining import ExplainedVariance, explained_variance
@@ -66,6 +68,7 @@ __all__ = [
     "BatchCSC",
     "BlurEstimate",
     "BlurMisfitWarning",
+    "certify",
     "CheckpointError",
     "Checkpoints",
     "CodePooling",
@@ -114,6 +117,7 @@ __all__ = [
     "photographs",
     "PointillistError",
     "prefetch",
+    "Problem",
     "psnr",
     "read_photograph",
     "Recovery",
@@ -125,6 +129,7 @@ __all__ = [
     "SampledADMM",
     "save",
     "save_codes",
+    "Solver",
     "Source",
     "SparseCodes",
     "split_channels",

@@ -130,6 +130,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "how": _one_of("sum", "mean", "max", "count"),
     "half_life": _or_none(_POSITIVE),
     "inner": _INSIDE,
+    "iterations": _integer(0),
     "max_iter": _integer(1),
     "max_sweeps": _integer(1),
     "n_filters": _integer(0),

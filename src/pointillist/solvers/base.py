@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import joblib
 import numpy as np
@@ -123,12 +123,35 @@ def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) ->
     )
 
 
+@runtime_checkable
 class Solver(Protocol):
-    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
+    """Solve `Problem`s: anything with these two methods can be given as `solver` to `encode` and to the learners.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from. A solver with settings that depend
-    on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same for weights and filters
-    divided by 2 to these powers, an int and an (n_filters,) int array.
+    `prepare` does what all signals share, `solve` what each needs; `certify` makes the answer of what `solve` found.
+    Signals of one shape are solved together, whatever their size: only coordinate descent works tile by tile.
+
+    `takes_start` says whether `solve` uses the codes that it may be given to start from; without it, it does not. A solver
+    with settings that depend on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same
+    for weights and filters divided by 2 to these powers, an int and an (n_filters,) int array. A solver that is a frozen
+    dataclass is searched over field by field, as ``solver__max_iter``.
+
+    Examples
+    --------
+    Codes that are the correlations above λ, less λ, are right where filters do not overlap:
+
+    >>> import numpy as np, pointillist as pt
+    >>> class Matched:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         seen = [state.operator.correlate(x) for x in signals]
+    ...         codes = [np.sign(c) * np.maximum(abs(c) - state.penalty.max(), 0) for c in seen]
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(codes))
+    >>> isinstance(Matched(), pt.Solver)
+    True
+    >>> pt.encode(np.eye(1, 30, 9), [[1.0]], penalty=0.5, solver=Matched()).codes.values
+    [array([0.5])]
     """
 
     takes_start: ClassVar[bool]
