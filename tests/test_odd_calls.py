@@ -15,6 +15,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
+from pointillist.model.geometry import Geometry
 
 RNG = np.random.default_rng(0)
 SIGNALS = RNG.standard_normal((2, 30))
@@ -31,6 +32,9 @@ GOOD = {
     "indices": CODES.indices, "values": CODES.values, "grids": CODES.grids, "n_jobs": 1, "random_state": 0,
     "source": pt.ArraySource(IMAGE[None]), "sources": [pt.ArraySource(IMAGE[None])], "iterable": [SIGNALS], "count": 2,
     "size": (4, 4), "max_iter": 5, "init": "random", "kind": "motion", "factor": 2, "truth": FILTERS,
+    "problem": pt.Problem(
+        filters=FILTERS[:, None], geometry=Geometry(SIGNALS.shape[1:], (5,), 1, "same"), penalty=np.ones((3, 1)) / 2
+    ),
     "model": pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0).fit(SIGNALS),
 }  # fmt: skip
 """A usual value for every argument that has no default, and for some that have a slow one."""
@@ -46,12 +50,13 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
     "penalty_path penalties": {"n": None},
     "BatchCSC": {"max_iter": 1},
     "learn_windows": {"n_windows": 5},
+    "certify": {"signals": list(SIGNALS[:, None])},
 }
 """Usual values where a function wants others."""
 LEARNERS = {"BatchCSC", "OnlineCSC"}
 MADE_HERE = {
-    "AnomalyScore", "BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Recovery", "Result",
-    "Source",
+    "AnomalyScore", "BlurEstimate", "Details", "ExplainedVariance", "PathPoint", "Photograph", "Problem", "Recovery",
+    "Result", "Solver", "Source",
 }  # fmt: skip
 """Classes that the package alone makes: what they hold was checked before."""
 ELSEWHERE = {"path", "paths", "files", "batches", "photograph", "estimator"}

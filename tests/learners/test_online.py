@@ -191,7 +191,6 @@ def test_batches_of_other_sizes_and_one_signal(signals):
         ({"batch_size": 0}, {}, "batch_size must be a positive integer"),
         ({}, {"n_epochs": 0}, "n_epochs must be at least 1"),
         ({}, {"on_error": "stop"}, 'on_error must be "raise" or "skip"'),
-        ({}, {"on_error": "skip"}, "is for sources"),
         ({}, {"validation_every": 2}, "validation_every needs validation"),
         ({}, {"resume": True}, "resume needs checkpoint"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,7 @@ from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.geometry import Geometry
+from pointillist.model.showing import ShortRepr
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +31,8 @@ _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
 
-@dataclass(frozen=True)
-class FilterUpdate:
+@dataclass(frozen=True, repr=False)
+class FilterUpdate(ShortRepr):
     """How learners update and constrain filters.
 
     Parameters
@@ -67,6 +69,8 @@ class FilterUpdate:
     >>> model.set_params(update__n_sweeps=2).update.zero_mean
     True
     """
+
+    shows_defaults: ClassVar[bool] = False
 
     init: str | ArrayLike = "random"
     nonnegative: bool = False

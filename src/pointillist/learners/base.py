@@ -4,7 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from pointillist.dictionary.update import FilterUpdate, as_update, statistics_de
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
+from pointillist.learners.running import PrintedLines, first_step
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.model.codes import SparseCodes
@@ -50,6 +51,15 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     n_jobs: int | None
     device: str
     random_state: int | np.random.Generator | None
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Say where scikit-learn's names are that concern a run rather than a model, and the constructor does not take."""
+        for name in ("verbose", "warm_start"):
+            if name in parameters:
+                raise TypeError(
+                    f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})"
+                )
+        return super().__new__(cls)
 
     def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
         """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
@@ -150,6 +160,10 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     @abstractmethod
     def _half_life(self) -> float:
         """Steps after which half of the ridge is left, where `learning` does not say."""
+
+    def _begin(self, step: Step, *, verbose: int, warm_start: bool) -> tuple[Step, PrintedLines]:
+        """The step that a run begins with, and what tells of it."""
+        return first_step(step, getattr(self, "filters_", None), warm_start), PrintedLines(verbose)
 
     def _note_features(self, X: Any, batch: Batch) -> None:
         """Set scikit-learn's names and number of samples of a signal, where all signals have the same."""

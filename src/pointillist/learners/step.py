@@ -26,7 +26,7 @@ from pointillist.dictionary.update import (
     update_filters,
 )
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
-from pointillist.learners.inputs import Batch, as_arrays, check_coding, checked_batch, spatial_axes
+from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -88,11 +88,14 @@ class Step:
         """The device that statistics live on; None is the host."""
         return None if is_cpu(self.home) else self.home
 
-    def check(self, X: Signals, weights: Signals | None = None) -> Batch:
-        """Check signals and weights of users against the settings and make a batch of them."""
-        X = as_arrays(X, self.channels)
-        ndim = spatial_axes(X, self.filter_size, self.channels)
-        return checked_batch(X, weights, ndim, self.channels, self.resident)
+    def check(self, X: Signals, weights: Signals | None = None, *, skip: bool = False) -> Batch:
+        """Check signals and weights of users against the settings and make a batch of them.
+
+        With `skip` the batch is without the signals that nothing can be learned from, and says why.
+        """
+        X, ndim = to_learn_from(X, self.filter_size, self.channels)
+        least = filter_shapes(self.n_filters, self.filter_size, ndim).box if skip else None
+        return checked_batch(X, weights, ndim, self.channels, self.resident, least)
 
     def start(self, batch: Batch, seed: int, patches: Sequence[NDArray] | None = None) -> LearnerState:
         """A fresh state, with the first filters; `patches` is what to draw them from, the batch unless it is given."""

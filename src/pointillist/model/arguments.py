@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.foreign import as_plain
 from pointillist.model.large import converted
 
 
@@ -16,15 +17,13 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
     """Anything that is like an array as a NumPy array of real numbers, perhaps of another type.
 
     Masked entries of a masked array become NaN, which marks what was not seen wherever such a thing is known and is refused
-    elsewhere. Errors call the argument by `name`.
+    elsewhere; see `as_plain` for what else may be given. Errors call the argument by `name`.
     """
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
-        precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
-        given = np.ma.filled(given.astype(precision), np.nan)
-    try:
-        array = np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name} must be an array of real numbers, got {type(given).__name__}: {error}") from None
+    array = as_plain(given, name)
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"{name} must hold real numbers: Complex data not supported, got {array.dtype}; give its parts as channels"
+        )
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got {_kind(given, array)}")
     if not array.dtype.isnative:
@@ -108,7 +107,7 @@ _SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
 _INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
 _FLAGS = (
     "as_frame", "channels", "debias", "deviations", "force", "fringe", "grey", "keep_seen", "keep_start", "nonnegative",
-    "replace_unused", "return_details", "zero_mean",
+    "replace_unused", "return_details", "signs", "warm_start", "zero_mean",
 )  # fmt: skip
 _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "alpha": _POSITIVE,
@@ -128,8 +127,10 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "fraction": _or_none(_INSIDE),
     "gain": _POSITIVE,
     "grow": _integer(0),
+    "how": _one_of("sum", "mean", "max", "count"),
     "half_life": _or_none(_POSITIVE),
     "inner": _INSIDE,
+    "iterations": _integer(0),
     "max_iter": _integer(1),
     "max_sweeps": _integer(1),
     "n_filters": _integer(0),
@@ -150,6 +151,9 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "texture": _SHARE,
     "tile": _integer(1),
     "tol": _or_none(_NOT_NEGATIVE),
+    "verbose": Rule(
+        "True, False or an integer, not negative", lambda value: _FLAG.allows(value) or _integer(0).allows(value)
+    ),
     "warm_up": _integer(0),
 }
 """One rule for every name, since a name means the same everywhere; a function may ask for more."""

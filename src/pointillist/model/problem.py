@@ -25,12 +25,17 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
-    """One sparse coding problem, shared by signals of one shape.
+    """One sparse coding problem, shared by signals of one shape: what a solver's `prepare` is given.
+
+    Besides what it holds, ``operator`` has D and its adjoint: ``synthesise_dense(codes)`` gives the signal of codes
+    (n_filters, *grid), ``correlate(signal)`` the correlations (n_filters, *grid) of a signal (channels, *space).
 
     Parameters
     ----------
     filters : (n_filters, channels, *size) array
+        The dictionary, in the precision that is worked in.
     geometry : Geometry
+        Shapes: ``signal`` (*space), ``grid``, the positions that a filter can take, and ``n_positions``, their number.
     penalty : (n_filters, 1) or (n_filters, n_positions) float64 array
         λ, positive everywhere; see `broadcast_penalty`.
     weights : None, (channels, *space) or (n_signals, channels, *space) array
@@ -41,6 +46,20 @@ class Problem:
         Restrict the codes to z ≥ 0.
     constants : None or (n_signals,) float64 array
         What the objective of each signal has besides, whatever the codes; None is nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> class Curious:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         print(problem.filters.shape, problem.geometry.grid, problem.penalty.ravel(), problem.weights)
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         nothing = np.zeros((len(signals), state.n_filters, *state.geometry.grid))
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(nothing))
+    >>> result = pt.encode(np.eye(1, 30, 9), [[0.6, 0.8], [0.8, 0.6]], penalty=2.0, solver=Curious())
+    (2, 1, 2) (30,) [2. 2.] None
     """
 
     filters: NDArray
@@ -82,17 +101,17 @@ class Problem:
         return self.weights is not None and self.weights.ndim == len(self.geometry.signal) + 2
 
     def weights_of(self, i: int) -> NDArray | None:
-        """Weights (channels, *space) of signal i, or None for all ones."""
+        """Weights (channels, *space) of signal `i`, or None for all ones."""
         if self.weights is None:
             return None
         return self.weights[i] if self.has_own_weights else self.weights
 
     def constant_of(self, i: int) -> float:
-        """What the objective of signal i has besides."""
+        """What the objective of signal `i` has besides."""
         return 0.0 if self.constants is None else float(self.constants[i])
 
     def penalty_at(self, indices: NDArray | None) -> NDArray:
-        """λ at flat code indices, or broadcast against (n_filters, n_positions) for None."""
+        """λ at flat code `indices`, or broadcast against (n_filters, n_positions) for None."""
         if indices is None:
             return self.penalty
         filters = indices // self.geometry.n_positions

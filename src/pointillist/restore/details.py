@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
+from pointillist.model.showing import ShortRepr
 from pointillist.restore.engine import Recovered
 from pointillist.restore.guessing import Coder
 from pointillist.restore.pictures import Canvas, Picture
 from pointillist.solvers.base import Status, worst_status
 
 
-@dataclass(frozen=True, eq=False)
-class Details:
+@dataclass(frozen=True, eq=False, repr=False)
+class Details(ShortRepr):
     """What a restoration was made of and what it is worth, as returned with ``return_details=True``.
 
     Attributes

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import check_arguments
+from pointillist.model.showing import ShortRepr
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.noise import given_level, plane_sigma
 from pointillist.restore.pictures import ChannelAxis, open_canvas
@@ -24,8 +25,8 @@ _LEAST_GAIN = 1e-4  # below it the spectrum says nothing of a blur, as that of a
 _LEAST_LENGTH, _LEAST_SIGMA = 2.5, 0.6  # photographs are that soft by themselves
 
 
-@dataclass(frozen=True, eq=False)
-class BlurEstimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class BlurEstimate(ShortRepr):
     """A blur found in a picture.
 
     Attributes

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import joblib
 import numpy as np
@@ -61,7 +61,7 @@ def worst_status(statuses: Collection[Status]) -> Status:
     return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """Codes of n signals with their certificates.
 
@@ -98,6 +98,10 @@ class Result:
     def status(self) -> Status:
         return worst_status(self.statuses)
 
+    def __repr__(self) -> str:
+        gap = f", gaps up to {np.max(self.gap):.2g}" if len(self.gap) else ""
+        return f"Result({self.status.value}{gap}, codes={self.codes!r})"
+
 
 def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
     """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
@@ -119,12 +123,35 @@ def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) ->
     )
 
 
+@runtime_checkable
 class Solver(Protocol):
-    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
+    """Solve `Problem`s: anything with these two methods can be given as `solver` to `encode` and to the learners.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from. A solver with settings that depend
-    on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same for weights and filters
-    divided by 2 to these powers, an int and an (n_filters,) int array.
+    `prepare` does what all signals share, `solve` what each needs; `certify` makes the answer of what `solve` found.
+    Signals of one shape are solved together, whatever their size: only coordinate descent works tile by tile.
+
+    `takes_start` says whether `solve` uses the codes that it may be given to start from; without it, it does not. A solver
+    with settings that depend on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same
+    for weights and filters divided by 2 to these powers, an int and an (n_filters,) int array. A solver that is a frozen
+    dataclass is searched over field by field, as ``solver__max_iter``.
+
+    Examples
+    --------
+    Codes that are the correlations above λ, less λ, are right where filters do not overlap:
+
+    >>> import numpy as np, pointillist as pt
+    >>> class Matched:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         seen = [state.operator.correlate(x) for x in signals]
+    ...         codes = [np.sign(c) * np.maximum(abs(c) - state.penalty.max(), 0) for c in seen]
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(codes))
+    >>> isinstance(Matched(), pt.Solver)
+    True
+    >>> pt.encode(np.eye(1, 30, 9), [[1.0]], penalty=0.5, solver=Matched()).codes.values
+    [array([0.5])]
     """
 
     takes_start: ClassVar[bool]

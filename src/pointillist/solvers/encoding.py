@@ -136,7 +136,7 @@ def _checked_start(
     """Check the codes to start from, and bring them to the host if that solves."""
     if not isinstance(start, SparseCodes):
         raise ValueError(f"start must be SparseCodes, got {type(start).__name__}")
-    if not getattr(solver, "takes_start", True):
+    if not getattr(solver, "takes_start", False):
         raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
     grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
     if start.n_filters != len(filters) or start.grids != grids:

@@ -114,7 +114,7 @@ def penalty_path(
             raise ValueError(f"penalties must be positive, finite numbers, one or more, got {shown(penalties)}")
     path: list[PathPoint] = []
     for value in values.tolist():
-        start = path[-1].result.codes if path and getattr(coder, "takes_start", True) else None
+        start = path[-1].result.codes if path and getattr(coder, "takes_start", False) else None
         result = encode(signals, filters, value, solver=coder, start=start, n_jobs=n_jobs, device=device, **problem)
         path.append(PathPoint(value, result))
     return path

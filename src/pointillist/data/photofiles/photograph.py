@@ -78,7 +78,7 @@ class Metadata:
     tiff: TiffOrigin | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Photograph:
     """A photograph with what its file says about it.
 
@@ -118,6 +118,12 @@ class Photograph:
                 f"alpha must be {pixels.dtype} of shape {pixels.shape[:2]} as the pixels are, "
                 f"got {alpha.dtype} of shape {alpha.shape}"
             )
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        colours = "colour" if self.pixels.ndim == 3 else "grey"
+        form = f", {self.metadata.format}" if self.metadata.format else ""
+        return f"Photograph({height}×{width} {colours} {self.pixels.dtype}{', alpha' * (self.alpha is not None)}{form})"
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -22,6 +22,8 @@ from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_list
+from pointillist.model.foreign import as_plain
+from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
@@ -48,7 +50,11 @@ class ArraySource(StoredSource):
     def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
         whole = isinstance(signals, np.ndarray)
         self._signals: Any = (
-            signals if whole else [s if is_resident(s) else np.asarray(s) for s in as_list(signals, "signals")]
+            signals
+            if whole
+            else [
+                s if is_resident(s) else as_plain(s, f"signals[{i}]") for i, s in enumerate(as_list(signals, "signals"))
+            ]
         )
         self._name = name
 
@@ -141,6 +147,9 @@ class StackedSource(StoredSource):
     def _stored(self) -> Iterable[int]:
         """Bytes of the files that the array lies in."""
         return [self.path.stat().st_size]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label()})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}

@@ -74,6 +74,9 @@ class StoredSource(Source):
     decoding: ClassVar[int] = 16
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} signals)"
+
     @property
     def chunk_bytes(self) -> int:
         """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
@@ -106,6 +109,9 @@ class DerivedSource(Source):
 
     def __init__(self, source: Source) -> None:
         self.source = source
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source!r})"
 
     @property
     def exact(self) -> bool:

@@ -13,6 +13,7 @@ from pointillist.data.sources.base import StoredSource, box
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.geometry import sizes
 from pointillist.model.sampling import generator
 from pointillist.model.usable import is_constant
 
@@ -54,6 +55,9 @@ class CropSource(StoredSource):
             raise ValueError(f"size must be a tuple of positive integers, got {shown(size)}")
         self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
         self.cache = Cache(cache)
+
+    def __repr__(self) -> str:
+        return f"CropSource({self.count} crops of {sizes(self.size)} from {self.source!r})"
 
     def __len__(self) -> int:
         return self.count

@@ -34,6 +34,9 @@ class JoinedSource(StoredSource):
             raise ValueError(f"sources must hold sources, one at least, got {shown(sources)}")
         self._ends = list(accumulate(len(source) for source in self.sources))
 
+    def __repr__(self) -> str:
+        return f"JoinedSource({len(self)} signals of {len(self.sources)} sources)"
+
     @property
     def windowed(self) -> bool:  # type: ignore[override]
         """Whether every source reads windows without the whole signal."""
