@@ -81,7 +81,7 @@ def _check(request: EncodeRequest, model: BatchCSC | OnlineCSC) -> None:
     _check_events(request, model)
     if request.reconstruction is None:
         return
-    if model.filters_.ndim != 3 or model.channels:
+    if model.filters_.ndim - model.channels != 3 or (model.channels and model.filters_.shape[1] != 3):
         raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
     if request.reconstruction.exists() and not request.reconstruction.is_dir():
         raise NotADirectoryError(f"--reconstruction {request.reconstruction} is a file: give a folder")
@@ -193,8 +193,9 @@ class _Pictures:
         for name, signal, residual in zip(names, signals, result.residuals, strict=True):
             # Files hold 0 to 1; contrast-normalised signals have no such range, so the signal's own is used.
             low, high = (0.0, 1.0) if self._normalise == "none" else np.percentile(signal, [0.5, 99.5])
-            unit = (signal - residual[0] - low) / max(high - low, 1e-12)
-            save_image(np.round(255 * np.clip(unit, 0, 1)).astype(np.uint8), self._path(name))
+            fit = signal - (residual if signal.ndim == 3 else residual[0])
+            pixels = np.round(255 * np.clip((fit - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
+            save_image(np.moveaxis(pixels, 0, -1) if signal.ndim == 3 else pixels, self._path(name))
 
     def _path(self, name: str) -> Path:
         file, _, entry = name.partition("[")

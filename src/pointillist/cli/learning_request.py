@@ -98,7 +98,7 @@ class LearnRequest:
         if self.mode == "batch" and (self.scheduler is not None or self.workers is not None):
             raise ValueError("--scheduler and --workers are for --mode online: leave them out, or change the mode")
         if self.optional.get("rank") is not None and not self.parameters["channels"]:
-            raise ValueError("--rank is over channels: say where they are with --channels, or leave it out")
+            raise ValueError("--rank is over channels: say where they are with --channels, or --colour, or leave it out")
         if self.optional["solver"] is not None:
             make_solver(self.optional["solver"])
         # These raise where what they are made from makes no sense.
