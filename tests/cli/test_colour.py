@@ -1,6 +1,9 @@
 """Tests of ``pointillist learn --colour`` and of everything that is done with its model."""
 
+import base64
+import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -44,6 +47,17 @@ def test_show_info_and_report_are_in_colour(cli, learned, tmp_path):
     assert "5×5 in 3 channels" in cli("info", learned).out
     assert json.loads(cli("info", learned, "--json").out)["parameters"]["channels"] is True
     assert "<img" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_reports_begin_with_the_photograph_in_colour_though_filters_are_grey(learn, coloured, tmp_path):
+    photograph = coloured / "coffee.png"
+    answer = learn("--epochs", "1", "--report", tmp_path / "grey.html", "--validation", photograph, paths=[coloured])
+    assert answer.code == 0, answer.err
+    text = (tmp_path / "grey.html").read_text(encoding="utf-8")
+    first = re.search(r'src="data:image/png;base64,([^"]*)"', text)[1]
+    with Image.open(io.BytesIO(base64.b64decode(first))) as shown, Image.open(photograph) as stored:
+        np.testing.assert_array_equal(np.asarray(shown), np.asarray(stored))
+    assert f"<h3>{photograph}</h3>" in text
 
 
 def test_encode_needs_no_option_and_reconstructs_in_colour(cli, learned, coloured, tmp_path):

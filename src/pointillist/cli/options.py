@@ -62,7 +62,8 @@ Channels = Annotated[
     ),
 ]
 Colour = Annotated[
-    bool, typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3).")
+    bool,
+    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
 ]
 Paths = Annotated[
     list[Path],

@@ -133,6 +133,7 @@ class Picture:
     alt: str
     caption: str = ""
     crisp: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if re.fullmatch(r"data:image/png;base64,[A-Za-z0-9+/=]*", self.source) is None:
@@ -141,12 +142,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Compare:
-    """Two pictures of one size under a slider that uncovers either."""
+    """Two pictures of one size under a slider that uncovers either; `label` is what the first one is called."""
 
     before: Picture
     after: Picture
     title: str
     caption: str = ""
+    label: str = "original"
 
 
 @dataclass(frozen=True)

@@ -47,11 +47,25 @@ _SHOWN_SAMPLES, _SHOWN_FILTERS = 600, 8
 
 @dataclass(frozen=True)
 class Example:
-    """A signal to show: where it came from, its samples as the model saw them, and whether it was kept from learning."""
+    """A signal to show.
+
+    Parameters
+    ----------
+    name : str
+        Where it came from.
+    signal : array ([channels,] *space)
+        Its samples as the model saw them.
+    held_out : bool
+        Whether it was kept from learning.
+    stored : array ([3,] *space), optional
+        The photograph before it was prepared for the model, for signals of two axes. Black is 0 and white 1, unless
+        there are samples beyond.
+    """
 
     name: str
     signal: NDArray
     held_out: bool = False
+    stored: NDArray | None = None
 
 
 def write_learning_report(
@@ -92,11 +106,10 @@ def learning_page(
     filters = model.filters_
     size = "×".join(str(side) for side in filters.shape[1 + model.channels :])
     last = model.history_[-1]
-    sections = [
-        Section("In numbers", [_numbers(model, shown)]),
-        Section("Filters", [_filters(model)]),
-        Section("Convergence", _convergence(model)),
-    ]
+    sections = [Section("In numbers", [_numbers(model, shown)])]
+    if shown and shown[0].stored is not None:
+        sections.append(Section("An example", [SideBySide(_pictures(shown[0]))]))
+    sections += [Section("Filters", [_filters(model)]), Section("Convergence", _convergence(model))]
     if "outliers" in last:
         sections.append(Section("Left out", _left_out(model)))
     if shown:
@@ -122,6 +135,7 @@ class _Coded:
     status: str
     whole: bool
     colour: bool
+    stored: NDArray | None
 
     @property
     def nonzeros(self) -> int:
@@ -153,7 +167,15 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
         status=result.status.value,
         whole=sides == space,
         colour=bool(model.channels) and len(signal) == 3,
+        stored=_cut(example.stored, middle),
     )
+
+
+def _cut(photograph: NDArray | None, middle: tuple[slice, ...]) -> NDArray | None:
+    """The same part of a photograph as of the signal that was made of it."""
+    if photograph is None:
+        return None
+    return np.nan_to_num(photograph[(slice(None), *middle) if photograph.ndim > len(middle) else middle])
 
 
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
@@ -240,7 +262,22 @@ def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
     )
     if shown[0].in_time:
         return [*(_trace(one, taps) for one in shown), Table(columns, rows, note=note)]
-    return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+    if shown[0].stored is None:
+        return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+    # The first is on top of the page already.
+    return [*(SideBySide(_pictures(one)) for one in shown[1:]), Table(columns, rows, note=note)]
+
+
+def _pictures(one: _Coded) -> list[Block]:
+    """The photograph as it is, beside what the model saw of it and made of that."""
+    comparison = _comparison(one)
+    if one.stored is None:
+        return [comparison]
+    beyond = one.stored.min() < 0 or one.stored.max() > 1
+    limits = contrast_limits(one.stored) if beyond else (0.0, 1.0)
+    alt = f"{_name(one)}, as it is"
+    photograph = image_picture(one.stored, alt, limits=limits, caption="The photograph as it is.", title=_name(one))
+    return [photograph, comparison]
 
 
 def _name(one: _Coded) -> str:
@@ -255,9 +292,11 @@ def _comparison(one: _Coded) -> Block:
     while signal.ndim > 2 and not (one.colour and signal.ndim == 3):
         signal, fit = signal[len(signal) // 2], fit[len(fit) // 2]
     limits = contrast_limits(signal)
-    before = image_picture(signal, f"{_name(one)}, original", limits=limits)
+    before = image_picture(signal, f"{_name(one)}, as the model saw it", limits=limits)
     after = image_picture(fit, f"{_name(one)}, reconstruction from its codes", limits=limits)
-    return Compare(before, after, _name(one), caption)
+    if one.stored is None:
+        return Compare(before, after, _name(one), caption)
+    return Compare(before, after, "As the model saw it, and from its codes", caption, "normalised")
 
 
 def _trace(one: _Coded, taps: int) -> Trace:
