@@ -33,6 +33,7 @@ from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .model.recovery import Recovery, recovery_score
+from .report.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .restore import (
     BlurEstimate,
     Details,
@@ -110,6 +111,10 @@ __all__ = [
     "penalty_path",
     "Photograph",
     "photographs",
+    "plot_codes",
+    "plot_convergence",
+    "plot_filters",
+    "plot_reconstruction",
     "PointillistError",
     "prefetch",
     "psnr",

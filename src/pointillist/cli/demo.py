@@ -13,7 +13,7 @@ from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
 from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
-from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
+from pointillist.report import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 
@@ -50,8 +50,8 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
     save(model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": stopped})
     save_mosaic(filters, model.filters_)
-    plot_convergence(model.history_, convergence)
-    plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    save_convergence(model.history_, convergence)
+    save_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
     write_learning_report(
         report,
         model,

@@ -17,7 +17,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from pointillist.report.blocks import Chart, Curve, Trace, Waveforms
 from pointillist.report.style import FAINT, GRID, INK, new_figure, tidy
-from pointillist.report.waveforms import draw_trace, draw_waveforms, trace_size, waveform_size, waveform_words
+from pointillist.report.waveforms import (
+    draw_trace,
+    draw_waveforms,
+    trace_panels,
+    trace_size,
+    waveform_grid,
+    waveform_size,
+    waveform_words,
+)
 
 COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
 PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
@@ -27,6 +35,13 @@ FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
     "ink": INK,
     "faint": FAINT,
     "grid": GRID,
+}
+_ON_DARK = ("#7fb2e5", "#f0a061", "#6cc9b9", "#d49bd0", "#d6bd62", "#a2a6ad", "#74cfe0", "#b39be0")
+_STEPS_ON_DARK = ("#d3e6f8", "#a9cdef", "#7fb2e5", "#5590c8", "#3a6c9e")
+DARK_COLOURS = dict(zip(COLOURS, (*_ON_DARK, *_STEPS_ON_DARK), strict=True)) | {
+    "ink": "#e6e4df",
+    "faint": "#a2a6ad",
+    "grid": "#3a3f45",
 }
 _DASHES = {"line": "-", "dashed": (0, (4, 2)), "dots": "none"}
 _SVG = "http://www.w3.org/2000/svg"
@@ -90,14 +105,14 @@ def waveforms_svg(block: Waveforms, name: str) -> str:
     filters = np.asarray(block.filters, float)
     columns, width, height = waveform_size(len(filters), filters.shape[1])
     figure = new_figure(width, height)
-    draw_waveforms(figure, filters, PAGE_COLOURS, columns)
+    draw_waveforms(figure, waveform_grid(figure, len(filters), columns), filters, PAGE_COLOURS)
     return themed_svg(figure, name, f"{len(filters)} filters as waveforms. {waveform_words(filters)}")
 
 
 def trace_svg(block: Trace, name: str) -> str:
     """An inline ``<svg>`` of a signal in time with its events, as `chart_svg` makes one of a chart."""
     figure = new_figure(*trace_size(block))
-    draw_trace(figure, block, PAGE_COLOURS)
+    draw_trace(trace_panels(figure, block), block, PAGE_COLOURS)
     length = len(block.signal[0])
     words = f"{block.title}: {length} samples with their reconstruction, {len(block.events)} events, and the residual."
     return themed_svg(figure, name, words)

@@ -36,6 +36,7 @@ from pointillist.report.encoded import contrast_limits, image_picture, mosaic_pi
 from pointillist.report.machine import fact_items, facts, peak_mb
 from pointillist.report.page import write_page
 from pointillist.report.reconstruction import signal_trace
+from pointillist.report.slices import cut_of
 from pointillist.report.waveforms import waveform_words
 
 _MOST_EXAMPLES = 4
@@ -134,7 +135,6 @@ class _Coded:
     gap: float
     status: str
     whole: bool
-    colour: bool
     stored: NDArray | None
 
     @property
@@ -166,7 +166,6 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
         gap=float(result.gap[0]),
         status=result.status.value,
         whole=sides == space,
-        colour=bool(model.channels) and len(signal) == 3,
         stored=_cut(example.stored, middle),
     )
 
@@ -285,12 +284,12 @@ def _name(one: _Coded) -> str:
 
 
 def _comparison(one: _Coded) -> Block:
-    signal, fit = one.signal, one.fit
+    cut = cut_of(one.signal, len(one.codes.grids[0]))
+    signal, fit = cut.of(one.signal), cut.of(one.fit)
     kind = "held out" if one.example.held_out else "used for learning"
     caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
-    # Volumes by the slice through their middle, channels that are no colours by the middle one.
-    while signal.ndim > 2 and not (one.colour and signal.ndim == 3):
-        signal, fit = signal[len(signal) // 2], fit[len(fit) // 2]
+    if cut.words:
+        caption += f" Shown: {cut.words}."
     limits = contrast_limits(signal)
     before = image_picture(signal, f"{_name(one)}, as the model saw it", limits=limits)
     after = image_picture(fit, f"{_name(one)}, reconstruction from its codes", limits=limits)

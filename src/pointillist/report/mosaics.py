@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.report.charts import FILE_COLOURS
 from pointillist.report.style import new_figure, render, save_image
-from pointillist.report.waveforms import draw_waveforms, waveform_size
+from pointillist.report.waveforms import draw_waveforms, waveform_grid, waveform_size
 
 _PAPER = 255
 _LEAST_SIDE = 600
@@ -40,7 +40,7 @@ def mosaic(
     -------
     uint8 array (H, W), or (H, W, 3) for colour and line plots
     """
-    bank = _checked(filters, channels)
+    bank = as_bank(filters, channels)
     if scale < 1:
         raise ValueError(f"scale must be at least 1, got {scale}")
     if columns is not None and columns < 1:
@@ -86,7 +86,7 @@ def see_through(filters: ArrayLike, *, channels: bool = False, columns: int | No
     uint8 array (H, W, 2), or (H, W, 4) for colour
         The last channel is opaque at the filters and transparent between them.
     """
-    bank = _checked(filters, channels)
+    bank = as_bank(filters, channels)
     if bank.ndim == 3:
         raise ValueError("filters of one dimension are line plots and have no gaps: use mosaic")
     tiles = np.stack([_tile(one, 1) for one in bank])
@@ -105,7 +105,7 @@ def near_square(count: int, height: int, width: int) -> int:
     return min(range(1, count + 1), key=badness)
 
 
-def _checked(filters: ArrayLike, channels: bool) -> NDArray:
+def as_bank(filters: ArrayLike, channels: bool) -> NDArray:
     """Filters as (n_filters, channels, *size) in float64."""
     array = np.asarray(filters, np.float64)
     bank = array if channels else array[:, None] if array.ndim else array
@@ -148,5 +148,5 @@ def _waveforms(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # f
     columns, width, height = waveform_size(len(filters), filters.shape[1], columns)
     larger = max(1.0, 4.2 / min(width, height))
     figure = new_figure(larger * width, larger * height)
-    draw_waveforms(figure, filters, FILE_COLOURS, columns)
+    draw_waveforms(figure, waveform_grid(figure, len(filters), columns), filters, FILE_COLOURS)
     return render(figure)

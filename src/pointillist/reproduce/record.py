@@ -82,16 +82,18 @@ def record_page(record: Record) -> Page:
 
 
 def summary(record: Record) -> str:
-    """How many claims hold, and what a reader must know about the run, as the page says it."""
-    return " ".join(remarks(record))
+    """How many claims hold, and what a reader must know about the page and the run."""
+    held, *others = remarks(record)
+    how = "Each verdict is computed from the numbers beside it; where one does not hold, it says why."
+    return " ".join([held, how, *others])
 
 
 def remarks(record: Record) -> list[str]:
-    """How many claims hold, and what a reader must know about the run: a sentence or two for each thing."""
+    """How many claims hold, and what a reader must know about the run: a sentence for each thing."""
     held = sum(verdict.holds for verdict in record.verdicts)
     words = [
         f"{held} of {len(record.verdicts)} claims of Xiong, Richtárik and Heidrich (2019) hold in this run, on "
-        f"{record.about['data']}. Each verdict is computed from the numbers beside it; where one does not hold, it says why.",
+        f"{record.about['data']}.",
         f"The frequency-domain method to beat is {record.about['rival']}.",
     ]
     if record.about["scale"] == "quick":
