@@ -78,12 +78,13 @@ def draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOU
     axes.set_xlabel(chart.x, fontsize=label_size + 0.5, color=ink)
     axes.set_ylabel(chart.y, fontsize=label_size + 0.5, color=ink)
     bars = [curve for curve in chart.curves if curve.style == "bars"]
-    scattered = any(curve.style == "dots" for curve in chart.curves)  # a line through dots has none of its own
+    # A line through dots has none of its own, and curves of one chart look alike.
+    plain = any(curve.style == "dots" or len(curve.x) > _MOST_MARKERS for curve in chart.curves)
     for curve in chart.curves:
         if curve.style == "bars":
             _bars(axes, curve, colours[curve.colour], bars.index(curve), len(bars))
         else:
-            _line(axes, curve, colours[curve.colour], plain=scattered)
+            _line(axes, curve, colours[curve.colour], plain=plain)
     for label, level in chart.levels.items():
         axes.axhline(level, color=faint, linewidth=1.1, linestyle=(0, (2, 2)))
         axes.annotate(label, (1, level), (-2, 2), ("axes fraction", "data"), "offset points", color=faint, ha="right")
@@ -161,7 +162,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
 
 def _line(axes: Axes, curve: Curve, colour: str, plain: bool) -> None:
     dots = curve.style == "dots"
-    marked = dots or not (plain or len(curve.x) > _MOST_MARKERS)
+    marked = dots or not plain
     axes.plot(
         curve.x,
         curve.y,

@@ -47,7 +47,7 @@ def mosaic(
         raise ValueError(f"columns must be at least 1, got {columns}")
     if bank.ndim == 3:
         return _waveforms(bank, columns)
-    tiles = np.stack([_tile(one, scale) for one in bank])
+    tiles = _grey(np.stack([_tile(one, scale) for one in bank]))
     return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), max(1, round(scale / 3)))
 
 
@@ -90,8 +90,9 @@ def see_through(filters: ArrayLike, *, channels: bool = False, columns: int | No
     if bank.ndim == 3:
         raise ValueError("filters of one dimension are line plots and have no gaps: use mosaic")
     tiles = np.stack([_tile(one, 1) for one in bank])
-    tiles = np.concatenate([tiles, np.full_like(tiles[..., :1], 255)], axis=-1)
-    return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), 1, paper=0)
+    there = np.isfinite(tiles[..., :1])
+    pixels = np.concatenate([_grey(tiles), np.uint8(255) * there], axis=-1) * there
+    return _arrange(pixels, columns or near_square(len(tiles), *tiles.shape[1:3]), 1, paper=0)
 
 
 def near_square(count: int, height: int, width: int) -> int:
@@ -117,20 +118,28 @@ def as_bank(filters: ArrayLike, channels: bool) -> NDArray:
     return bank
 
 
-def _tile(one: NDArray, scale: int) -> NDArray[np.uint8]:  # (channels, *size) -> (h, w, 1 or 3)
+def _tile(one: NDArray, scale: int) -> NDArray:  # (channels, *size) -> (h, w, 1 or 3)
+    """A filter between -1 and 1, NaN where it shows nothing."""
     picture = _slices(one) if one.ndim == 4 else one
     colours = picture if len(picture) == 3 else picture.mean(axis=0, keepdims=True)
-    peak = np.max(np.abs(colours))
-    grey = np.round(127.5 + 127.5 * (colours / peak if peak > 0 else colours)).astype(np.uint8)
-    return np.moveaxis(grey, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
+    peak = np.nanmax(np.abs(colours))
+    return np.moveaxis(colours / peak if peak > 0 else colours, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+def _grey(tiles: NDArray) -> NDArray[np.uint8]:
+    """Tiles as pixels: mid-grey is zero, and paper where they show nothing."""
+    return np.where(np.isfinite(tiles), np.round(127.5 + 127.5 * np.nan_to_num(tiles)), _PAPER).astype(np.uint8)
 
 
 def _slices(volume: NDArray) -> NDArray:
-    """The three slices through the middle of (channels, d, h, w), side by side."""
+    """The three slices through the middle of (channels, d, h, w), side by side, with a column of NaN between them."""
     cuts = [volume.take(volume.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
     height = max(cut.shape[1] for cut in cuts)
-    padded = [np.pad(cut, [(0, 0), (0, height - cut.shape[1]), (0, 0)]) for cut in cuts]
-    return np.concatenate(padded, axis=2)
+    room = [(0, height - cut.shape[1]) for cut in cuts]
+    padded = [
+        np.pad(cut, [(0, 0), below, (0, 1)], constant_values=np.nan) for cut, below in zip(cuts, room, strict=True)
+    ]
+    return np.concatenate(padded, axis=2)[..., :-1]
 
 
 def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int, paper: int = _PAPER) -> NDArray[np.uint8]:

@@ -98,9 +98,9 @@ def plot_filters(
     axes.imshow(pixels if pixels.shape[-1] == 4 else pixels[..., [0, 0, 0, 1]], interpolation="nearest")
     words = f"{count} filters of {size}, each on its own scale"
     if bank.ndim == 5:
-        words += "; of each the three slices through its middle"
+        words += "\nof each the three slices through its middle"
     if bank.shape[1] not in (1, 3):
-        words += f"; mean of {bank.shape[1]} channels"
+        words += f"\nmean of {bank.shape[1]} channels"
     axes.set_xlabel(words, color=colours["ink"])
     return axes
 
@@ -276,7 +276,7 @@ def plot_codes(
         picture = cut.of(array)
         draw_picture(axes, picture, *contrast_limits(picture), colours, faint=True)
     count = draw_points(axes, codes, space, cut, colours)
-    words = f"{count:,} codes" + (f", {cut.words}" if cut.words else "")
+    words = f"{count:,} code{'' if count == 1 else 's'}" + (f", {cut.words}" if cut.words else "")
     axes.set_title(words, loc="left", color=colours["ink"], fontsize=text_size() + 1)
     _label_pixels(axes, colours)
     return axes

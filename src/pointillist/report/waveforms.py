@@ -77,7 +77,7 @@ def draw_waveforms(
     parts = _parts(filters) if channels > 1 else None
     made = []
     for k, one in enumerate(filters):
-        place, lowest = grid[k // grid.ncols, k % grid.ncols], k + grid.ncols >= count
+        place, lowest = grid[k // grid.ncols, k % grid.ncols], k // grid.ncols == (count - 1) // grid.ncols
         if parts is not None:
             halves = place.subgridspec(2, 1, height_ratios=(3, 1.3), hspace=0)
             axes, below = (figure.add_subplot(halves[half]) for half in (0, 1))
