@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from pointillist.model.codes import SparseCodes
 from pointillist.report import mosaic
-from pointillist.report.style import BLUE, ORANGE, bare, new_figure, save_figure, tidy, title
+from pointillist.report.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
@@ -105,7 +105,8 @@ def plots() -> None:
         r"^```python\n(.*?)^```\n\n!\[.*?\]\(\.\./images/(plots-\w+)\.png\)", page, re.M | re.S
     ):
         exec(code, names)
-        plt.gcf().savefig(IMAGES / f"{name}.png", dpi=100)
+        picture = Image.fromarray(render(plt.gcf()))
+        picture.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(IMAGES / f"{name}.png", optimize=True)
         plt.close("all")
 
 

@@ -270,7 +270,7 @@ def plot_codes(
     space = grid if array is None else array.shape[-len(grid) :]
     cut = cut_of(np.broadcast_to(0.0, space) if array is None else array, len(grid), depth)
     width, height = panels_size(space[-2:], 1)
-    axes = one_place(ax, 1.4 * width, 1.4 * height)
+    axes = one_place(ax, 1.4 * width, 1.4 * height + 0.2)
     colours = colours_on(axes)
     if array is not None:
         picture = cut.of(array)
