@@ -220,7 +220,7 @@ def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
     else:
         steps = [info["iteration"] for info in history]
         counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
-        charts.append(Chart("Codes that are not zero", "iteration", "number", [counts]))
+        charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
     trend = (
         "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
         if len(training.curves) > 1
@@ -239,7 +239,7 @@ def _left_out(model: BatchCSC | OnlineCSC) -> list[Block]:
         "left out. Objectives are those of what counts."
     )
     curve = Curve("windows", [info["iteration"] for info in history], counts, "c3")
-    return [Text(words), Chart("Windows left out of each step", "iteration", "number", [curve])]
+    return [Text(words), Chart("Windows left out of each step", "step", "number", [curve])]
 
 
 def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
