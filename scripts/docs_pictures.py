@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -13,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from pointillist.model.codes import SparseCodes
 from pointillist.report import mosaic
-from pointillist.report.style import BLUE, ORANGE, bare, new_figure, save_figure, tidy, title
+from pointillist.report.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
@@ -94,6 +97,19 @@ def learning() -> None:
     save_figure(figure, IMAGES / "how-learning.png", crop=True)
 
 
+def plots() -> None:
+    """The four plots of the reference, each drawn by the code block above its picture on docs/api/plots.md."""
+    page = (IMAGES.parent / "api" / "plots.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code, name in re.findall(
+        r"^```python\n(.*?)^```\n\n!\[.*?\]\(\.\./images/(plots-\w+)\.png\)", page, re.M | re.S
+    ):
+        exec(code, names)
+        picture = Image.fromarray(render(plt.gcf()))
+        picture.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(IMAGES / f"{name}.png", optimize=True)
+        plt.close("all")
+
+
 def _filters(count: int, epochs: int) -> NDArray:
     images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
     return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0).fit(images, n_epochs=epochs).filters_)
@@ -106,5 +122,5 @@ def _show(panel, picture: NDArray, heading: str) -> None:  # type: ignore[no-unt
 
 
 if __name__ == "__main__":
-    for draw in (home, points, certificate, learning):
+    for draw in (home, points, certificate, learning, plots):
         draw()

@@ -12,6 +12,8 @@ import warnings
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
@@ -23,6 +25,7 @@ FILTERS = RNG.standard_normal((3, 5)) / 3
 IMAGE = RNG.random((16, 18))
 BANK = RNG.standard_normal((3, 5, 5)) / 5
 MASK = RNG.random(IMAGE.shape) < 0.2
+AX = Figure().subplots()
 CODES = pt.encode(SIGNALS, FILTERS, 0.5, n_jobs=1).codes
 
 GOOD = {
@@ -35,6 +38,7 @@ GOOD = {
     "problem": pt.Problem(
         filters=FILTERS[:, None], geometry=Geometry(SIGNALS.shape[1:], (5,), 1, "same"), penalty=np.ones((3, 1)) / 2
     ),
+    "signal": SIGNALS[0], "models": [{"iteration": 1, "seconds": 0.5, "objective": 3.0}],
     "model": pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0).fit(SIGNALS),
 }  # fmt: skip
 """A usual value for every argument that has no default, and for some that have a slow one."""
@@ -51,6 +55,10 @@ BESIDE = {name: PICTURES for name in ("inpaint", "denoise", "deblur", "super_res
     "BatchCSC": {"max_iter": 1},
     "learn_windows": {"n_windows": 5},
     "certify": {"signals": list(SIGNALS[:, None])},
+    "plot_codes": {"codes": CODES[0], "signal": SIGNALS[0], "ax": AX},
+    "plot_convergence": {"ax": AX},
+    "plot_filters": {"ax": AX},
+    "plot_reconstruction": {"signal": SIGNALS[0], "ax": AX},
 }
 """Usual values where a function wants others."""
 LEARNERS = {"BatchCSC", "OnlineCSC"}
@@ -182,6 +190,10 @@ def test_all_odd_values_are_taken_or_refused_by_name():
 
 def _told(value):
     """An answer as something to be compared, with the layout of its arrays."""
+    if isinstance(value, Axes):
+        return _told([np.asarray(line.get_ydata()) for line in value.get_lines()[-1:]])
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return _told(list(value.flat))
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.flags.c_contiguous, value.tobytes()
     if isinstance(value, pt.SparseCodes):

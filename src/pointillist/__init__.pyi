@@ -35,6 +35,7 @@ from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .model.problem import Problem
 from .model.recovery import Recovery, recovery_score
+from .report.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .restore import (
     BlurEstimate,
     Details,
@@ -115,6 +116,10 @@ __all__ = [
     "penalty_path",
     "Photograph",
     "photographs",
+    "plot_codes",
+    "plot_convergence",
+    "plot_filters",
+    "plot_reconstruction",
     "PointillistError",
     "prefetch",
     "Problem",

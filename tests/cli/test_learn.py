@@ -93,7 +93,7 @@ def test_report_of_a_run(learn, images, tmp_path):
     assert answer.code == 0, answer.err
     assert str(tmp_path / "run.html") in answer.out
     page = (tmp_path / "run.html").read_text()
-    assert "image1.png, original" in page
+    assert "image1.png, as it is" in page
     assert "<dt>penalty</dt><dd>1.0</dd>" in page
     same = learn("--report", tmp_path / "out.safetensors")
     assert same.code == 2

@@ -10,6 +10,7 @@ from pointillist.cli import coding, judging, restoration
 from pointillist.cli.helping import PlainCommand, PlainGroup
 from pointillist.cli.options import (
     Channels,
+    Colour,
     Device,
     Failing,
     Folder,
@@ -25,6 +26,7 @@ from pointillist.cli.options import (
     Solver,
     Verbose,
     positive,
+    signal_axes,
 )
 from pointillist.model.boundaries import BOUNDARIES
 
@@ -138,8 +140,9 @@ def learn(
         typer.Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
     ] = None,
     channels: Channels = None,
+    colour: Colour = False,
     rank: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="With --channels: rank of a filter.", show_default="any")
+        int | None, typer.Option(min=1, metavar="N", help="With channels: rank of a filter.", show_default="any")
     ] = None,
     robust: Annotated[
         bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
@@ -191,18 +194,17 @@ def learn(
     if crop_size is not None and crops is None:
         raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
     side = 100 if crop_size is None else crop_size
-    if ndim is None:
-        ndim = 2 if channels is None else 1
-    usual = "none" if channels is not None and ndim == 1 else "contrast"
+    axes, layout = signal_axes(ndim, channels, colour)
+    usual = "none" if layout is not None and axes == 1 else "contrast"
     wanted = Wanted(
         paths=paths,
-        ndim=ndim,
+        ndim=axes,
         normalise=usual if normalise is None else normalise.value,
         on_error=on_error.value,
         crops=crops,
-        crop_size=(side,) * ndim if isinstance(side, int) else side,
+        crop_size=(side,) * axes if isinstance(side, int) else side,
         seed=seed,
-        layout=None if channels is None else channels.value,
+        layout=layout,
         recursive=recursive,
     )
     run(
@@ -216,7 +218,7 @@ def learn(
                 "penalty": penalty,
                 "sampling": sampling,
                 "boundary": boundary.value,
-                "channels": channels is not None,
+                "channels": layout is not None,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "device": device,

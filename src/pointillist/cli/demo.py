@@ -13,7 +13,7 @@ from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
 from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
-from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
+from pointillist.report import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 
@@ -40,7 +40,8 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
         check_writable(path)
 
     begin = time.perf_counter()
-    train, test = _signals()
+    train, photograph = _signals()
+    test = contrast_normalise(photograph)
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
         tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
@@ -51,12 +52,12 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
         model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": ending.early}
     )
     save_mosaic(filters, model.filters_)
-    plot_convergence(model.history_, convergence)
-    plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    save_convergence(model.history_, convergence)
+    save_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
     write_learning_report(
         report,
         model,
-        [Example(HELD_OUT, test, held_out=True), *_shown(photographs("train"))],
+        [Example(HELD_OUT, test, held_out=True, stored=photograph), _training_example()],
         title="Filters from a few photographs",
         data={"signals": f"{len(train)} crops of the shipped photographs, contrast-normalised"},
     )
@@ -68,13 +69,14 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
 def _signals() -> tuple[list[NDArray], NDArray]:
     """Pieces of the training photographs, and the held-out one."""
     train = [crop for image in photographs("train").values() for crop in _crops(contrast_normalise(image))]
-    return train, contrast_normalise(photographs("test")[HELD_OUT])
+    return train, photographs("test")[HELD_OUT]
 
 
-def _shown(pictures: dict[str, NDArray]) -> list[Example]:
-    """The first training photograph, to be shown beside the held-out one."""
-    name, image = next(iter(pictures.items()))
-    return [Example(name, contrast_normalise(image))]
+def _training_example() -> Example:
+    """The first training photograph, to be shown after the held-out one."""
+    name, image = next(iter(photographs("train").items()))
+    colour = np.moveaxis(photographs("train", grey=False)[name], -1, 0)
+    return Example(name, contrast_normalise(image), stored=colour)
 
 
 def _middle(image: NDArray) -> NDArray:

@@ -87,7 +87,7 @@ class EncodeRequest:
             raise ValueError("--sampling-rate is for signals in time, of one dimension: leave it out")
         if self.reconstruction is None:
             return
-        if model.filters_.ndim != 3 or model.channels:
+        if model.filters_.ndim - model.channels != 3 or (model.channels and model.filters_.shape[1] != 3):
             raise ValueError("--reconstruction writes images, but the filters are not those of images: leave it out")
         if self.reconstruction.exists() and not self.reconstruction.is_dir():
             raise NotADirectoryError(f"--reconstruction {self.reconstruction} is a file: give a folder")

@@ -68,7 +68,23 @@ class Wanted:
 
     def open(self) -> StoredSource:
         """The source of the signals as they are stored."""
-        return open_source(self.files, ndim=self.ndim, channel_axis=self.channel_axis, on_error=self.on_error)
+        return self._open(grey=True)
+
+    def photographs(self) -> Source | None:
+        """The pictures as people see them, in colour, under the numbers of the signals; None for other signals.
+
+        Crops are cut from what is learned from, because whether one is constant decides where the next are cut.
+        """
+        if self.ndim != 2 or self.normalise == "none":
+            return None
+        if self.crops is not None:
+            return CropSource(self._open(grey=True), self.crops, self.crop_size, seed=self.seed)
+        return self._open(grey=False)
+
+    def _open(self, grey: bool) -> StoredSource:
+        return open_source(
+            self.files, ndim=self.ndim, grey=grey, channel_axis=self.channel_axis, on_error=self.on_error
+        )
 
 
 _AXES = {"first": 0, "last": -1}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -74,7 +74,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         save_mosaic(request.mosaic, model.filters_, channels=model.channels)
     if request.report is not None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
-        write_learning_report(request.report, model, examples(request, source, held_out), data=about)
+        write_learning_report(request.report, model, examples(request, source, others), data=about)
     if not quiet:
         steps = n_steps(model, len(source), n_epochs) if ending.early else None
         summarise(request, model, len(source), skipped, steps)
@@ -160,7 +160,7 @@ def n_steps(model: BatchCSC | OnlineCSC, n_signals: int, n_epochs: int) -> int:
 def _held_out(request: LearnRequest, source: Source) -> Source | None:
     if not request.validation:
         return None
-    others = open_inputs(replace(request.wanted, paths=request.validation, crops=None))
+    others = open_inputs(request.held_out)
     if request.wanted.crops is None:
         names = {others.name(i) for i in range(len(others))}
         both = sorted(names.intersection(source.name(i) for i in range(len(source))))

@@ -1,6 +1,7 @@
 """What the user asked ``pointillist learn`` for, and whether that can be done at all."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ class LearnRequest:
         """Bytes of memory to stay within, None without a limit."""
         return None if self.max_memory is None else parse_bytes(self.max_memory)
 
+    @cached_property
+    def held_out(self) -> Wanted:
+        """Which signals are held out, and how to prepare them: as those that are learned from, but whole."""
+        return replace(self.wanted, paths=self.validation, crops=None)
+
     def output_stamp(self) -> tuple[int, ...] | None:
         """What changes when somebody writes the output."""
         return stamp(self.output)
@@ -98,7 +104,9 @@ class LearnRequest:
         if self.mode == "batch" and (self.scheduler is not None or self.workers is not None):
             raise ValueError("--scheduler and --workers are for --mode online: leave them out, or change the mode")
         if self.optional.get("rank") is not None and not self.parameters["channels"]:
-            raise ValueError("--rank is over channels: say where they are with --channels, or leave it out")
+            raise ValueError(
+                "--rank is over channels: say where they are with --channels, or --colour, or leave it out"
+            )
         if self.optional["solver"] is not None:
             make_solver(self.optional["solver"])
         # These raise where what they are made from makes no sense.

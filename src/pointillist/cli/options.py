@@ -41,6 +41,17 @@ def _device(value: str) -> str:
     return value
 
 
+def signal_axes(ndim: int | None, channels: Layout | None, colour: bool) -> tuple[int, str | None]:
+    """Axes of a signal but for channels, and where its channels lie, None where it has none."""
+    if not colour:
+        return (2 if channels is None else 1) if ndim is None else ndim, None if channels is None else channels.value
+    if channels is not None:
+        raise typer.BadParameter("--colour takes channels of pictures from where they lie, last: leave --channels out")
+    if ndim not in (None, 2):
+        raise typer.BadParameter(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
+    return 2, Layout.last.value
+
+
 Channels = Annotated[
     Layout | None,
     typer.Option(
@@ -49,6 +60,10 @@ Channels = Annotated[
         help="Arrays are (channels, samples), or (samples, channels).",
         show_default="no channels",
     ),
+]
+Colour = Annotated[
+    bool,
+    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
 ]
 Paths = Annotated[
     list[Path],

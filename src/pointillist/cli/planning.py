@@ -163,6 +163,7 @@ def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
 def show(plan: Plan, output: Path, model: BatchCSC | OnlineCSC) -> None:
     """Print the whole plan of a model to be learned, for ``--plan``."""
     run, special = plan.run, update_words(model.update)
+    channels = f" in {run.channels} channels" if model.channels else ""
     table = Table(title="memory at its peak, at most", title_justify="left")
     table.add_column("for")
     table.add_column("", justify="right")
@@ -171,7 +172,7 @@ def show(plan: Plan, output: Path, model: BatchCSC | OnlineCSC) -> None:
     table.add_section()
     table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
     lines = [
-        f"{run.n_filters} filters of {sizes(run.size)}{special}, {run.n_steps:,} steps of {run.batch_size} "
+        f"{run.n_filters} filters of {sizes(run.size)}{channels}{special}, {run.n_steps:,} steps of {run.batch_size} "
         f"of {run.n_signals:,} signals, {sizes(run.signal)} at most, {run.n_jobs} threads",
         f"disk: {in_bytes(run.disk())}{' with checkpoints' if run.checkpoints else ''}, "
         f"{in_bytes(_free(output))} free in {output.resolve().parent}",

@@ -43,5 +43,6 @@ class Reconstructions:
         """Write one, from the signal and what its codes leave of it."""
         # Files hold 0 to 1; contrast-normalised signals have no such range, so the signal's own is used.
         low, high = (0.0, 1.0) if self._normalise == "none" else np.percentile(signal, [0.5, 99.5])
-        unit = (signal - residual[0] - low) / max(high - low, 1e-12)
-        save_image(np.round(255 * np.clip(unit, 0, 1)).astype(np.uint8), self.path(name))
+        fit = signal - (residual if signal.ndim == 3 else residual[0])
+        pixels = np.round(255 * np.clip((fit - low) / max(high - low, 1e-12), 0, 1)).astype(np.uint8)
+        save_image(np.moveaxis(pixels, 0, -1) if signal.ndim == 3 else pixels, self.path(name))

@@ -114,6 +114,8 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "angle": _number("a finite number of degrees"),
     "batch_size": _integer(1),
     "boundary": _one_of(*BOUNDARIES),
+    "columns": _or_none(_integer(1)),
+    "depth": _or_none(_integer(0)),
     "channel_axis": Rule(
         'None, "auto" or an axis',
         lambda value: value is None or (isinstance(value, str) and value == "auto") or _integer(-9).allows(value),

@@ -17,7 +17,15 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from pointillist.report.blocks import Chart, Curve, Trace, Waveforms
 from pointillist.report.style import FAINT, GRID, INK, new_figure, tidy
-from pointillist.report.waveforms import draw_trace, draw_waveforms, trace_size, waveform_size, waveform_words
+from pointillist.report.waveforms import (
+    draw_trace,
+    draw_waveforms,
+    trace_panels,
+    trace_size,
+    waveform_grid,
+    waveform_size,
+    waveform_words,
+)
 
 COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
 PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
@@ -27,6 +35,13 @@ FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
     "ink": INK,
     "faint": FAINT,
     "grid": GRID,
+}
+_ON_DARK = ("#7fb2e5", "#f0a061", "#6cc9b9", "#d49bd0", "#d6bd62", "#a2a6ad", "#74cfe0", "#b39be0")
+_STEPS_ON_DARK = ("#d3e6f8", "#a9cdef", "#7fb2e5", "#5590c8", "#3a6c9e")
+DARK_COLOURS = dict(zip(COLOURS, (*_ON_DARK, *_STEPS_ON_DARK), strict=True)) | {
+    "ink": "#e6e4df",
+    "faint": "#a2a6ad",
+    "grid": "#3a3f45",
 }
 _DASHES = {"line": "-", "dashed": (0, (4, 2)), "dots": "none"}
 _SVG = "http://www.w3.org/2000/svg"
@@ -63,12 +78,13 @@ def draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOU
     axes.set_xlabel(chart.x, fontsize=label_size + 0.5, color=ink)
     axes.set_ylabel(chart.y, fontsize=label_size + 0.5, color=ink)
     bars = [curve for curve in chart.curves if curve.style == "bars"]
-    scattered = any(curve.style == "dots" for curve in chart.curves)  # a line through dots has none of its own
+    # A line through dots has none of its own, and curves of one chart look alike.
+    plain = any(curve.style == "dots" or len(curve.x) > _MOST_MARKERS for curve in chart.curves)
     for curve in chart.curves:
         if curve.style == "bars":
             _bars(axes, curve, colours[curve.colour], bars.index(curve), len(bars))
         else:
-            _line(axes, curve, colours[curve.colour], plain=scattered)
+            _line(axes, curve, colours[curve.colour], plain=plain)
     for label, level in chart.levels.items():
         axes.axhline(level, color=faint, linewidth=1.1, linestyle=(0, (2, 2)))
         axes.annotate(label, (1, level), (-2, 2), ("axes fraction", "data"), "offset points", color=faint, ha="right")
@@ -90,14 +106,14 @@ def waveforms_svg(block: Waveforms, name: str) -> str:
     filters = np.asarray(block.filters, float)
     columns, width, height = waveform_size(len(filters), filters.shape[1])
     figure = new_figure(width, height)
-    draw_waveforms(figure, filters, PAGE_COLOURS, columns)
+    draw_waveforms(figure, waveform_grid(figure, len(filters), columns), filters, PAGE_COLOURS)
     return themed_svg(figure, name, f"{len(filters)} filters as waveforms. {waveform_words(filters)}")
 
 
 def trace_svg(block: Trace, name: str) -> str:
     """An inline ``<svg>`` of a signal in time with its events, as `chart_svg` makes one of a chart."""
     figure = new_figure(*trace_size(block))
-    draw_trace(figure, block, PAGE_COLOURS)
+    draw_trace(trace_panels(figure, block), block, PAGE_COLOURS)
     length = len(block.signal[0])
     words = f"{block.title}: {length} samples with their reconstruction, {len(block.events)} events, and the residual."
     return themed_svg(figure, name, words)
@@ -146,7 +162,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
 
 def _line(axes: Axes, curve: Curve, colour: str, plain: bool) -> None:
     dots = curve.style == "dots"
-    marked = dots or not (plain or len(curve.x) > _MOST_MARKERS)
+    marked = dots or not plain
     axes.plot(
         curve.x,
         curve.y,

@@ -131,7 +131,8 @@ def cell_text(cell: Cell) -> str:
 
 @draw.register
 def _(block: blocks.Picture, names: Names) -> str:
-    return f'<figure class="picture">{_image(block)}{_caption(block.caption)}</figure>'
+    title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
+    return f'<figure class="picture">{title}{_image(block)}{_caption(block.caption)}</figure>'
 
 
 def _image(block: blocks.Picture) -> str:
@@ -142,12 +143,12 @@ def _image(block: blocks.Picture) -> str:
 
 @draw.register
 def _(block: blocks.Compare, names: Names) -> str:
-    label = escape(f"{block.title}: how much of the original is uncovered", quote=True)
+    label = escape(f"{block.title}: how much of the {block.label} is uncovered", quote=True)
     return (
         f'<figure class="compare"><h3>{escape(block.title)}</h3>'
         f'<div class="stage" style="aspect-ratio: {int(block.before.width)} / {int(block.before.height)}">'
         f'<div class="after">{_image(block.after)}</div><div class="before">{_image(block.before)}</div>'
-        '<span class="tag left" aria-hidden="true">original</span>'
+        f'<span class="tag left" aria-hidden="true">{escape(block.label)}</span>'
         '<span class="tag right" aria-hidden="true">reconstruction</span>'
         '<span class="handle" aria-hidden="true"></span>'
         f'<input type="range" min="0" max="100" value="50" aria-label="{label}"></div>'

@@ -82,20 +82,28 @@ def record_page(record: Record) -> Page:
 
 
 def summary(record: Record) -> str:
-    """How many claims hold, and what a reader must know about the run."""
+    """How many claims hold, and what a reader must know about the page and the run."""
+    held, *others = remarks(record)
+    how = "Each verdict is computed from the numbers beside it; where one does not hold, it says why."
+    return " ".join([held, how, *others])
+
+
+def remarks(record: Record) -> list[str]:
+    """How many claims hold, and what a reader must know about the run: a sentence for each thing."""
     held = sum(verdict.holds for verdict in record.verdicts)
-    words = (
+    words = [
         f"{held} of {len(record.verdicts)} claims of Xiong, Richtárik and Heidrich (2019) hold in this run, on "
-        f"{record.about['data']}. Each verdict is computed from the numbers beside it; where one does not hold, it says why."
-    )
+        f"{record.about['data']}.",
+        f"The frequency-domain method to beat is {record.about['rival']}.",
+    ]
     if record.about["scale"] == "quick":
-        words += " This is the small scale: a look at everything in minutes, not a test of the paper's numbers."
+        words.append("This is the small scale: a look at everything in minutes, not a test of the paper's numbers.")
     if record.facts["load"] and record.facts["load"][0] > BUSY * record.facts["threads"]:
-        words += (
-            " The machine was busy with other work: verdicts about time may be wrong, run it again when it is quiet."
+        words.append(
+            "The machine was busy with other work: verdicts about time may be wrong, run it again when it is quiet."
         )
     if record.pending:
-        words += f" Not finished yet: {', '.join(record.pending)}."
+        words.append(f"Not finished yet: {', '.join(record.pending)}.")
     return words
 
 

@@ -14,7 +14,7 @@ from pointillist.report.page import write_page
 from pointillist.reproduce.inputs import FULL, QUICK, Inputs
 from pointillist.reproduce.lab import Lab, Outcome
 from pointillist.reproduce.record import Record, read_record, record_page
-from pointillist.reproduce.rivals import rival_name
+from pointillist.reproduce.rivals import rival_words
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
 RESULTS, REPORT = "results.json", "report.html"
@@ -86,7 +86,7 @@ def _about(inputs: Inputs, quick: bool) -> dict[str, Any]:
         "version": installed("pointillist"),
         "scale": "quick" if quick else "full",
         "data": inputs.name,
-        "rival": rival_name(),
+        "rival": rival_words(),
         "sizes": ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in vars(inputs.scale).items()),
     }
 
