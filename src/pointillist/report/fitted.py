@@ -25,6 +25,16 @@ def fitted_filters(model: Any, channels: bool) -> tuple[NDArray, bool]:
     return model.filters_, bool(model.channels)
 
 
+def checked_signal(signal: Any) -> NDArray:
+    """A signal in float64 that holds something; NaN marks what was not seen."""
+    array = as_numbers(signal, "signal", np.float64)
+    if array.size == 0:
+        raise ValueError(f"signal is empty, its shape is {array.shape}")
+    if np.any(np.isinf(array)):
+        raise ValueError("signal must not hold infinity")
+    return array
+
+
 def histories_of(models: Any) -> dict[str, History]:
     """Histories by name: of one learner or history, of several, or of those in a mapping."""
     if isinstance(models, Mapping):
@@ -64,6 +74,7 @@ def checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tuple
     if isinstance(model, BaseEstimator):
         check_is_fitted(model, "filters_")
         if codes is None:
+            _refuse_others(signal, model)
             codes = model.encode([signal]).codes
         fit = np.asarray(model.inverse_transform(codes.on_host())[0], np.float64)
         axes = model.filters_.ndim - 1 - int(model.channels)
@@ -72,9 +83,21 @@ def checked_fit(signal: NDArray, model: Any, codes: SparseCodes | None) -> tuple
         axes = _axes(signal) if codes is None else len(codes.grids[0])
     if fit.shape != signal.shape:
         raise ValueError(f"model must give a reconstruction of the shape of signal, {signal.shape}, got {fit.shape}")
-    if signal.size == 0 or not np.all(np.isfinite(fit)):
-        raise ValueError("model gives a reconstruction that is empty, or holds NaN or infinity")
+    if not np.all(np.isfinite(fit)):
+        raise ValueError("model gives a reconstruction that holds NaN or infinity")
     return fit, None if codes is None else codes.on_host(), axes
+
+
+def _refuse_others(signal: NDArray, model: BaseEstimator) -> None:
+    """Raise unless the filters of a fitted learner can be those of a signal."""
+    shape = model.filters_.shape[1:]
+    size = shape[1:] if model.channels else shape
+    small = any(samples < side for samples, side in zip(signal.shape[-len(size) :], size, strict=False))
+    if signal.ndim != len(shape) or small or (model.channels and len(signal) != shape[0]):
+        axes = f"{shape[0]} channels and then {len(size)}" if model.channels else f"{len(size)}"
+        raise ValueError(
+            f"signal must have {axes} axes, none shorter than the filters, {size}, for this model; got shape {signal.shape}"
+        )
 
 
 def _axes(signal: NDArray) -> int:

@@ -106,15 +106,15 @@ def near_square(count: int, height: int, width: int) -> int:
     return min(range(1, count + 1), key=badness)
 
 
-def as_bank(filters: ArrayLike, channels: bool) -> NDArray:
-    """Filters as (n_filters, channels, *size) in float64."""
+def as_bank(filters: ArrayLike, channels: bool, name: str = "filters") -> NDArray:
+    """Filters as (n_filters, channels, *size) in float64; errors call them by `name`."""
     array = np.asarray(filters, np.float64)
     bank = array if channels else array[:, None] if array.ndim else array
     if not 3 <= bank.ndim <= 5 or bank.size == 0:
         axes = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
-        raise ValueError(f"filters must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
+        raise ValueError(f"{name} must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
     if not np.all(np.isfinite(bank)):
-        raise ValueError("filters hold NaN or infinity")
+        raise ValueError(f"{name} must not hold NaN or infinity")
     return bank
 
 

@@ -16,12 +16,12 @@ from matplotlib.gridspec import GridSpecBase
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import as_numbers, check_arguments, shown
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.report.charts import draw_chart
 from pointillist.report.convergence import History, convergence_chart
 from pointillist.report.encoded import contrast_limits
-from pointillist.report.fitted import checked_fit, fitted_filters, histories_of
+from pointillist.report.fitted import checked_fit, checked_signal, fitted_filters, histories_of
 from pointillist.report.mosaics import as_bank, see_through
 from pointillist.report.places import colours_on, divided, one_place, several_places, text_size
 from pointillist.report.reconstruction import (
@@ -83,7 +83,7 @@ def plot_filters(
     """
     check_arguments(channels=channels, columns=columns)
     filters, channels = fitted_filters(model, channels)
-    bank = as_bank(filters, channels)
+    bank = as_bank(filters, channels, "model")
     count, size = len(bank), "×".join(str(side) for side in bank.shape[2:])
     if bank.ndim == 3:
         columns, width, height = waveform_size(count, bank.shape[1], columns)
@@ -139,7 +139,7 @@ def plot_convergence(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('step', 'objective')
     """
-    if against not in ("seconds", "iteration"):
+    if not isinstance(against, str) or against not in ("seconds", "iteration"):
         raise ValueError(f'against must be "seconds" or "iteration", got {shown(against)}')
     if not isinstance(quantity, str):
         raise ValueError(f"quantity must be the name of something in the history, got {shown(quantity)}")
@@ -201,7 +201,7 @@ def plot_reconstruction(
     >>> [ax.get_title(loc="left") for ax in panels]
     ['Original', 'Reconstruction', 'Residual', 'Codes']
     """
-    array = as_numbers(signal, "signal", np.float64)
+    array = checked_signal(signal)
     fit, codes, axes = checked_fit(array, model, codes)
     array = np.nan_to_num(array)
     if axes == 1:
@@ -260,8 +260,8 @@ def plot_codes(
     grid = codes.grids[0]
     if len(grid) not in (1, 2, 3):
         raise ValueError(f"codes must be those of signals with one to three axes, got a grid of shape {grid}")
-    array = None if signal is None else np.nan_to_num(as_numbers(signal, "signal", np.float64))
-    if array is not None and (array.ndim not in (len(grid), len(grid) + 1) or array.size == 0):
+    array = None if signal is None else np.nan_to_num(checked_signal(signal))
+    if array is not None and (array.ndim not in (len(grid), len(grid) + 1)):
         raise ValueError(f"signal must have {len(grid)} axes, and perhaps channels first, got shape {array.shape}")
     if len(grid) == 1:
         if depth is not None:

@@ -176,7 +176,8 @@ def stacked(signal: NDArray) -> NDArray:
 
 def strongest(signal: NDArray, most: int = _FEW_CHANNELS) -> NDArray:
     """Numbers of the channels of (channels, length) with the most energy, at most so many, ascending."""
-    energy = np.sum(np.square(signal, dtype=np.float64), axis=1)
+    peak = float(np.max(np.abs(signal))) or 1.0  # squares of very large samples would overflow
+    energy = np.sum(np.square(signal / peak, dtype=np.float64), axis=1)
     return np.sort(np.argsort(-energy, kind="stable")[:most])
 
 
