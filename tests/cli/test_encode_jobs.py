@@ -2,6 +2,9 @@
 
 import csv
 import json
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ import pointillist.cli.encode
 from pointillist import load_codes
 from pointillist.cli.encode_plan import Pace
 from pointillist.cli.inputs import SignalReader
+from pointillist.learners.plan import parse_bytes
 from pointillist.storage import PartFolder, load_codes_metadata, read_arrays
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
@@ -248,3 +252,45 @@ def test_codes_know_their_files(job, images, tmp_path):
     codes = load_codes("codes.safetensors")
     assert codes.names == [*(f"images/image{i}.png" for i in (1, 2, 3)), "images/stack.npy[0]", "images/stack.npy[1]"]
     assert codes[3].names == ["images/stack.npy[0]"]
+
+
+def test_plans_are_for_coordinate_descent(job):
+    """The dense codes of ADMM take many times the memory that the plan counts."""
+    for option in (["--plan"], ["--max-memory", "9G"]):
+        answer = job(*option, "--solver", "admm")
+        assert answer.code == 2
+        assert "--plan and --max-memory know what coordinate descent needs: say --solver cd" in answer.err
+
+
+def test_the_plan_counts_the_table_that_is_also_written(job):
+    assert "events" in job("--plan", "--events", "events.csv").out
+    assert "events" not in job("--plan").out
+
+
+def test_parts_are_counted_in_signals(job):
+    assert "--checkpoint-every must be a number of signals or a time" in job("--checkpoint-every", "3x").err
+
+
+@pytest.mark.slow
+def test_a_run_stays_within_the_limit_that_it_was_given(model, tmp_path):
+    np.save(tmp_path / "many.npy", np.random.default_rng(0).random((40, 300, 300)).astype(np.float32))
+    command = ["encode", model, tmp_path / "many.npy", "-o", tmp_path / "c.safetensors", "--jobs", "2"]
+    command += ["--penalty", "2", "--events", tmp_path / "events.csv"]
+    program = "import sys; from pointillist.cli.running import run; from pointillist.learners import memory; "
+    program += "assert run(sys.argv[1:]) == 0; print(memory.memory_peak())"
+
+    def peak(limit):
+        words = [sys.executable, "-c", program, *map(str, command), "--max-memory", limit]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        planned = re.search(r"up to ([\d.]+ [MG]B) of memory", done.stderr)
+        return int(done.stdout.splitlines()[-1]), parse_bytes(planned[1].replace(" ", "")), done.stderr
+
+    peak("9G")  # leaves the compiled kernels on disk
+    free, planned, said = peak("9G")
+    assert free <= 1.01 * planned  # the plan is shown in three digits
+    assert "to stay within" not in said
+    limit = planned - 2 * 10**7
+    kept, smaller, said = peak(str(limit))
+    assert kept <= limit
+    assert smaller <= 1.01 * limit
+    assert "to stay within" in said

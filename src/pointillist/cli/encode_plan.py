@@ -10,9 +10,12 @@ from math import prod
 from pointillist.cli.console import count
 from pointillist.learners.plan import ALLOWANCE, MARGIN, duration, in_bytes
 from pointillist.model.codes import CODE_BYTES
+from pointillist.model.events import EVENT_BYTES
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE
 from pointillist.solvers.descent import descent_bytes
+from pointillist.solvers.tiles import solved_at_once
+from pointillist.storage.events import TEXT_BYTES
 
 _WORKING = 0.5
 """Codes in the working set for each sample of a signal that is solved for."""
@@ -56,6 +59,8 @@ class EncodePlan:
         Bytes that the process has before the run, and the most that it has had.
     parts : bool
         Whether the run puts away what is coded.
+    events : bool
+        Whether the codes are also written as a table of events.
     limit : int or None
         Bytes that the run was made to fit into.
     given_up : tuple of str
@@ -75,6 +80,7 @@ class EncodePlan:
     base: int
     peak: int
     parts: bool
+    events: bool = False
     limit: int | None = None
     given_up: tuple[str, ...] = ()
 
@@ -89,7 +95,8 @@ class EncodePlan:
         in_memory = min(samples, LARGE) if self.mapped else samples
         together = 1 if samples >= LARGE else min(self.pace.together, self.n_signals)
         threads = min(self.pace.n_jobs, together if samples < LARGE else self.pace.n_jobs)
-        solving = threads * descent_bytes(_at_most(self.geometry, LARGE), _WORKING, self.itemsize)
+        solving = threads * descent_bytes(solved_at_once(self.geometry), _WORKING, self.itemsize)
+        events = self.codes_bytes // CODE_BYTES * EVENT_BYTES + TEXT_BYTES if self.events else 0
         uses = {
             "program": self.base,
             "solving": solving,
@@ -97,8 +104,9 @@ class EncodePlan:
             "signals read ahead": min(self.pace.ahead, int(self.samples * self.n_signals) * self.itemsize),
             "reading": self.reading,
             "codes": 2 * self.codes_bytes,  # one by one, and joined
+            "events": events,
         }
-        return dict(sorted(uses.items(), key=lambda use: -use[1]))
+        return {name: size for name, size in sorted(uses.items(), key=lambda use: -use[1]) if size}
 
     @property
     def memory(self) -> int:
@@ -121,13 +129,6 @@ class EncodePlan:
         )
 
 
-def _at_most(geometry: Geometry, samples: int) -> Geometry:
-    """The geometry of a signal of that shape, made small enough: larger ones are solved by tiles."""
-    factor = (samples / max(samples, prod(geometry.signal))) ** (1 / len(geometry.signal))
-    least = zip(geometry.signal, geometry.filter, strict=True)
-    return replace(geometry, signal=tuple(max(side, int(length * factor)) for length, side in least))
-
-
 def within(plan: EncodePlan, limit: int) -> EncodePlan:
     """The plan with a pace that fits into so many bytes; raises ValueError, with what takes the most, if none does."""
     for pace, words in _concessions(plan.pace):
@@ -137,6 +138,7 @@ def within(plan: EncodePlan, limit: int) -> EncodePlan:
     name, size = next((name, size) for name, size in smaller.uses().items() if name != "program" or size > limit)
     remedy = {
         "codes": "code fewer files at a time, or raise --penalty",
+        "events": "code fewer files at a time, or leave --events out",
         "program": "nothing can be done about that",
     }.get(name, "leave the largest files out")
     raise ValueError(

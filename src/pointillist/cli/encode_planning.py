@@ -66,6 +66,7 @@ def make_plan(request: EncodeRequest, model: BatchCSC | OnlineCSC, reader: Signa
         base=trial.base,
         peak=memory_peak(),
         parts=request.keeps_parts,
+        events=request.events is not None,
     )
     return plan if request.limit is None else within(plan, request.limit)
 
@@ -113,10 +114,11 @@ def show(plan: EncodePlan, output: Path) -> None:
         table.add_row(name, in_bytes(size))
     table.add_section()
     table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
+    channels = f" in {plan.geometry.channels} channels" if plan.geometry.channels > 1 else ""
     done = f", {plan.done:,} of them coded already" if plan.done else ""
     lines = [
-        f"{count(plan.n_signals, 'signal')}, {sizes(plan.geometry.signal)} at most{done}; {plan.pace.n_jobs} threads, "
-        f"{plan.pace.together} signals at a time",
+        f"{count(plan.n_signals, 'signal')}, {sizes(plan.geometry.signal)} at most{channels}{done}; "
+        f"{plan.pace.n_jobs} threads, {plan.pace.together} signals at a time",
         f"disk: about {in_bytes(plan.disk)}{' with parts' if plan.parts else ''}, "
         f"{in_bytes(_free(output))} free in {output.resolve().parent}; to be written: {output}",
         f"time: about {duration(plan.seconds)} on this machine",

@@ -14,6 +14,7 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.checkpoint import parse_every
 from pointillist.learners.persistence import load
 from pointillist.learners.plan import parse_bytes
+from pointillist.solvers import CoordinateDescent, make_solver
 from pointillist.storage import check_writable
 
 
@@ -56,7 +57,12 @@ class EncodeRequest:
         """The model, with the settings that were asked for, once all that can be known to fail has been refused."""
         model = load(self.model)
         self._check(model)
-        return model.set_params(**{name: value for name, value in self.settings.items() if value is not None})
+        model.set_params(**{name: value for name, value in self.settings.items() if value is not None})
+        if (self.only_plan or self.max_memory) and not isinstance(make_solver(model.solver), CoordinateDescent):
+            raise ValueError(
+                "--plan and --max-memory know what coordinate descent needs: say --solver cd, or leave them out"
+            )
+        return model
 
     def wanted(self, model: BatchCSC | OnlineCSC) -> Wanted:
         """Which signals to read, and how to prepare them, as the model's own were."""
@@ -79,7 +85,7 @@ class EncodeRequest:
         }
 
     def _check(self, model: BatchCSC | OnlineCSC) -> None:
-        _ = self.limit, parse_every(self.survival.every or "60s")  # these raise where they make no sense
+        _ = self.limit, parse_every(self.survival.every or "60s", "signals")  # these raise where they make no sense
         self._check_files()
         if self.sampling_rate is not None and self.events is None:
             raise ValueError("--sampling-rate is for the times of events: say where to with --events FILE.csv")

@@ -96,13 +96,13 @@ class Checkpoints:
         return stored
 
 
-def parse_every(every: int | str) -> tuple[int | None, float | None]:
-    """Steps or seconds between two checkpoints."""
+def parse_every(every: int | str, counted: str = "steps") -> tuple[int | None, float | None]:
+    """Steps, or what else is `counted`, or seconds between two checkpoints."""
     if isinstance(every, int | np.integer) and not isinstance(every, bool) and every >= 1:
         return int(every), None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", every.strip()) if isinstance(every, str) else None
     if found is None or float(found[1]) <= 0 or (not found[2] and "." in found[1]):
-        raise ValueError(f'every must be a number of steps or a time such as "60s", "5m" or "2h", got {every!r}')
+        raise ValueError(f'every must be a number of {counted} or a time such as "60s", "5m" or "2h", got {every!r}')
     return (None, float(found[1]) * _UNITS[found[2]]) if found[2] else (int(found[1]), None)
 
 

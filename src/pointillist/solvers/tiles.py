@@ -90,12 +90,25 @@ class TiledDescent:
 
 def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    whole = problem.sample is not None or problem.geometry.boundary == "circular"
-    samples = problem.geometry.channels * prod(problem.geometry.signal)
-    small = (problem.geometry.n_positions < LARGE and samples < _MANY_CHANNELS * LARGE) or whole
+    small = problem.sample is not None or not _is_large(problem.geometry)
     if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
         return solver
     return TiledDescent(coder=solver, progress=progress)
+
+
+def solved_at_once(geometry: Geometry) -> Geometry:
+    """The geometry of what coordinate descent works on at once: a whole signal or, of a large one, a tile's samples."""
+    if not _is_large(geometry):
+        return geometry
+    side = 2 * Blocks.of(geometry, None).side
+    axes = zip(geometry.signal, geometry.filter, strict=True)
+    return replace(geometry, signal=tuple(min(length, side + 2 * (size - 1)) for length, size in axes))
+
+
+def _is_large(geometry: Geometry) -> bool:
+    samples = geometry.channels * prod(geometry.signal)
+    large = geometry.n_positions >= LARGE or samples >= _MANY_CHANNELS * LARGE
+    return large and geometry.boundary != "circular"
 
 
 @dataclass(frozen=True, eq=False)

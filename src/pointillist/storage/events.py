@@ -11,6 +11,8 @@ from pointillist.storage.files import atomic_path
 
 _ROWS = 2**16
 """Rows that are turned to text at a time."""
+TEXT_BYTES = 2**9 * _ROWS
+"""Bytes that these rows take as text."""
 
 
 def write_events(table: NDArray, path: str | os.PathLike[str]) -> None:
