@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pointillist import load_codes
 from pointillist.data import photographs
 from pointillist.learners.persistence import load
 
@@ -90,3 +91,26 @@ def test_what_contradicts_colour_is_refused(learn, coloured, arguments, words):
     assert answer.code == 2
     assert "--colour" in answer.err
     assert words in answer.err
+
+
+def test_subfolders_are_read_and_coded_in_colour(learn, cli, coloured, tmp_path):
+    (coloured / "more").mkdir()
+    (coloured / "coffee.png").rename(coloured / "more" / "coffee.png")
+    answer = learn("--colour", "--recursive", "--epochs", "1", paths=[coloured])
+    assert answer.code == 0, answer.err
+    assert "from 2 signals" in answer.out
+    words = ["encode", tmp_path / "out.safetensors", coloured, "--recursive", "-o", tmp_path / "c.safetensors"]
+    assert "2 signals, 36×40 at most in 3 channels" in cli(*words, "--plan").out
+    assert cli(*words, "-q").code == 0
+    assert load_codes(tmp_path / "c.safetensors").names == [
+        str(coloured / "astronaut.png"), str(coloured / "more" / "coffee.png")
+    ]  # fmt: skip
+
+
+def test_unread_subfolders_of_held_out_photographs_are_mentioned_once(learn, coloured, images, tmp_path):
+    (coloured / "more").mkdir()
+    (coloured / "coffee.png").rename(coloured / "more" / "coffee.png")
+    report = ["--report", tmp_path / "r.html", "--validation", coloured]
+    answer = learn("--epochs", "1", *report, paths=[images])
+    assert answer.code == 0, answer.err
+    assert answer.err.count("1 file in 1 subfolder not read") == 1

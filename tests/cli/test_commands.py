@@ -83,7 +83,7 @@ def test_every_command_that_reads_folders_lets_choose_whether_subfolders_are_rea
 
 @pytest.mark.parametrize(("name", "option"), _paths())
 def test_a_dash_is_refused_or_standard_output(cli, tmp_path, name, option):
-    """Today ``-o -`` creates a file of that name."""
+    """``-o -`` created a file of that name once."""
     told = path_parameters(COMMANDS[name].callback)[option]
     assert told.allow_dash == ((name, option) in DASHES)
     if told.allow_dash:
@@ -114,7 +114,7 @@ def test_what_is_not_there_is_named(cli, tmp_path, name):
 
 @pytest.mark.parametrize("name", sorted(set(FOLDERS) - {"info"}))
 def test_subfolders_are_read_or_counted(cli, tmp_path, name, monkeypatch):
-    """Today ``learn photos/`` uses 100 of 300 images and does not mention the subfolders."""
+    """``learn photos/`` used 100 of 300 images once and did not mention the subfolders."""
     deep = tmp_path / "photos" / "a" / "b"
     deep.mkdir(parents=True)
     for folder in (deep, deep.parent, tmp_path / "photos"):
@@ -186,7 +186,7 @@ def _words(name):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_signals_end_every_command_with_their_code(cli, monkeypatch, name, number):
-    """Today ``learn && next`` and ``app && next`` go on."""
+    """``learn && next`` and ``app && next`` went on once."""
     if name == "app":
         pytest.importorskip("starlette")
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}

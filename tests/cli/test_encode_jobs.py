@@ -61,7 +61,7 @@ def same(one, two):
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(job, one_by_one, tmp_path, monkeypatch):
-    """Today an interrupted run has to begin again."""
+    """An interrupted run had to begin again once."""
     assert job(output="whole.safetensors").code == 0
     one_by_one(stop=2)
     answer = job("--checkpoint-every", "1h")
@@ -173,7 +173,7 @@ def test_reconstructions_of_a_resumed_run_have_their_names(job, one_by_one, imag
 
 
 def test_the_plan_says_what_will_be_done_and_does_nothing(job, tmp_path):
-    """Today ``encode`` has neither --plan nor --max-memory."""
+    """The plan names sizes, memory, disk and time, and writes nothing."""
     answer = job("--plan", "--checkpoint-every", "60s")
     assert answer.code == 0, answer.err
     for words in (
@@ -211,7 +211,7 @@ def test_a_limit_of_memory_is_kept_or_refused(job, monkeypatch):
 
 
 def test_csv_and_json_say_what_was_coded(job, images, tmp_path):
-    """Today there is neither --csv nor --json."""
+    """Both say the same."""
     (images / "image4.png").write_bytes(b"no image")
     answer = job("--on-error", "skip", "--csv", "table.csv", "--json")
     assert answer.code == 0
@@ -246,7 +246,7 @@ def test_standard_output_is_for_one_reader(job):
 
 
 def test_codes_know_their_files(job, images, tmp_path):
-    """Today ``load_codes`` does not say which files were coded."""
+    """``load_codes`` did not say once which files were coded."""
     np.save(images / "stack.npy", np.random.default_rng(0).random((2, 20, 20)))
     assert job("-q").code == 0
     codes = load_codes("codes.safetensors")

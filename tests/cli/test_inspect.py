@@ -40,7 +40,7 @@ def test_info_as_json(cli, model):
 
 
 def test_info_of_codes(cli, model, images, tmp_path, monkeypatch):
-    """Today a codes file is refused."""
+    """A codes file was refused once."""
     monkeypatch.chdir(tmp_path)
     assert cli("encode", "model.safetensors", "images", "-q").code == 0
     answer = cli("info", "codes.safetensors")
@@ -65,7 +65,7 @@ def test_info_of_codes_that_python_wrote(cli, tmp_path):
 
 
 def test_info_of_a_run_that_has_not_ended(cli, learn, model, images, tmp_path, monkeypatch):
-    """Today checkpoints are shown as models, without a word about their run, and folders are refused."""
+    """Checkpoints were shown as models once, without a word about their run, and folders were refused."""
 
     def cut(items, most, **how):
         yield [next(iter(items))]

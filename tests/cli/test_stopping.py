@@ -97,7 +97,7 @@ def test_a_terminal_that_is_gone_does_not_end_the_run():
 
 
 def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tmp_path, monkeypatch):
-    """Today ``learn && next`` goes on after Ctrl-C."""
+    """``learn && next`` went on after Ctrl-C once."""
     shown = pointillist.cli.learn.learning_progress
 
     @contextmanager

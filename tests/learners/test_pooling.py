@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -69,3 +70,24 @@ def test_other_input_is_refused(given, message):
 def test_bad_settings_are_named_when_it_is_fitted(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         pt.CodePooling(**settings).fit(pt.SparseCodes.from_dense(np.ones((1, 2, 4))))
+
+
+def test_names_go_with_codes_of_several_sizes_through_selecting_pooling_and_files(tmp_path):
+    codes = pt.encode(SIGNALS[:4], FILTERS, 0.5).codes
+    codes.names = ["a", "b", "c", "d"]
+    pt.save_codes(codes, tmp_path / "codes.safetensors")
+    loaded = pt.load_codes(tmp_path / "codes.safetensors")
+    train, test = train_test_split(loaded, random_state=0)  # lists, as scikit-learn selects signals of several sizes
+    assert sorted(name for one in [*train, *test] for name in one.names) == codes.names
+    step = pt.CodePooling().fit(train)
+    for one in test:
+        np.testing.assert_array_equal(step.transform([one])[0], codes.pool()[codes.names.index(one.names[0])])
+    assert [len(dense[0]) for dense in loaded.to_dense()] == LENGTHS[:4].tolist()
+
+
+def test_codes_of_several_sizes_are_plotted_one_by_one():
+    codes = pt.encode(SIGNALS[:2], FILTERS, 0.5).codes
+    with pytest.raises(ValueError, match=r"index them, codes\[0\]"):
+        pt.plot_codes(codes, ax=Figure().subplots())
+    for one, signal in zip(codes, SIGNALS, strict=False):
+        assert pt.plot_codes(one, signal, ax=Figure().subplots()).get_xlabel() == "sample"
