@@ -254,6 +254,18 @@ def test_codes_know_their_files(job, images, tmp_path):
     assert codes[3].names == ["images/stack.npy[0]"]
 
 
+def test_a_file_that_is_left_out_is_mentioned_once_though_a_plan_is_made(job, images):
+    (images / "image0.png").write_bytes(b"no image")
+    answer = job("--on-error", "skip", "--max-memory", "100G")
+    assert answer.code == 0, answer.err
+    assert answer.err.count("image0.png") == 1
+    for path in images.glob("*.png"):
+        Image.new("L", (40, 40), 7).save(path)
+    answer = job("--on-error", "skip", "--max-memory", "100G")
+    assert answer.code == 2
+    assert "none of the 4 signals can be used; the first: images/image0.png is constant" in answer.err
+
+
 def test_plans_are_for_coordinate_descent(job):
     """The dense codes of ADMM take many times the memory that the plan counts."""
     for option in (["--plan"], ["--max-memory", "9G"]):

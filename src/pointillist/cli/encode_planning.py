@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.cli.console import count, say, warn
 from pointillist.cli.encode_plan import EncodePlan, Pace, within
 from pointillist.cli.encode_request import EncodeRequest
-from pointillist.cli.groups import ON_DEVICE, read_ahead
+from pointillist.cli.groups import ON_DEVICE, first_signals
 from pointillist.cli.inputs import SignalReader
 from pointillist.cli.planning import LONG, middle
 from pointillist.data.sources.cache import DEFAULT_CACHE
@@ -84,24 +84,18 @@ class _Trial:
     @classmethod
     def of(cls, model: BatchCSC | OnlineCSC, reader: SignalReader) -> "_Trial":
         """Code the middle of the first few signals twice, once to load and compile what that takes."""
-        signals: list[NDArray] = []
-        skipped: dict[int, tuple[str, str]] = {}
-        for item in read_ahead(reader, 0, skipped, 0):
-            signals.append(item.signal)
-            if len(signals) == 2 * effective_jobs(model.n_jobs):
-                break
-        if not signals:
-            reason = next(iter(skipped.values()))[1]
-            raise ValueError(f"none of the {len(reader)} signals can be used; the first: {reason}")
         box = model.filters_.shape[1 + model.channels :]
-        cut = [middle(signal, box) for signal in signals]
+        cut: list[NDArray] = []
+        mapped = False
+        for signal in first_signals(reader, 2 * effective_jobs(model.n_jobs)):
+            mapped = mapped or is_mapped(signal)
+            cut.append(middle(signal, box).copy())  # the whole signal need not stay in memory
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.encode(cut)
             base, begin = memory_now(), time.perf_counter()
             result = model.encode(cut)
         seconds, samples = time.perf_counter() - begin, sum(signal.size for signal in cut)
-        mapped = any(is_mapped(signal) for signal in signals)
         return cls(base, result.codes.nnz / samples, seconds / samples, cut[0].dtype.itemsize, mapped)
 
 

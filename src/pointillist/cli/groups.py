@@ -67,6 +67,31 @@ def read_ahead(reader: SignalReader, first: int, skipped: dict[int, tuple[str, s
     yield from waiting
 
 
+def first_signals(reader: SignalReader, most: int) -> Iterator[NDArray]:
+    """Read the first signals that can be used, one at a time, to try things on them; what is left out is not mentioned yet.
+
+    Raises
+    ------
+    ValueError
+        If no signal can be used.
+    """
+    found, reason = 0, ""
+    for number in range(len(reader)):
+        try:
+            signal = reader.read(number)
+        except UnreadableFileError as error:
+            if reader.wanted.on_error == "raise":
+                raise
+            reason = reason or str(error)
+            continue
+        yield signal
+        found += 1
+        if found == most:
+            return
+    if not found:
+        raise ValueError(f"none of the {len(reader)} signals can be used; the first: {reason}")
+
+
 def groups(items: Iterable[Item], most: int, *, on_device: bool = False) -> Iterator[list[Item]]:
     """Put signals together in lists of at most so many, large signals each in a list of its own."""
     group: list[Item] = []
