@@ -120,7 +120,7 @@ def broken_stack(value: float) -> np.ndarray:
         (np.zeros(9), "must have 2 or 3 axes"),
         ([np.zeros((2, 3, 4))], r"images\[0\] must have 2 axes"),
         (np.eye(9, dtype=np.int64), "images has samples of type int64"),
-        (np.eye(9, dtype=complex), "images must hold real numbers, got complex128"),
+        (np.eye(9, dtype=complex), "images must hold real numbers: Complex data not supported, got complex128"),
     ],
 )
 def test_unusable_input_is_named(images, message):
