@@ -21,12 +21,12 @@ from pointillist.report.page import Names, cell_text, draw
 RECORDS = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 _TITLES = {
-    "encode": "Encoding",
+    "encode": "Beside SPORCO",
     "online": "Online learning",
     "batch": "Batch learning",
     "sampling": "Sampling",
     "overcomplete": "Under- and over-complete dictionaries",
-    "scaling": "Scaling",
+    "scaling": "One size after the other",
     "sizes": "Filters of several sizes",
     "profile": "Where the time goes",
     "study": "Studies",

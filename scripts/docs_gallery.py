@@ -42,7 +42,7 @@ class Example:
     @property
     def summary(self) -> str:
         """The first sentence, as HTML."""
-        first = re.split(r"(?<=[.:]) ", self.prose.replace("\n", " "))[0]
+        first = re.split(r"(?<=\.) ", self.prose.replace("\n", " "))[0]
         return re.sub("`([^`]*)`", r"<code>\1</code>", first)
 
 

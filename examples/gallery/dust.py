@@ -1,9 +1,9 @@
 """Dust and scratches found and mended.
 
-Nobody marks the damage here: `find_damage` looks for specks and lines that do not belong to the photograph, and
-`inpaint` fills in what was found, which is shown in magenta. Look at it before you trust it: some damage is missed,
-more in small pictures such as this one than in large ones. With more `sensitivity` more is found, at last also what
-belongs to the photograph.
+`find_damage` looks for specks and lines that do not belong to a photograph, so that nobody has to mark them. `inpaint`
+fills in what was found, which is shown in magenta. Look at it before you trust it: some damage is missed, more in
+small pictures such as this one than in large ones. With more `sensitivity` more is found, at last also what belongs to
+the photograph.
 """
 
 import matplotlib.pyplot as plt

@@ -54,7 +54,7 @@ _LINE_WIDTH = 2
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
 _MOST_MARKERS = 40
-_FEWER_MARKERS = 12
+_MARKS_APART = 0.06  # of the diagonal of the axes
 
 
 def chart_svg(chart: Chart, name: str) -> str:
@@ -193,7 +193,6 @@ def _place(curve: Curve) -> int:
 
 def _line(axes: Axes, curve: Curve, colour: str, marked: bool) -> None:
     dots, place = curve.style == "dots", _place(curve)
-    many = len(curve.x) > _MOST_MARKERS and not dots
     axes.plot(
         curve.x,
         curve.y,
@@ -202,7 +201,7 @@ def _line(axes: Axes, curve: Curve, colour: str, marked: bool) -> None:
         linewidth=_LINE_WIDTH,
         marker="o" if dots else list(_MARKS)[place] if marked else "",
         markersize=4 if dots else 5,
-        markevery=max(1, len(curve.x) // _FEWER_MARKERS) if many else None,
+        markevery=_MARKS_APART if marked and len(curve.x) > 2 else None,
         markeredgewidth=0,
         alpha=0.35 if dots else 1,
         solid_capstyle="round",
@@ -221,7 +220,7 @@ def _scales(axes: Axes, chart: Chart) -> None:
         if log:
             setter("log")
             low, high = axis.get_view_interval()
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 500 * low else (1,), numticks=8))
+            axis.set_major_locator(LogLocator(subs=_steps(low, high, across=axis is axes.xaxis), numticks=8))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(_tick))
@@ -229,6 +228,14 @@ def _scales(axes: Axes, chart: Chart) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(10 if bars else 7, integer=True))
     if bars:
         axes.grid(axis="x", visible=False)
+
+
+def _steps(low: float, high: float, *, across: bool) -> tuple[int, ...]:
+    """Which multiples of a power of ten have their number at a logarithmic axis."""
+    if high < 6 * low:
+        return (1, 2, 3, 4, 5, 6, 8)
+    long = across and high >= 1e5 and high > 50 * low  # numbers of six digits beside each other would touch
+    return (1, 2, 5) if high < 500 * low and not long else (1,)
 
 
 def _tick(value: float, _: int) -> str:
