@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -24,11 +24,10 @@ _FIRST = """<!doctype html>
 
 
 def this_version() -> str:
-    """The version of the sources, its first two numbers, with "dev" where it is not released."""
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        version = tomllib.load(file)["project"]["version"]
-    short = ".".join(version.split(".")[:2])
-    return f"{short}-dev" if "dev" in version else short
+    """The first two numbers of the installed version, with "dev" where it is not released."""
+    full = version("pointillist")
+    short = ".".join(full.split(".")[:2])
+    return f"{short}-dev" if "dev" in full else short
 
 
 def rank(name: str) -> tuple[bool, list[int]]:
@@ -58,7 +57,9 @@ def index(folder: Path) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--version", default=this_version(), help="name of the folder; by default from pyproject.toml")
+    parser.add_argument(
+        "--version", default=this_version(), help="name of the folder; by default that of the installed package"
+    )
     parser.add_argument("--folder", type=Path, default=ROOT / "site-versions", help="where all versions are")
     given = parser.parse_args(arguments)
     if not re.fullmatch(r"\d[\w.-]*", given.version):
