@@ -9,7 +9,7 @@ PARALLEL ?= -n logical --dist worksteal
 RESOLUTION_lowest := lowest-direct
 RESOLUTION_newest := highest
 
-.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs dist bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs docs-version dist bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo "make lint-workflows"
 	@echo "               check the files of .github against their schemas"
 	@echo "make docs      build the documentation into site/, without network"
+	@echo "make docs-version"
+	@echo "               the same into site-versions/VERSION, beside other versions, with a menu of them; VERSION=0.2 names it"
 	@echo "make bench     measure us beside SPORCO, write tables and charts to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
@@ -96,6 +98,10 @@ docs: $(VENV)/.installed-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # the variable: without the theme's announcement of its successor
 	@echo "read it: $(BIN)/python -m http.server --directory site"
 
+docs-version: $(VENV)/.installed-docs
+	$(BIN)/python scripts/docs_version.py $(if $(VERSION),--version $(VERSION))
+	@echo "read it: $(BIN)/python -m http.server --directory site-versions"
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
 
@@ -106,4 +112,4 @@ bench-gpu: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) $(TOOLS) .venv-lowest .venv-newest build dist demo-output bench-output report site src/*.egg-info
+	rm -rf $(VENV) $(TOOLS) .venv-lowest .venv-newest build dist demo-output bench-output report site site-versions src/*.egg-info
