@@ -15,7 +15,8 @@ import typer
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, tell
-from pointillist.cli.stopping import ENDINGS, Interrupted, handling
+from pointillist.cli.stopping import Interrupted
+from pointillist.system import ENDINGS, handling
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
