@@ -29,7 +29,9 @@ def check(folder: Path, tag: str | None) -> None:
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     version = wheel.name.split("-")[1]
     if tag is not None and tag != f"v{version}":
-        raise SystemExit(f"the tag is {tag}, but {version} was built: commit what is changed, and build the tagged commit")
+        raise SystemExit(
+            f"the tag is {tag}, but {version} was built: commit what is changed, and build the tagged commit"
+        )
     _contents(wheel, sdist)
     _smoke(wheel, version)
     print(f"{wheel.name} and {sdist.name} hold what they should, and the wheel works in a clean environment")
