@@ -88,3 +88,14 @@ def test_what_is_built_knows_the_tags(name):
         step["with"]["fetch-depth"] for job in building for step in job["steps"] if "checkout" in step.get("uses", "")
     ]
     assert fetched == [0]
+
+
+def test_the_changelog_has_the_usual_form():
+    """Versions with their date or as unreleased, the newest first, and what was added, changed and so on below each."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert text.startswith("# Changelog\n")
+    headings = re.findall(r"^##+ .*$", text, re.M)
+    usual = r"## \d+\.\d+\.\d+ \((unreleased|\d{4}-\d\d-\d\d)\)|### (Added|Changed|Deprecated|Removed|Fixed|Security)"
+    assert [one for one in headings if not re.fullmatch(usual, one)] == []
+    versions = [tuple(map(int, one.split()[1].split("."))) for one in headings if one.startswith("## ")]
+    assert versions == sorted(versions, reverse=True)
