@@ -1,11 +1,13 @@
 """The package on systems that lack what Unix has."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pointillist
@@ -128,3 +130,23 @@ def test_text_files_are_read_and_written_in_a_named_encoding():
                 named = any(one.arg == "encoding" for one in node.keywords)
                 unnamed += [] if named else [f"{path.name}:{node.lineno}"]
     assert unnamed == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="drives and backslashes are parts of names only here")
+def test_drives_backslashes_and_capitals_of_paths(tmp_path, monkeypatch):
+    """The colon of a drive is not taken for FILE::NAME, a backslash not for an escape, and suffixes have either case."""
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    stack = np.random.default_rng(0).random((3, 8, 9))
+    for number in (10, 9):
+        with open(f"C:\\shots\\a{number}.NPY", "wb") as file:
+            np.save(file, stack[:1] * number)
+    with h5py.File("D:\\stack.H5", "w") as file:
+        file["group/images"] = stack
+    found = pointillist.open_source(["C:\\shots\\*.NPY", "D:\\stack.H5::group/images"])
+    assert [found.name(i) for i in range(3)] == [
+        "C:\\shots\\a9.NPY[0]",
+        "C:\\shots\\a10.NPY[0]",
+        "D:\\stack.H5::group/images[0]",
+    ]
+    np.testing.assert_allclose(found.read(4), stack[2], rtol=1e-6)
