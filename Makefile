@@ -85,6 +85,8 @@ test-lowest test-newest: test-%: $(TOOLS)/.installed
 
 lint-workflows: $(TOOLS)/.installed
 	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/wish.yml
+	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(TOOLS_BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 

@@ -25,8 +25,8 @@ def _signals_that_are_not_ignored():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_saves_what_was_learned(images, tmp_path, number):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_a_signal_saves_what_was_learned(images, tmp_path, name):
     output = tmp_path / "out.safetensors"
     options = ["--filters", "4", "--size", "5", "--jobs", "1", "--epochs", "100000"]
     command = [sys.executable, "-m", "pointillist.cli", "learn", str(images), "-o", str(output), *options]
@@ -34,9 +34,9 @@ def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     for line in process.stderr:
         if line.startswith("step 1/"):
             break
-    process.send_signal(number)
+    process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, err
+    assert process.returncode == 128 + getattr(signal, name), err
     assert "stopping after this step" in err
     assert "stopped early" in out
     model = load(output)
@@ -45,24 +45,25 @@ def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out.safetensors"]
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("first", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_second_signal_interrupts(first):
     before = signal.getsignal(signal.SIGINT)
     with GracefulStop(announce=False) as stop:
         assert not stop({})
-        os.kill(os.getpid(), first)
+        os.kill(os.getpid(), getattr(signal, first))
         assert stop({})
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, number, monkeypatch, cli):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, name, monkeypatch, cli):
+    number = getattr(signal, name)
     monkeypatch.setattr("pointillist.cli.learn.make_learner", lambda request: os.kill(os.getpid(), number))
     before = signal.getsignal(number)
     answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
-    assert (answer.code, answer.err) == (128 + number, "error: interrupted; no model was saved\n")
+    assert (answer.code, answer.err) == (128 + getattr(signal, name), "error: interrupted; no model was saved\n")
     assert signal.getsignal(number) is before
 
 

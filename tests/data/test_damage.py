@@ -123,6 +123,19 @@ def every_reader(path):
     return found
 
 
+@pytest.mark.parametrize("tag", [256, 257, 277, 278])
+def test_sizes_of_tiff_pages_are_single_numbers(tmp_path, tag):
+    """Some versions of tifffile repeat a list of sizes as often as another size says, until memory ends."""
+    content = bytearray(imagej_tiff())
+    order = ">" if content[:2] == b"MM" else "<"
+    entry = content.index(struct.pack(f"{order}H", tag), 8)
+    struct.pack_into(f"{order}I", content, entry + 4, 2000)
+    (tmp_path / "a.tif").write_bytes(content)
+    for read in (pt.load_signals, pt.read_photograph):
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.tif.* is not one number"):
+            read(tmp_path / "a.tif")
+
+
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_changed_bytes_give_errors_that_name_the_file(tmp_path, kind):

@@ -6,6 +6,7 @@ import stat
 
 import pytest
 
+from pointillist import system
 from pointillist.errors import ModelFileError, UnreadableFileError
 from pointillist.storage import atomic_path, check_regular, check_writable
 from pointillist.storage import files as files_module
@@ -78,8 +79,8 @@ class TestWindows:
     @pytest.fixture(autouse=True)
     def system(self, monkeypatch):
         self.waits, self.flushed = [], []
-        monkeypatch.setattr(files_module, "ON_WINDOWS", True)
-        monkeypatch.setattr(files_module.time, "sleep", self.waits.append)
+        monkeypatch.setattr(system, "SYSTEM", "win32")
+        monkeypatch.setattr(system.time, "sleep", self.waits.append)
         flushing = os.fsync
         monkeypatch.setattr(
             files_module.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle)

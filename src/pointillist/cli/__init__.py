@@ -3,18 +3,16 @@
 Only here does the package print. Commands import what they need when they run, so that help appears at once.
 """
 
-import io
-import sys
 from collections.abc import Sequence
+
+from pointillist.system import keep_printing
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an old console shows ? for a sign that it lacks, instead of failing
-            stream.reconfigure(errors="replace")
+    keep_printing()
     try:
         from pointillist.cli.running import run
 

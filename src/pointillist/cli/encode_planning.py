@@ -24,11 +24,11 @@ from pointillist.cli.planning import LONG, middle
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import NORMALISING, survey
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners.memory import memory_now, memory_peak
 from pointillist.learners.plan import duration, in_bytes
 from pointillist.model.geometry import Geometry, sizes
 from pointillist.model.large import is_mapped
 from pointillist.solvers.base import effective_jobs
+from pointillist.system import memory_now, memory_peak
 
 
 def usual_pace(model: BatchCSC | OnlineCSC) -> Pace:

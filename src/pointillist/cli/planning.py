@@ -24,11 +24,11 @@ from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import Survey, survey
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, warm_up
-from pointillist.learners.memory import memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
 from pointillist.model.geometry import sizes
 from pointillist.model.usable import is_constant
 from pointillist.solvers.base import effective_jobs
+from pointillist.system import memory_peak
 
 PREFETCH = 2
 _CALIBRATION_SIDE = 256

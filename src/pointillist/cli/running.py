@@ -16,7 +16,8 @@ import typer
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, tell
-from pointillist.cli.stopping import ENDINGS, Ended, Interrupted, Stopped, exit_code, handling
+from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code
+from pointillist.system import ENDINGS, handling
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, exit_code(signal.SIGINT)
 

@@ -6,34 +6,14 @@ signal, as shells expect it: 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 import os
-import signal
 import stat
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-ENDINGS = ("SIGTERM", "SIGHUP")
-"""Signals that ask the program to end, besides Ctrl-C; not every system has both."""
+from pointillist.system import ENDINGS, handling
+
 _MESSAGE = b"\nstopping after this step; press Ctrl-C again to abort without saving\n"
-
-
-@contextmanager
-def handling(names: Sequence[str], handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """While entered, signals of these names call `handler`; an ignored SIGTERM or SIGHUP, as by nohup, stays ignored."""
-    previous: dict[int, Any] = {}
-    # Python lets only the main thread handle signals; elsewhere there is nothing to catch.
-    if threading.current_thread() is threading.main_thread():
-        for number in [getattr(signal, name) for name in names if hasattr(signal, name)]:
-            if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
-                previous[number] = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        for number, before in previous.items():
-            signal.signal(number, before)
 
 
 def _fall_silent() -> None:

@@ -9,17 +9,15 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pointillist.errors import PointillistError, UnreadableFileError
+from pointillist.system import flush_file, flush_folder, replace_file
 
 logger = logging.getLogger(__name__)
 
-ON_WINDOWS = os.name == "nt"
-_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between tries to replace a file that another program has open
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
@@ -122,15 +120,15 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
-        _flush(temporary)
-        _replace(temporary, target)
+        flush_file(temporary)
+        replace_file(temporary, target)
     except OSError as error:
         if error.errno is not None and str(error.filename) in ("None", str(temporary), str(folder)):
             raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _flush_folder(target.parent)
+    flush_folder(target.parent)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
@@ -168,44 +166,3 @@ def _prefix(target: Path) -> str:
 
 def _passes_through_file(folder: Path) -> bool:
     return any(part.exists() and not part.is_dir() for part in (folder, *folder.parents))
-
-
-def _flush(path: Path) -> None:
-    # Opened for writing because Windows flushes no other handle.
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _replace(temporary: Path, target: Path) -> None:
-    """Move a file to its place. Windows refuses while another program, a virus scanner often, has the old one open."""
-    for wait in _WAITS if ON_WINDOWS else ():
-        try:
-            os.replace(temporary, target)
-        except PermissionError as error:
-            logger.debug("cannot replace %s yet: %s", target, error)
-            time.sleep(wait)
-        else:
-            return
-    try:
-        os.replace(temporary, target)
-    except PermissionError as error:
-        if not ON_WINDOWS:
-            raise
-        words = "Permission denied; if another program has it open, close it there and try again"
-        raise PermissionError(error.errno, words, str(temporary)) from error
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the new name durable where the system allows it; the content is already safe."""
-    if ON_WINDOWS:  # where folders cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        logger.debug("cannot flush folder %s: %s", folder, error)
-    finally:
-        os.close(handle)
