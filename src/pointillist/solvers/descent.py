@@ -18,19 +18,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution, descent
-from pointillist.backends.layout import Layout
+from pointillist.backends import convolution, descent, sweeps
+from pointillist.backends.layout import Layout, flat_offsets, strides_of
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
-from pointillist.solvers import products
+from pointillist.solvers import dual, products
 from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
 
 Places = tuple[NDArray, NDArray]
-Work = Callable[[NDArray, Places, NDArray, NDArray], float]
+Rows = tuple[NDArray, int]
+Work = Callable[[NDArray, Places, Rows, NDArray, NDArray], float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class CoordinateDescent(Schedule):
     takes_start: ClassVar[bool] = True
 
     max_sweeps: int = 20
-    extra: int = 5
+    extra: int = 10
     tile: int = 128
     keep_start: bool = False
 
@@ -114,8 +115,11 @@ class HostWorkingSet:
         signal: NDArray,
         begin: tuple[NDArray, NDArray] | None,
         mapper: Mapper,
+        *,
+        certifies: bool = True,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
+        self.certifies = certifies and settings.ridge == 0 and not settings.keep_start
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -167,7 +171,30 @@ class HostWorkingSet:
             self.ratio = self._scan(self.residual, rounding)
         constant = self.problem.constant_of(self.i)
         gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding, constant)
+        if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
+            gap = min(gap, self._local_gap(objective, rounding))
         return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
+
+    def _local_gap(self, objective: float, rounding: float) -> float:
+        """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`."""
+        ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
+        winner = np.empty_like(self.winner)
+        for _ in range(_SHRINKS):
+            positions = dual.touched(self.geometry, ratios)
+            point = dual.shrunk(self.geometry, point, ratios)
+            flat = self.geometry.spread(point.astype(self.values.dtype))
+            if self.problem.sample is None:
+                self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
+            else:
+                self.state.scan(flat, ratios, winner, self.mapper)
+            ratios[positions] += self.best.dtype.type(self._rounding(flat))
+            seen = point if self.weights is None else self._unweighted(point)
+            loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
+            ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
+            before, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
+            if gap <= self.settings.tol or gap > _FURTHER * self.settings.tol or not gap < 0.7 * before:
+                break
+        return gap
 
     def prune(self, active: NDArray, share: float) -> None:
         self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
@@ -216,6 +243,9 @@ class HostWorkingSet:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
 
+    def _unweighted(self, point: NDArray) -> NDArray:
+        return np.divide(point, self.weights, out=np.zeros_like(point), where=self.weights > 0)
+
     def _rounding(self, residual: NDArray) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
         largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
@@ -249,10 +279,10 @@ class HostWorkingSet:
             self._keep(self.values != 0)
             return
 
-        def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
-            return descent.descend(
+        def work(chosen: NDArray, places: Places, rows: Rows, flat: NDArray, weights: NDArray) -> float:
+            return sweeps.descend(
                 layout, *places, curvatures, penalties, dtype.type(settings.ridge), clean, weights,
-                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra,
+                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra, *rows,
             )  # fmt: skip
 
         around = self.geometry.boundary == "circular"
@@ -265,10 +295,15 @@ class HostWorkingSet:
     def _sweep_by_tiles(self, residual: NDArray, work: Work) -> Callable[[], float]:
         """Make a function that sweeps over the tiles, colour by colour, and returns the largest move."""
         places = _places(self.layout, self.codes)
-        colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
+        positions = self.codes % self.geometry.n_positions
+        colours = [
+            [(members, _rows(self.geometry, positions[members])) for members in tiles]
+            for tiles in _tiles(self.geometry, positions, self.settings.tile)
+        ]
 
-        def tile(chosen: NDArray) -> float:
-            return work(chosen, places, residual, self.padded_weights)
+        def tile(members_and_rows: tuple[NDArray, Rows]) -> float:
+            members, rows = members_and_rows
+            return work(members, places, rows, residual, self.padded_weights)
 
         return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
 
@@ -281,20 +316,23 @@ class HostWorkingSet:
         weights = [self.padded_weights] * len(frames)
         if self.weights is not None:
             weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
+        rows = [_rows(self.geometry, frame.codes % self.geometry.n_positions) for frame in frames]
         left = self.geometry.inside(residual)
 
         def sweep() -> float:
             nonlocal left
             largest = 0.0
-            for frame, seen in zip(frames, weights, strict=True):
+            for frame, seen, reached in zip(frames, weights, rows, strict=True):
                 flat = frame.turn(left)
-                largest = max(largest, work(frame.members, (bases, starts), flat, seen))
+                largest = max(largest, work(frame.members, (bases, starts), reached, flat, seen))
                 left = frame.turn_back(flat)
             return largest
 
         return sweep
 
 
+_NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
+"""A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
@@ -322,6 +360,18 @@ def _places(layout: Layout, codes: NDArray) -> Places:
     bases, starts = np.empty_like(codes), np.empty_like(codes)
     descent.locate(layout, codes, bases, starts)
     return bases, starts
+
+
+def _rows(geometry: Geometry, positions: NDArray) -> Rows:
+    """Where the rows of a padded signal begin that codes at `positions` reach, and how long they are."""
+    if len(positions) == 0:
+        return np.zeros(1, np.int64), 0
+    places = np.unravel_index(positions, geometry.grid)
+    first = [int(axis.min()) for axis in places]
+    sides = [int(axis.max()) - f + width for axis, f, width in zip(places, first, geometry.filter, strict=True)]
+    strides = strides_of((geometry.channels, *geometry.padded))
+    corner = int(np.dot(first, strides[1:]))
+    return corner + flat_offsets((geometry.channels, *sides[:-1]), strides[:-1]), sides[-1]
 
 
 def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:

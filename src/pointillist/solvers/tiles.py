@@ -212,7 +212,7 @@ class _Tiling:
         coder = self.settings.coder
         if len(codes):
             coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        sets = HostWorkingSet(coder, coder.prepare(view.problem), 0, signal, (codes, values), map)
+        sets = HostWorkingSet(coder, coder.prepare(view.problem), 0, signal, (codes, values), map, certifies=False)
         found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + _MARGIN * excess)
         rises, rounds = {}, int(found.iterations[0])
         if rounds:
