@@ -6,24 +6,51 @@ convolution. With one move besides the sweep's own this is the method of conjuga
 Codes that would change their sign stop at zero.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from pointillist.backends.layout import SPARE_SAMPLES
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
 MEMORY = 3
-"""Moves that are combined: those of the last sweep and the steps before it."""
+"""Moves that are combined: that of the last sweep and the steps before it."""
 
 _REGULAR = 1e-6
 _SUMS = {"reassoc", "contract", "nsz"}
 
 
+class Places(NamedTuple):
+    """Where each code lies.
+
+    A padded circle has some samples twice. A code that reaches such samples has images, which change the others of them:
+    those of code i begin at bases[i] + images[m] for m from image_starts[i] to image_starts[i + 1].
+    """
+
+    bases: np.ndarray  # where a code's box begins in the padded signal
+    starts: np.ndarray  # where its filter begins in the runs
+    image_starts: np.ndarray
+    images: np.ndarray
+
+
+class Region(NamedTuple):
+    """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
+
+    Sums are taken over the rows `counted`, which hold every sample once.
+    """
+
+    first: int  # the first sample that is kept of a step, and how many are
+    span: int
+    rows: np.ndarray
+    length: int
+    counted: np.ndarray
+    counted_length: int
+
+
 @njit(cache=True, nogil=True)
 def descend(
     layout,
-    bases,
-    starts,
+    places,
     curvatures,
     penalties,
     ridge,
@@ -35,43 +62,43 @@ def descend(
     chosen,
     target,
     extra,
-    rows,
-    length,
+    region,
 ):
     """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
 
-    `residual` is w (x − Dz), flat and padded, kept up to date; `rows` (where they begin) of `length` samples hold all that
-    the codes reach of it. `clean` codes meet weights of one only; `ridge` adds ½ ridge z² to the objective. The extra
-    sweeps end when the largest move falls below half of `target`. A move is √curvature · |change|, a distance in signal
-    space; returns the largest of the first sweep.
+    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
+    ½ ridge z² to the objective. The extra sweeps end when the largest move falls below half of `target`. A move is
+    √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
     moved = _sweep(
-        layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
         residual, 0, False,
     )  # fmt: skip
     if moved < target or extra == 0:
         return moved
     alive = chosen[values[chosen] != 0]
-    first = rows[0]
-    steps = np.empty((MEMORY + 1, rows[-1] + length + SPARE_SAMPLES - first), residual.dtype)
+    steps = np.empty((MEMORY + 1, region.span), residual.dtype)
     moves = np.empty((MEMORY, len(alive)), residual.dtype)
+    products = np.zeros((MEMORY, MEMORY))
+    stale = np.zeros(MEMORY, np.bool_)
     for count in range(extra):
         newest = count % MEMORY
         step, move = steps[newest], moves[newest]
-        _clear(step, rows, length, first)
+        _clear(step, region)
         for n in range(len(alive)):
             move[n] = -values[alive[n]]
         again = _sweep(
-            layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            step, first, True,
+            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
+            step, region.first, True,
         )  # fmt: skip
         if again < 0.5 * target:
             break
         for n in range(len(alive)):
             move[n] += values[alive[n]]
+        stale[newest] = True
         _extrapolate(
-            layout, bases, starts, penalties, ridge, weights, values, residual, alive,
-            steps, moves, newest, min(count + 1, MEMORY), rows, length,
+            layout, places, penalties, ridge, weights, values, residual, alive, region,
+            steps, moves, products, stale, newest, min(count + 1, MEMORY),
         )  # fmt: skip
     return moved
 
@@ -79,8 +106,7 @@ def descend(
 @njit(cache=True, nogil=True)
 def _sweep(
     layout,
-    bases,
-    starts,
+    places,
     curvatures,
     penalties,
     ridge,
@@ -98,6 +124,7 @@ def _sweep(
 
     Where it is `recorded`, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
     """
+    bases, starts = places.bases, places.starts
     largest = 0.0
     for n in range(len(chosen)):
         i = chosen[n]
@@ -117,95 +144,164 @@ def _sweep(
         change = old - new
         values[i] = new
         if clean[i]:
-            add_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change)
+            _add(layout, places, i, residual, 0, change)
         else:
-            add_runs_weighted(
-                layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change, weights
-            )
+            _add_weighted(layout, places, i, residual, weights, change)
         if recorded:
-            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], layout.run_offsets, change)
+            _add(layout, places, i, step, first, change)
         moved = change * change * curvature
         if moved > largest:
             largest = moved
     return np.sqrt(largest)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _add(layout, places, i, signal, first, change):
+    """Add a code's filter to a signal that begins at sample `first`."""
+    base, start = places.bases[i] - first, places.starts[i]
+    add_runs(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change)
+    for m in range(places.image_starts[i], places.image_starts[i + 1]):
+        add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add_weighted(layout, places, i, signal, weights, change):
+    """Add a code's filter to a signal, multiplied by the weights."""
+    base, start = places.bases[i], places.starts[i]
+    add_runs_weighted(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change, weights)
+    for m in range(places.image_starts[i], places.image_starts[i + 1]):
+        image = base + places.images[m]
+        add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
+
+
 @njit(cache=True, nogil=True)
 def _extrapolate(
-    layout, bases, starts, penalties, ridge, weights, values, residual, alive, steps, moves, newest, held, rows, length
+    layout,
+    places,
+    penalties,
+    ridge,
+    weights,
+    values,
+    residual,
+    alive,
+    region,
+    steps,
+    moves,
+    products,
+    stale,
+    newest,
+    held,
 ):
-    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move."""
-    first = rows[0]
+    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move.
+
+    `products` are those of the steps, up to date but for the `stale` ones.
+    """
     nothing = ridge * 0
     slopes = np.zeros(held)
-    curvatures = np.zeros((held, held))
     for i in range(held):
-        _leave_zeros(layout, bases, starts, values, alive, steps[i], moves[i], first)
-        slopes[i] = _dot(nothing, residual, steps[i], rows, length, first)
+        if _leave_zeros(layout, places, values, alive, steps[i], moves[i], region.first):
+            stale[i] = True
+        slopes[i] = _dot(nothing, residual, steps[i], region)
         for n in range(len(alive)):
             value = values[alive[n]]
             slopes[i] += (np.sign(value) * penalties[alive[n]] + ridge * value) * moves[i, n]
+    for i in range(held):
         for j in range(i + 1):
-            curvatures[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], rows, length, first)
-            if ridge > 0:
-                curvatures[i, j] += ridge * np.sum(moves[i] * moves[j])
-            curvatures[j, i] = curvatures[i, j]
+            if stale[i] or stale[j]:
+                products[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], region)
+                if ridge > 0:
+                    products[i, j] += ridge * np.sum(moves[i] * moves[j])
+                products[j, i] = products[i, j]
+    stale[:] = False
     factors = np.empty(held, steps.dtype)
-    factors[:] = _best_factors(curvatures, slopes)
-    total = steps[MEMORY]
-    _combine(total, steps, factors, rows, length, first)
+    factors[:] = _best_factors(products[:held, :held], slopes)
     move = np.zeros(len(alive), moves.dtype)
+    clipped = False
+    for n in range(len(alive)):
+        old = values[alive[n]]
+        if old != 0:
+            for m in range(held):
+                move[n] += factors[m] * moves[m, n]
+            clipped |= (old + move[n]) * old <= 0
+    total = steps[MEMORY]
+    _combine(total, steps, factors, region)
+    if clipped:
+        if not _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move) < 0:
+            return
+        stale[newest] = True
+    else:
+        _join(products, factors, newest)
+    for n in range(len(alive)):
+        values[alive[n]] += move[n]
+        moves[newest, n] += move[n]
+    _take(residual, weights, steps[newest], total, region)
+
+
+@njit(cache=True, nogil=True)
+def _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move):
+    """Let codes that would change their sign stop at zero; returns how the objective changes."""
     change = 0.0
     for n in range(len(alive)):
         i = alive[n]
         old = values[i]
         if old == 0:
             continue
-        wanted = move[n]
-        for m in range(held):
-            wanted += factors[m] * moves[m, n]
-        new = old + wanted
-        if new * old <= 0:  # it stops at zero
-            add_runs(layout.run_lanes, total, bases[i] - first, layout.runs, starts[i], layout.run_offsets, new)
+        new = old + move[n]
+        if new * old <= 0:
+            _add(layout, places, i, total, region.first, new)
             new = old * 0
-        move[n] = new - old
+            move[n] = -old
         change += penalties[i] * (abs(new) - abs(old)) + 0.5 * ridge * (new * new - old * old)
-    change += _dot(nothing, residual, total, rows, length, first)
-    change += 0.5 * _weighted_dot(nothing, weights, total, total, rows, length, first)
-    if not change < 0:
-        return
-    for n in range(len(alive)):
-        values[alive[n]] += move[n]
-        moves[newest, n] += move[n]
-    _take(residual, weights, steps[newest], total, rows, length, first)
+    change += _dot(ridge * 0, residual, total, region)
+    return change + 0.5 * _weighted_dot(ridge * 0, weights, total, total, region)
 
 
 @njit(cache=True, nogil=True)
-def _leave_zeros(layout, bases, starts, values, alive, step, move, first):
-    """Take codes that are zero out of a move: they stay there until a sweep says otherwise."""
+def _leave_zeros(layout, places, values, alive, step, move, first):
+    """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
+    any_left = False
     for n in range(len(alive)):
-        i = alive[n]
-        if values[i] == 0 and move[n] != 0:
-            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], layout.run_offsets, move[n])
+        if values[alive[n]] == 0 and move[n] != 0:
+            _add(layout, places, alive[n], step, first, move[n])
             move[n] = 0
+            any_left = True
+    return any_left
 
 
 @njit(cache=True, nogil=True)
-def _best_factors(curvatures, slopes):
-    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; moves of no length get nothing."""
+def _join(products, factors, newest):
+    """Bring the products up to date when the combined step joins the newest one."""
+    held = len(factors)
+    joint = np.zeros(held)
+    for j in range(held):
+        for i in range(held):
+            joint[j] += factors[i] * products[i, j]
+    own = 0.0
+    for j in range(held):
+        own += factors[j] * joint[j]
+    own += products[newest, newest] + 2 * joint[newest]
+    for j in range(held):
+        products[newest, j] += joint[j]
+        products[j, newest] = products[newest, j]
+    products[newest, newest] = own
+
+
+@njit(cache=True, nogil=True)
+def _best_factors(products, slopes):
+    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
     count = len(slopes)
     largest = 0.0
     for i in range(count):
-        largest = max(largest, curvatures[i, i])
+        largest = max(largest, products[i, i])
     scales = np.zeros(count)
     for i in range(count):
-        if curvatures[i, i] > 1e-12 * largest:
-            scales[i] = 1 / np.sqrt(curvatures[i, i])
+        if products[i, i] > 1e-12 * largest:
+            scales[i] = 1 / np.sqrt(products[i, i])
     system = np.empty((count, count))
     factors = np.empty(count)
     for i in range(count):
         for j in range(count):
-            system[i, j] = curvatures[i, j] * scales[i] * scales[j]
+            system[i, j] = products[i, j] * scales[i] * scales[j]
         system[i, i] = 1 + _REGULAR
         factors[i] = -slopes[i] * scales[i]
     for i in range(count):  # elimination: the system is positive definite, no pivots are needed
@@ -222,18 +318,19 @@ def _best_factors(curvatures, slopes):
 
 
 @njit(cache=True, nogil=True)
-def _clear(step, rows, length, first):
-    for r in range(len(rows)):
-        start = rows[r] - first
-        for t in range(length):
-            step[start + t] = 0
+def _clear(step, region):
+    for row in region.rows:
+        start = row - region.first
+        step[start : start + region.length] = 0
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _dot(nothing, residual, step, rows, length, first):
+def _dot(nothing, residual, step, region):
+    """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
     total = 0.0
-    for r in range(len(rows)):
-        a, b = residual[rows[r] : rows[r] + length], step[rows[r] - first : rows[r] - first + length]
+    length = region.counted_length
+    for row in region.counted:
+        a, b = residual[row : row + length], step[row - region.first : row - region.first + length]
         part = nothing
         for t in range(length):
             part += a[t] * b[t]
@@ -242,10 +339,12 @@ def _dot(nothing, residual, step, rows, length, first):
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _weighted_dot(nothing, weights, step, other, rows, length, first):
+def _weighted_dot(nothing, weights, step, other, region):
+    """Σ weights · step · other over the counted rows."""
     total = 0.0
-    for r in range(len(rows)):
-        w, start = weights[rows[r] : rows[r] + length], rows[r] - first
+    length = region.counted_length
+    for row in region.counted:
+        w, start = weights[row : row + length], row - region.first
         a, b = step[start : start + length], other[start : start + length]
         part = nothing
         for t in range(length):
@@ -255,25 +354,26 @@ def _weighted_dot(nothing, weights, step, other, rows, length, first):
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _combine(total, steps, factors, rows, length, first):
-    for r in range(len(rows)):
-        start = rows[r] - first
-        out = total[start : start + length]
-        for t in range(length):
-            out[t] = 0
+def _combine(total, steps, factors, region):
+    """total = Σ factors · steps."""
+    for row in region.rows:
+        start = row - region.first
+        out = total[start : start + region.length]
+        out[:] = 0
         for m in range(len(factors)):
-            factor, step = factors[m], steps[m, start : start + length]
-            for t in range(length):
+            factor, step = factors[m], steps[m, start : start + region.length]
+            for t in range(region.length):
                 out[t] += factor * step[t]
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _take(residual, weights, step, total, rows, length, first):
-    """Add a step to the residual and to the newest step."""
-    for r in range(len(rows)):
-        start = rows[r] - first
-        w, a, out = weights[rows[r] : rows[r] + length], total[start : start + length], step[start : start + length]
-        left = residual[rows[r] : rows[r] + length]
+def _take(residual, weights, step, total, region):
+    """Add the combined step to the residual, and to the newest step."""
+    length = region.length
+    for row in region.rows:
+        start = row - region.first
+        w, left = weights[row : row + length], residual[row : row + length]
+        a, out = total[start : start + length], step[start : start + length]
         for t in range(length):
             left[t] += w[t] * a[t]
             out[t] += a[t]

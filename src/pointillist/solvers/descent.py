@@ -8,30 +8,23 @@ of a filter. The scan also yields the duality gap, evaluated in float64 but for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution, descent, sweeps
-from pointillist.backends.layout import Layout, flat_offsets, strides_of
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.frames import frames_of
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
-
-Places = tuple[NDArray, NDArray]
-Rows = tuple[NDArray, int]
-Work = Callable[[NDArray, Places, Rows, NDArray, NDArray], float]
+from pointillist.solvers.staging import Part, stage_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,56 +272,20 @@ class HostWorkingSet:
             self._keep(self.values != 0)
             return
 
-        def work(chosen: NDArray, places: Places, rows: Rows, flat: NDArray, weights: NDArray) -> float:
+        stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
+
+        def descend(part: Part) -> float:
+            members, region = part
             return sweeps.descend(
-                layout, *places, curvatures, penalties, dtype.type(settings.ridge), clean, weights,
-                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra, *rows,
+                stage.layout, stage.places, curvatures, penalties, dtype.type(settings.ridge), clean, stage.weights,
+                self.problem.nonnegative, self.values, stage.residual, members, target, settings.extra, region,
             )  # fmt: skip
 
-        around = self.geometry.boundary == "circular"
-        sweep = self._sweep_on_circle(self.residual, work) if around else self._sweep_by_tiles(self.residual, work)
         for _ in range(settings.max_sweeps):
-            if sweep() < target:
+            moved = max((moved for parts in stage.colours for moved in self.mapper(descend, parts)), default=0.0)
+            if moved < target:
                 break
         self._keep(self.values != 0)
-
-    def _sweep_by_tiles(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """Make a function that sweeps over the tiles, colour by colour, and returns the largest move."""
-        places = _places(self.layout, self.codes)
-        positions = self.codes % self.geometry.n_positions
-        colours = [
-            [(members, _rows(self.geometry, positions[members])) for members in tiles]
-            for tiles in _tiles(self.geometry, positions, self.settings.tile)
-        ]
-
-        def tile(members_and_rows: tuple[NDArray, Rows]) -> float:
-            members, rows = members_and_rows
-            return work(members, places, rows, residual, self.padded_weights)
-
-        return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
-
-    def _sweep_on_circle(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """Make a function that sweeps over a circular signal, frame by frame, and returns the largest move."""
-        frames = frames_of(self.geometry, self.codes)
-        bases, starts = _places(self.layout, self.codes)
-        for frame in frames:
-            bases[frame.members] = _places(self.layout, frame.codes)[0]
-        weights = [self.padded_weights] * len(frames)
-        if self.weights is not None:
-            weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
-        rows = [_rows(self.geometry, frame.codes % self.geometry.n_positions) for frame in frames]
-        left = self.geometry.inside(residual)
-
-        def sweep() -> float:
-            nonlocal left
-            largest = 0.0
-            for frame, seen, reached in zip(frames, weights, rows, strict=True):
-                flat = frame.turn(left)
-                largest = max(largest, work(frame.members, (bases, starts), reached, flat, seen))
-                left = frame.turn_back(flat)
-            return largest
-
-        return sweep
 
 
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
@@ -353,47 +310,6 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)
     return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
-
-
-def _places(layout: Layout, codes: NDArray) -> Places:
-    """Where each code's box begins in the padded signal, and its filter in the runs."""
-    bases, starts = np.empty_like(codes), np.empty_like(codes)
-    descent.locate(layout, codes, bases, starts)
-    return bases, starts
-
-
-def _rows(geometry: Geometry, positions: NDArray) -> Rows:
-    """Where the rows of a padded signal begin that codes at `positions` reach, and how long they are."""
-    if len(positions) == 0:
-        return np.zeros(1, np.int64), 0
-    places = np.unravel_index(positions, geometry.grid)
-    first = [int(axis.min()) for axis in places]
-    sides = [int(axis.max()) - f + width for axis, f, width in zip(places, first, geometry.filter, strict=True)]
-    strides = strides_of((geometry.channels, *geometry.padded))
-    corner = int(np.dot(first, strides[1:]))
-    return corner + flat_offsets((geometry.channels, *sides[:-1]), strides[:-1]), sides[-1]
-
-
-def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
-    """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
-    if len(geometry.grid) == 1:  # as many positions as a tile of a picture
-        side = side**2
-    side = max(side, 2 * (max(geometry.filter) + 16))
-    # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
-    counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
-    if prod(counts) == 1:
-        return [[np.arange(len(positions))]]
-    sides = [-(-g // count) for g, count in zip(geometry.grid, counts, strict=True)]
-    coordinates = [axis // s for axis, s in zip(np.unravel_index(positions, geometry.grid), sides, strict=True)]
-    number = np.ravel_multi_index(coordinates, counts)
-    order = np.argsort(number, kind="stable")
-    bounds = np.searchsorted(number[order], np.arange(prod(counts) + 1))
-    colours: list[list[NDArray]] = []
-    for colour in product(*[range(min(2, count)) for count in counts]):
-        members = product(*[range(first, count, 2) for first, count in zip(colour, counts, strict=True)])
-        places = [int(np.ravel_multi_index(member, counts)) for member in members]
-        colours.append([order[bounds[n] : bounds[n + 1]] for n in places if bounds[n] < bounds[n + 1]])
-    return colours
 
 
 def _among(sample: NDArray, codes: NDArray) -> NDArray:
