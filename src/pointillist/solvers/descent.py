@@ -176,11 +176,12 @@ class HostWorkingSet:
             positions = dual.touched(self.geometry, ratios)
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self.problem.sample is None:
+            if self.problem.sample is None and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
+                ratios[positions] += ratios.dtype.type(self._rounding(flat))
             else:
                 self.state.scan(flat, ratios, winner, self.mapper)
-            ratios[positions] += self.best.dtype.type(self._rounding(flat))
+                ratios += ratios.dtype.type(self._rounding(flat))
             seen = point if self.weights is None else self._unweighted(point)
             loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
             ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
