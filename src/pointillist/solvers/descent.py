@@ -21,9 +21,9 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
-from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
+from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
+from pointillist.solvers.scanning import DescentState, clean_positions
 from pointillist.solvers.staging import Part, stage_of
 
 
@@ -157,7 +157,7 @@ class HostWorkingSet:
         loss = 0.5 * inner(self.exact, difference)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self._rounding(self.residual)
+        rounding = self.state.rounding(self.geometry, self.residual)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
@@ -176,13 +176,13 @@ class HostWorkingSet:
             positions = dual.touched(self.geometry, ratios)
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self.problem.sample is None and len(positions) < _SCREENED * len(ratios):
+            if self._can_screen and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
-                ratios[positions] += ratios.dtype.type(self._rounding(flat))
+                ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
             else:
                 self.state.scan(flat, ratios, winner, self.mapper)
-                ratios += ratios.dtype.type(self._rounding(flat))
-            seen = point if self.weights is None else self._unweighted(point)
+                ratios += ratios.dtype.type(self.state.rounding(self.geometry, flat))
+            seen = point if self.weights is None else _divided(point, self.weights)
             loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
             ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
             before, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
@@ -210,6 +210,11 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
+    @property
+    def _can_screen(self) -> bool:
+        """Whether some positions can be scanned alone."""
+        return self.problem.sample is None and self.state.transforms is None
+
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
@@ -219,7 +224,7 @@ class HostWorkingSet:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         stale = None
-        if self.scanned is not None and self.problem.sample is None:
+        if self.scanned is not None and self._can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
@@ -236,16 +241,6 @@ class HostWorkingSet:
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
-
-    def _unweighted(self, point: NDArray) -> NDArray:
-        return np.divide(point, self.weights, out=np.zeros_like(point), where=self.weights > 0)
-
-    def _rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
-        largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
-        terms = len(self.layout.taps) + 2
-        unit = self.epsilon / 2
-        return terms * unit * self.problem.largest_norm * float(largest) / self.problem.smallest_penalty
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
@@ -311,6 +306,11 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)
     return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
+
+
+def _divided(point: NDArray, weights: NDArray) -> NDArray:
+    """A point divided by the weights, zero where they are."""
+    return np.divide(point, weights, out=np.zeros_like(point), where=weights > 0)
 
 
 def _among(sample: NDArray, codes: NDArray) -> NDArray:
