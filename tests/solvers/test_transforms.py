@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.model.geometry import Geometry
+from pointillist.model.problem import Problem
 from pointillist.solvers import transforms
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
@@ -35,10 +36,10 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
             problem, sample=np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6)
         )
     residual = problem.geometry.spread(x)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda geometry: False)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: False)
     expected = _scanned(DescentState(problem), residual)
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda geometry: True)
-    monkeypatch.setattr(transforms, "_BLOCK_SAMPLES", 1)  # several blocks
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", 1)  # several blocks
     found = _scanned(DescentState(problem), residual)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     np.testing.assert_array_equal(found[1], expected[1])
@@ -47,7 +48,7 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
 @pytest.mark.parametrize("boundary", ["same", "circular"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, dtype):
-    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda geometry: True)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
     problem, x = reference.problem(
         np.random.default_rng(1), (12, 11), (5, 4), boundary=boundary, dtype=dtype, weights="uneven", penalty=0.2
     )
@@ -60,9 +61,26 @@ def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, d
     assert result.objective[0] >= expected.objective * (1 - 1e-9)
 
 
-def test_transforms_are_for_large_filters():
-    assert not transforms.transforms_are_worth(Geometry((100, 100), (11, 11), 1, "same"))
-    assert transforms.transforms_are_worth(Geometry((100, 100), (71, 71), 1, "same"))
-    assert transforms.transforms_are_worth(Geometry((64, 64, 64), (15, 15, 15), 1, "same"))
-    assert transforms.transforms_are_worth(Geometry((100_000,), (1000,), 1, "same"))
-    assert transforms.transforms_are_worth(Geometry((100, 100), (31, 31), 1, "circular"))
+@pytest.mark.parametrize(
+    ("signal", "size", "boundary", "worth"),
+    [
+        ((100, 100), (11, 11), "same", False),
+        ((100, 100), (71, 71), "same", True),
+        ((100, 100), (31, 31), "circular", True),
+        ((64, 64, 64), (15, 15, 15), "same", True),
+        ((100_000,), (1000,), "same", True),
+        ((100_000,), (100,), "same", False),
+    ],
+)
+def test_transforms_are_for_large_filters(signal, size, boundary, worth):
+    geometry = Geometry(signal, size, 1, boundary)
+    problem = Problem(filters=np.ones((20, 1, *size)), geometry=geometry, penalty=np.ones((20, 1)))
+    assert transforms.transforms_are_worth(problem) is worth
+
+
+def test_spectra_of_large_signals_are_bounded():
+    for n_filters in (10, 100, 1000):
+        geometry = Geometry((4000, 4000), (71, 71), 1, "same")
+        samples = np.prod(transforms.shape_of_blocks(geometry, n_filters))
+        assert samples >= (2 * 71) ** 2
+        assert 8 * n_filters * samples < 3e8

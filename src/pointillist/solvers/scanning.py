@@ -49,7 +49,7 @@ class DescentState:
         """The scan by transforms where that takes fewer operations; None where it does not."""
         if self.problem.sample is not None and not self.is_dense:
             return None
-        return Transforms(self.problem) if transforms_are_worth(self.problem.geometry) else None
+        return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
     @cached_property
     def overlaps(self) -> NDArray:

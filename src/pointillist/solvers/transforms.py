@@ -22,19 +22,40 @@ Box = tuple[slice, ...]
 
 _COST = 45.0
 """Products of a direct scan that take as long as one sample of a transform, for each doubling of its length."""
-_BLOCK_SAMPLES = 2**18
+_SPECTRA_BYTES = 2**27
+"""Memory that the spectra of all filters may take; larger signals are transformed in blocks."""
 _FILTERS_AT_ONCE = 8
 _TERMS = 6  # rounding: of the residual, the factors and the ratios, to the precision of the signal
 
 
-def transforms_are_worth(geometry: Geometry) -> bool:
-    """Whether scans by transforms take fewer operations than sums over the filters' samples."""
+def transforms_are_worth(problem: Problem) -> bool:
+    """Whether scans by transforms take fewer operations than sums over the filters' samples, and not much memory."""
+    geometry = problem.geometry
+    blocks = shape_of_blocks(geometry, len(problem.filters))
+    samples = prod(blocks)
+    if _bytes(geometry, len(problem.filters), samples) > 2 * _SPECTRA_BYTES:
+        return False
+    count = 1
+    if geometry.boundary != "circular":
+        count = prod(-(-n // (b - f + 1)) for n, b, f in _axes(geometry, blocks))
     taps = geometry.channels * prod(geometry.filter)
-    blocks = Transforms.shape_of_blocks(geometry)
-    samples = prod(blocks) * prod(-(-n // (b - f + 1)) for n, b, f in _axes(geometry, blocks))
+    return _COST * count * samples * log2(max(samples, 2)) < geometry.n_positions * taps
+
+
+def shape_of_blocks(geometry: Geometry, n_filters: int) -> tuple[int, ...]:
+    """Samples of a block along each axis: all of them, or a few filters' lengths of a large signal."""
     if geometry.boundary == "circular":
-        samples = prod(blocks)
-    return _COST * samples * log2(max(prod(blocks), 2)) < geometry.n_positions * taps
+        return geometry.signal
+    wanted = geometry.padded
+    if _bytes(geometry, n_filters, prod(wanted)) > _SPECTRA_BYTES:
+        room = prod(wanted) * _SPECTRA_BYTES / _bytes(geometry, n_filters, prod(wanted))
+        side = int(room ** (1 / len(wanted)))
+        wanted = tuple(min(n, max(2 * f, side)) for n, f in zip(wanted, geometry.filter, strict=True))
+    return tuple(int(fft.next_fast_len(n, real=True)) for n in wanted)
+
+
+def _bytes(geometry: Geometry, n_filters: int, samples: int) -> int:
+    return 8 * n_filters * geometry.channels * samples
 
 
 def _axes(geometry: Geometry, blocks: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
@@ -47,18 +68,9 @@ class Transforms:
 
     problem: Problem
 
-    @staticmethod
-    def shape_of_blocks(geometry: Geometry) -> tuple[int, ...]:
-        """Samples of a block along each axis: all of them, or some filters' lengths of a large signal."""
-        if geometry.boundary == "circular":
-            return geometry.signal
-        side = round(_BLOCK_SAMPLES ** (1 / len(geometry.filter)))
-        wanted = (min(n, max(4 * f, side)) for n, f in zip(geometry.padded, geometry.filter, strict=True))
-        return tuple(int(fft.next_fast_len(n, real=True)) for n in wanted)
-
     @cached_property
     def blocks(self) -> tuple[int, ...]:
-        return self.shape_of_blocks(self.problem.geometry)
+        return shape_of_blocks(self.problem.geometry, self.problem.n_filters)
 
     @cached_property
     def spectra(self) -> NDArray:
