@@ -2,8 +2,9 @@
 
 The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
-current support until little moves. No Gram matrix, no Fourier transform: one dot product and, if a code moves, one addition
-of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
+current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
+span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
+whose rounding is bounded.
 """
 
 from __future__ import annotations
