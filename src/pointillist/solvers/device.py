@@ -38,7 +38,7 @@ from pointillist.solvers.rounds import Look, solve_by_rounds
 
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
 _MEMORY = 0.8  # share of the free device memory that may be taken
-_PLAIN_SWEEPS = 5  # sweeps over non-zeros after one over all: on a device they are not extrapolated, and more do not pay
+_PLAIN_SWEEPS = 5  # over non-zeros after one over all codes: they are not extrapolated here, and more do not pay
 _TENSOR_TOL = 1e-3  # the smallest tolerance for which correlations of some 16 bits do
 
 
