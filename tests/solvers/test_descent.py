@@ -1,4 +1,4 @@
-"""Tests of coordinate descent's pieces: tiles, starts and its bound on rounding. Its optima are in test_solvers.py."""
+"""Tests of coordinate descent's pieces: starts and its bound on rounding. Its optima are in test_solvers.py."""
 
 import dataclasses
 
@@ -9,31 +9,8 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
 from pointillist.solvers.base import Status
-from pointillist.solvers.descent import CoordinateDescent, _tiles
-from pointillist.solvers.frames import frames_of
+from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import box_sums
-
-
-@pytest.mark.parametrize(
-    ("signal", "size"),
-    [((200,), (5,)), ((20, 250), (3, 11)), ((20, 190), (3, 11)), ((95, 95), (4, 5)), ((3, 45, 100), (2, 3, 3))],
-)
-def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
-    """Padded lanes count: they are read and written back, so that two threads there lose updates."""
-    geometry = Geometry(signal, size, 1, "same")
-    layout = ConvolutionOperator(np.ones((1, 1, *size), np.float32), geometry).layout
-    positions = np.arange(geometry.n_positions)
-    row, column = np.divmod(positions, layout.row_length)
-    bases = layout.row_bases[row] + column
-    reach = (layout.run_offsets[:, None] + np.arange(len(layout.run_lanes))).ravel()
-    colours = _tiles(geometry, positions, 32)
-    assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
-    for tiles in colours:
-        owner = np.full(geometry.padded_length, -1)
-        for number, tile in enumerate(tiles):
-            touched = np.unique(bases[tile][:, None] + reach)
-            assert np.all(owner[touched] == -1), "two tiles of one colour touch the same samples"
-            owner[touched] = number
 
 
 def test_box_sums(reference):
@@ -45,18 +22,21 @@ def test_box_sums(reference):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
-def test_the_reported_gap_is_no_smaller_than_the_exact_one(dtype, boundary, reference):
+@pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
+def test_the_reported_gap_bounds_the_excess(dtype, boundary, reference):
     for seed in range(5):
         problem, x = reference.problem(
             np.random.default_rng(seed), (20, 21), (4, 5), boundary=boundary, dtype=dtype, n_filters=5
         )
+        best = CoordinateDescent(tol=1e-11, max_iter=5000)
+        whole = dataclasses.replace(problem, filters=problem.filters.astype(np.float64))
+        optimum = best.solve(best.prepare(whole), [x.astype(np.float64)]).objective[0]
         for max_iter in (1, 3, 50):
             solver = CoordinateDescent(tol=1e-3, max_iter=max_iter)
             result = solver.solve(solver.prepare(problem), [x])
             exact = certificate(problem, 0, x, result.codes.indices[0], result.codes.values[0])
             assert result.objective[0] == pytest.approx(exact.objective, rel=1e-9)
-            assert result.gap[0] >= exact.gap * (1 - 1e-9)
+            assert result.objective[0] * (1 - result.gap[0]) <= optimum * (1 + 1e-10)
 
 
 def test_a_good_start_saves_rounds(reference):
@@ -97,20 +77,6 @@ def test_several_tiles_reach_the_untiled_objective(reference):
 def test_settings_are_checked(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         CoordinateDescent(**setting)
-
-
-@pytest.mark.parametrize(("signal", "size"), [((12,), (3,)), ((9,), (9,)), ((10, 7), (4, 6)), ((5, 4, 6), (2, 3, 5))])
-def test_frames_hold_every_code_once_and_inside(signal, size):
-    geometry = Geometry(signal, size, 1, "circular")
-    codes = np.arange(2 * geometry.n_positions)
-    frames = frames_of(geometry, codes)
-    assert sorted(np.concatenate([frame.members for frame in frames])) == codes.tolist()
-    filters = np.random.default_rng(0).standard_normal((2, 1, *size))
-    operator = ConvolutionOperator(filters, geometry)
-    for frame in frames:
-        for member, code in zip(frame.members, frame.codes, strict=True):
-            flat = operator.synthesise_padded(np.array([code]), np.ones(1))
-            np.testing.assert_allclose(frame.turn_back(flat), operator.synthesise(np.array([member]), np.ones(1)))
 
 
 @pytest.mark.parametrize("max_iter", [1, 2000])

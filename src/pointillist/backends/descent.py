@@ -1,4 +1,4 @@
-"""Coordinate descent on the residual, and the search for the codes worth descending on."""
+"""The search for the codes worth descending on, and where they lie."""
 
 import numpy as np
 from numba import njit
@@ -7,13 +7,10 @@ from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import (
     FILTERS_A_BLOCK,
     POSITIONS_AT_ONCE,
-    add_runs,
-    add_runs_weighted,
     best_of_block,
     best_of_block_local,
     correlate_block,
     correlate_positions,
-    dot_runs,
     dot_runs_at,
 )
 
@@ -29,79 +26,6 @@ def locate(layout, codes, bases, starts):
         k = codes[i] // n_positions
         bases[i] = base_of(layout, codes[i] - k * n_positions)
         starts[i] = k * step
-
-
-@njit(cache=True, nogil=True)
-def sweep(layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen):
-    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
-
-    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
-    ½ ridge z² to the objective. Returns the largest √curvature · |change|, a distance in signal space.
-    """
-    largest = 0.0
-    for n in range(len(chosen)):
-        i = chosen[n]
-        curvature = curvatures[i]
-        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets)
-        old = values[i]
-        target = old * curvature + slope
-        penalty = penalties[i]
-        if target > penalty:
-            new = (target - penalty) / (curvature + ridge)
-        elif target < -penalty and not nonnegative:
-            new = (target + penalty) / (curvature + ridge)
-        else:
-            new = target * 0
-        if new == old:
-            continue
-        change = old - new
-        values[i] = new
-        if clean[i]:
-            add_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change)
-        else:
-            add_runs_weighted(
-                layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets, change, weights
-            )
-        moved = change * change * curvature
-        if moved > largest:
-            largest = moved
-    return np.sqrt(largest)
-
-
-@njit(cache=True, nogil=True)
-def descend(
-    layout,
-    bases,
-    starts,
-    curvatures,
-    penalties,
-    ridge,
-    clean,
-    weights,
-    nonnegative,
-    values,
-    residual,
-    chosen,
-    target,
-    extra,
-):
-    """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
-
-    The extra sweeps end when the largest move falls below half of `target`. Returns the largest move of the first.
-    """
-    moved = sweep(
-        layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen
-    )
-    if moved < target:
-        return moved
-    alive = chosen[values[chosen] != 0]
-    for _ in range(extra):
-        again = sweep(
-            layout, bases, starts, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive
-        )
-        if again < 0.5 * target:
-            break
-    return moved
 
 
 @njit(cache=True, nogil=True)

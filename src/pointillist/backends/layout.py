@@ -46,7 +46,6 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     padded_rows = np.zeros((n_filters, len(leading), chunks * width), filters.dtype)
     padded_rows[..., : size[-1]] = filters.reshape(n_filters, len(leading), size[-1])
     runs = padded_rows.reshape(-1)
-    run_offsets = (leading[:, None] + width * np.arange(chunks)).reshape(-1)
     taps = (leading[:, None] + np.arange(size[-1])).reshape(-1)
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
         squares = runs**2
@@ -55,13 +54,20 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
         block_lanes=(0,) * register_width(filters.dtype),
         runs=runs,
         squares=squares,
-        run_offsets=run_offsets,
+        run_offsets=run_offsets((channels, *size), (channels, *padded)),
         blocks=_blocks(filters),
         taps=taps,
         row_bases=flat_offsets(grid[:-1], strides[1:-1]),
         row_length=grid[-1],
         n_filters=n_filters,
     )
+
+
+def run_offsets(box: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+    """Where each run of a filter of shape `box` (channels, *size) lies in a signal of `shape`, relative to its first."""
+    width = run_width(box[-1])
+    leading = flat_offsets(box[:-1], strides_of(shape)[:-1])
+    return (leading[:, None] + width * np.arange(-(-box[-1] // width))).reshape(-1)
 
 
 def run_width(length: int) -> int:

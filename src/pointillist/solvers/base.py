@@ -26,6 +26,9 @@ from pointillist.model.problem import Certificate, Problem, certificate
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""`map`, or that of a pool of threads."""
+
 
 class Status(enum.Enum):
     """How a solver stopped; `advice` says what to do about it.

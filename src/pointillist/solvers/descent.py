@@ -2,35 +2,33 @@
 
 The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
-current support until little moves. No Gram matrix, no Fourier transform: one dot product and, if a code moves, one addition
-of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
+current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
+span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
+whose rounding is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution, descent
-from pointillist.backends.layout import Layout
+from pointillist.backends import convolution
+from pointillist.backends.descent import merge, pick
+from pointillist.backends.sweeps import MEMORY
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
-from pointillist.solvers import products
-from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.frames import frames_of
+from pointillist.solvers import dual, products
+from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
-
-Places = tuple[NDArray, NDArray]
-Work = Callable[[NDArray, Places, NDArray, NDArray], float]
+from pointillist.solvers.scanning import DescentState, clean_positions
+from pointillist.solvers.staging import stage_of
+from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +68,7 @@ class CoordinateDescent(Schedule):
     takes_start: ClassVar[bool] = True
 
     max_sweeps: int = 20
-    extra: int = 5
+    extra: int = 10
     tile: int = 128
     keep_start: bool = False
 
@@ -114,8 +112,11 @@ class HostWorkingSet:
         signal: NDArray,
         begin: tuple[NDArray, NDArray] | None,
         mapper: Mapper,
+        *,
+        certifies: bool = True,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
+        self.certifies = certifies and settings.ridge == 0 and not settings.keep_start
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -149,7 +150,7 @@ class HostWorkingSet:
                 kept &= sampled
         none, zeros = self.codes, self.values
         codes, values = codes[kept], values[kept].astype(zeros.dtype)
-        self.codes, _ = descent.merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
+        self.codes, _ = merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
         self.values = values[np.searchsorted(codes, self.codes)]
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
@@ -160,14 +161,38 @@ class HostWorkingSet:
         loss = 0.5 * inner(self.exact, difference)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self._rounding(self.residual)
+        rounding = self.state.rounding(self.geometry, self.residual)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
         constant = self.problem.constant_of(self.i)
         gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding, constant)
+        if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
+            gap = min(gap, self._local_gap(objective, rounding))
         return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
+
+    def _local_gap(self, objective: float, rounding: float) -> float:
+        """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`."""
+        ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
+        winner = np.empty_like(self.winner)
+        for _ in range(_SHRINKS):
+            positions = dual.touched(self.geometry, ratios)
+            point = dual.shrunk(self.geometry, point, ratios)
+            flat = self.geometry.spread(point.astype(self.values.dtype))
+            if self._can_screen and len(positions) < _SCREENED * len(ratios):
+                self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
+                ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
+            else:
+                self.state.scan(flat, ratios, winner, self.mapper)
+                ratios += ratios.dtype.type(self.state.rounding(self.geometry, flat))
+            seen = point if self.weights is None else _divided(point, self.weights)
+            loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
+            ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
+            before, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
+            if gap <= self.settings.tol or gap > _FURTHER * self.settings.tol or not gap < 0.7 * before:
+                break
+        return gap
 
     def prune(self, active: NDArray, share: float) -> None:
         self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
@@ -189,6 +214,11 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
+    @property
+    def _can_screen(self) -> bool:
+        """Whether some positions can be scanned alone."""
+        return self.problem.sample is None and self.state.transforms is None
+
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
@@ -198,7 +228,7 @@ class HostWorkingSet:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         stale = None
-        if self.scanned is not None and self.problem.sample is None:
+        if self.scanned is not None and self._can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
@@ -216,18 +246,11 @@ class HostWorkingSet:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
 
-    def _rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
-        largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
-        terms = len(self.layout.taps) + 2
-        unit = self.epsilon / 2
-        return terms * unit * self.problem.largest_norm * float(largest) / self.problem.smallest_penalty
-
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         floor = self.best.dtype.type(floor)
-        fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
-        self.codes, self.values = descent.merge(
+        fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
+        self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
@@ -249,58 +272,21 @@ class HostWorkingSet:
             self._keep(self.values != 0)
             return
 
-        def work(chosen: NDArray, places: Places, flat: NDArray, weights: NDArray) -> float:
-            return descent.descend(
-                layout, *places, curvatures, penalties, dtype.type(settings.ridge), clean, weights,
-                self.problem.nonnegative, self.values, flat, chosen, target, settings.extra,
-            )  # fmt: skip
+        stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
 
-        around = self.geometry.boundary == "circular"
-        sweep = self._sweep_on_circle(self.residual, work) if around else self._sweep_by_tiles(self.residual, work)
-        for _ in range(settings.max_sweeps):
-            if sweep() < target:
-                break
+        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
+        descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
         self._keep(self.values != 0)
 
-    def _sweep_by_tiles(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """Make a function that sweeps over the tiles, colour by colour, and returns the largest move."""
-        places = _places(self.layout, self.codes)
-        colours = _tiles(self.geometry, self.codes % self.geometry.n_positions, self.settings.tile)
 
-        def tile(chosen: NDArray) -> float:
-            return work(chosen, places, residual, self.padded_weights)
-
-        return lambda: max((moved for tiles in colours for moved in self.mapper(tile, tiles)), default=0.0)
-
-    def _sweep_on_circle(self, residual: NDArray, work: Work) -> Callable[[], float]:
-        """Make a function that sweeps over a circular signal, frame by frame, and returns the largest move."""
-        frames = frames_of(self.geometry, self.codes)
-        bases, starts = _places(self.layout, self.codes)
-        for frame in frames:
-            bases[frame.members] = _places(self.layout, frame.codes)[0]
-        weights = [self.padded_weights] * len(frames)
-        if self.weights is not None:
-            weights = [frame.turn(self.geometry.inside(self.padded_weights)) for frame in frames]
-        left = self.geometry.inside(residual)
-
-        def sweep() -> float:
-            nonlocal left
-            largest = 0.0
-            for frame, seen in zip(frames, weights, strict=True):
-                flat = frame.turn(left)
-                largest = max(largest, work(frame.members, (bases, starts), flat, seen))
-                left = frame.turn_back(flat)
-            return largest
-
-        return sweep
-
-
+_NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
+"""A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
 
 def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
-    """Bytes that solving for one signal takes: residual, weights and scans, their twins in float64, and the working set.
+    """Bytes that solving for one signal takes: residual, weights, steps, scans, their twins in float64, the working set.
 
     Parameters
     ----------
@@ -310,40 +296,16 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     itemsize : int
         Bytes of a sample.
     """
-    padded = geometry.padded_length * (4 * itemsize + 16)
+    padded = geometry.padded_length * ((5 + MEMORY) * itemsize + 16)
     grid = geometry.n_positions * (4 * itemsize + 24)
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)
     return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
 
 
-def _places(layout: Layout, codes: NDArray) -> Places:
-    """Where each code's box begins in the padded signal, and its filter in the runs."""
-    bases, starts = np.empty_like(codes), np.empty_like(codes)
-    descent.locate(layout, codes, bases, starts)
-    return bases, starts
-
-
-def _tiles(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
-    """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
-    if len(geometry.grid) == 1:  # as many positions as a tile of a picture
-        side = side**2
-    side = max(side, 2 * (max(geometry.filter) + 16))
-    # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
-    counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
-    if prod(counts) == 1:
-        return [[np.arange(len(positions))]]
-    sides = [-(-g // count) for g, count in zip(geometry.grid, counts, strict=True)]
-    coordinates = [axis // s for axis, s in zip(np.unravel_index(positions, geometry.grid), sides, strict=True)]
-    number = np.ravel_multi_index(coordinates, counts)
-    order = np.argsort(number, kind="stable")
-    bounds = np.searchsorted(number[order], np.arange(prod(counts) + 1))
-    colours: list[list[NDArray]] = []
-    for colour in product(*[range(min(2, count)) for count in counts]):
-        members = product(*[range(first, count, 2) for first, count in zip(colour, counts, strict=True)])
-        places = [int(np.ravel_multi_index(member, counts)) for member in members]
-        colours.append([order[bounds[n] : bounds[n + 1]] for n in places if bounds[n] < bounds[n + 1]])
-    return colours
+def _divided(point: NDArray, weights: NDArray) -> NDArray:
+    """A point divided by the weights, zero where they are."""
+    return np.divide(point, weights, out=np.zeros_like(point), where=weights > 0)
 
 
 def _among(sample: NDArray, codes: NDArray) -> NDArray:

@@ -1,10 +1,8 @@
 """Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +10,9 @@ from numpy.typing import NDArray
 from pointillist.backends import descent
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
+from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
-
-Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""`map`, or that of a pool of threads."""
+from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +45,13 @@ class DescentState:
         return out
 
     @cached_property
+    def transforms(self) -> Transforms | None:
+        """The scan by transforms where that takes fewer operations; None where it does not."""
+        if self.problem.sample is not None and not self.is_dense:
+            return None
+        return Transforms(self.problem) if transforms_are_worth(self.problem) else None
+
+    @cached_property
     def overlaps(self) -> NDArray:
         """Inner products of the filters at all shifts, for signals of one dimension."""
         return overlap_table(self.problem.filters)
@@ -75,11 +79,26 @@ class DescentState:
             self.scan_codes(residual, problem.sample, best, winner)
             return
         factors = self.per_penalty if problem.sample is None else self.masked
+        if self.transforms is not None:
+            self.transforms.scan(residual, factors, best, winner, mapper)
+            return
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
 
         list(mapper(work, self.row_chunks))
+
+    def rounding(self, geometry: Geometry, residual: NDArray) -> float:
+        """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
+
+        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most.
+        """
+        if self.transforms is not None:
+            return self.transforms.rounding(residual)
+        problem = self.problem
+        largest = np.sqrt(np.max(box_sums(geometry, residual**2)))
+        terms, unit = len(problem.operator.layout.taps) + 2, float(np.finfo(residual.dtype).eps) / 2
+        return terms * unit * problem.largest_norm * float(largest) / problem.smallest_penalty
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper

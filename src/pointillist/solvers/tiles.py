@@ -23,11 +23,11 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, release, scratch, walked
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
-from pointillist.solvers.base import Result, Solution, Solver, collect, one_blas_thread
+from pointillist.solvers.base import Mapper, Result, Solution, Solver, collect, one_blas_thread
 from pointillist.solvers.blocks import Blocks, Place, renumbered
 from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
 from pointillist.solvers.rounds import solve_by_rounds
-from pointillist.solvers.scanning import DescentState, Mapper
+from pointillist.solvers.scanning import DescentState
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
@@ -225,7 +225,7 @@ class _Tiling:
         coder = self.settings.coder
         if len(codes):
             coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        sets = HostWorkingSet(coder, coder.prepare(view.problem), 0, signal, (codes, values), map)
+        sets = HostWorkingSet(coder, coder.prepare(view.problem), 0, signal, (codes, values), map, certifies=False)
         found = solve_by_rounds(sets, coder, lambda look: look.ratio + sets.rounding > 1 + _MARGIN * excess)
         rises, rounds = {}, int(found.iterations[0])
         if rounds:

@@ -1,0 +1,388 @@
+"""Coordinate descent on the residual, with the best step in the span of the last moves after every sweep.
+
+While codes keep their signs the objective is quadratic, and sweeps alone converge slowly where codes overlap. The residual
+is linear in the codes, so that the best combination of the last few moves costs some inner products of signals and no
+convolution. With one move besides the sweep's own this is the method of conjugate gradients, preconditioned by a sweep.
+Codes that would change their sign stop at zero.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
+
+MEMORY = 3
+"""Moves that are combined: that of the last sweep and the steps before it."""
+
+_REGULAR = 1e-6
+_SUMS = {"reassoc", "contract", "nsz"}
+
+
+class Places(NamedTuple):
+    """Where each code lies.
+
+    A padded circle has some samples twice. A code that reaches such samples has images, which change the others of them:
+    those of code i begin at bases[i] + images[m] for m from image_starts[i] to image_starts[i + 1].
+    """
+
+    bases: np.ndarray  # where a code's box begins in the padded signal
+    starts: np.ndarray  # where its filter begins in the runs
+    image_starts: np.ndarray
+    images: np.ndarray
+
+
+class Region(NamedTuple):
+    """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
+
+    Sums are taken over the rows `counted`, which hold every sample once.
+    """
+
+    first: int  # the first sample that is kept of a step, and how many are
+    span: int
+    rows: np.ndarray
+    length: int
+    counted: np.ndarray
+    counted_length: int
+
+
+@njit(cache=True, nogil=True)
+def descend(
+    layout,
+    places,
+    curvatures,
+    penalties,
+    ridge,
+    clean,
+    weights,
+    nonnegative,
+    values,
+    residual,
+    chosen,
+    target,
+    extra,
+    max_sweeps,
+    region,
+):
+    """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
+
+    `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
+    ½ ridge z² to the objective. The extra sweeps are extrapolated, and end when the largest move falls below half of
+    `target`. A move is √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
+    """
+    steps = np.empty((MEMORY + 1, 0), residual.dtype)
+    moves = np.empty((MEMORY, 0), residual.dtype)
+    products = np.zeros((MEMORY, MEMORY))
+    stale = np.zeros(MEMORY, np.bool_)
+    count, first_move = 0, 0.0
+    for turn in range(max_sweeps):
+        moved = _sweep(
+            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+            residual, 0, False,
+        )  # fmt: skip
+        if turn == 0:
+            first_move = moved
+        if moved < target:
+            break
+        if extra > 0 and steps.shape[1] == 0:
+            steps = np.empty((MEMORY + 1, region.span), residual.dtype)
+            moves = np.empty((MEMORY, len(chosen)), residual.dtype)
+        alive = chosen[values[chosen] != 0]
+        for _ in range(extra):
+            newest = count % MEMORY
+            _begin(steps[newest], moves[newest], values, chosen, region)
+            again = _sweep(
+                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
+                steps[newest], region.first, True,
+            )  # fmt: skip
+            if again < 0.5 * target:
+                break
+            count += 1
+            _extrapolate(
+                layout, places, penalties, ridge, weights, values, residual, chosen, region,
+                steps, moves, products, stale, newest, min(count, MEMORY),
+            )  # fmt: skip
+    return first_move
+
+
+@njit(cache=True, nogil=True)
+def _begin(step, move, values, chosen, region):
+    """Begin a step, which a sweep is to take up."""
+    for row in region.rows:
+        start = row - region.first
+        step[start : start + region.length] = 0
+    for n in range(len(chosen)):
+        move[n] = -values[chosen[n]]
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    layout,
+    places,
+    curvatures,
+    penalties,
+    ridge,
+    clean,
+    weights,
+    nonnegative,
+    values,
+    residual,
+    chosen,
+    step,
+    first,
+    recorded,
+):
+    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
+
+    Where it is `recorded`, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
+    """
+    bases, starts = places.bases, places.starts
+    largest = 0.0
+    for n in range(len(chosen)):
+        i = chosen[n]
+        curvature = curvatures[i]
+        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets)
+        old = values[i]
+        target = old * curvature + slope
+        penalty = penalties[i]
+        if target > penalty:
+            new = (target - penalty) / (curvature + ridge)
+        elif target < -penalty and not nonnegative:
+            new = (target + penalty) / (curvature + ridge)
+        else:
+            new = target * 0
+        if new == old:
+            continue
+        change = old - new
+        values[i] = new
+        if clean[i]:
+            _add(layout, places, i, residual, 0, change)
+        else:
+            _add_weighted(layout, places, i, residual, weights, change)
+        if recorded:
+            _add(layout, places, i, step, first, change)
+        moved = change * change * curvature
+        if moved > largest:
+            largest = moved
+    return np.sqrt(largest)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add(layout, places, i, signal, first, change):
+    """Add a code's filter to a signal that begins at sample `first`."""
+    base, start = places.bases[i] - first, places.starts[i]
+    add_runs(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change)
+    for m in range(places.image_starts[i], places.image_starts[i + 1]):
+        add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _add_weighted(layout, places, i, signal, weights, change):
+    """Add a code's filter to a signal, multiplied by the weights."""
+    base, start = places.bases[i], places.starts[i]
+    add_runs_weighted(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change, weights)
+    for m in range(places.image_starts[i], places.image_starts[i + 1]):
+        image = base + places.images[m]
+        add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
+
+
+@njit(cache=True, nogil=True)
+def _extrapolate(
+    layout,
+    places,
+    penalties,
+    ridge,
+    weights,
+    values,
+    residual,
+    chosen,
+    region,
+    steps,
+    moves,
+    products,
+    stale,
+    newest,
+    held,
+):
+    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move.
+
+    `products` are those of the steps, up to date but for the `stale` ones; the last of the steps is for what is computed.
+    """
+    nothing = ridge * 0
+    slopes = np.zeros(held)
+    for n in range(len(chosen)):
+        moves[newest, n] += values[chosen[n]]
+    stale[newest] = True
+    for m in range(held):
+        if _leave_zeros(layout, places, values, chosen, steps[m], moves[m], region.first):
+            stale[m] = True
+        slopes[m] = _dot(nothing, residual, steps[m], region)
+        for n in range(len(chosen)):
+            value = values[chosen[n]]
+            slopes[m] += (np.sign(value) * penalties[chosen[n]] + ridge * value) * moves[m, n]
+    for m in range(held):
+        for n in range(m + 1):
+            if stale[m] or stale[n]:
+                products[m, n] = _weighted_dot(nothing, weights, steps[m], steps[n], region)
+                if ridge > 0:
+                    products[m, n] += ridge * np.sum(moves[m] * moves[n])
+                products[n, m] = products[m, n]
+    stale[:] = False
+    factors = np.empty(held, steps.dtype)
+    factors[:] = _best_factors(products[:held, :held], slopes)
+    move = np.zeros(len(chosen), moves.dtype)
+    clipped = False
+    for n in range(len(chosen)):
+        old = values[chosen[n]]
+        if old != 0:
+            for m in range(held):
+                move[n] += factors[m] * moves[m, n]
+            clipped |= (old + move[n]) * old <= 0
+    total = steps[MEMORY]
+    _combine(total, steps, factors, region)
+    if clipped:
+        if not _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move) < 0:
+            return
+        stale[newest] = True
+    else:
+        _join(products, factors, newest)
+    for n in range(len(chosen)):
+        values[chosen[n]] += move[n]
+        moves[newest, n] += move[n]
+    _take(residual, weights, steps[newest], total, region)
+
+
+@njit(cache=True, nogil=True)
+def _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move):
+    """Let codes that would change their sign stop at zero; returns how the objective changes."""
+    change = 0.0
+    for n in range(len(chosen)):
+        i = chosen[n]
+        old = values[i]
+        if old == 0:
+            continue
+        new = old + move[n]
+        if new * old <= 0:
+            _add(layout, places, i, total, region.first, new)
+            new = old * 0
+            move[n] = -old
+        change += penalties[i] * (abs(new) - abs(old)) + 0.5 * ridge * (new * new - old * old)
+    change += _dot(ridge * 0, residual, total, region)
+    return change + 0.5 * _weighted_dot(ridge * 0, weights, total, total, region)
+
+
+@njit(cache=True, nogil=True)
+def _leave_zeros(layout, places, values, chosen, step, move, first):
+    """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
+    any_left = False
+    for n in range(len(chosen)):
+        if values[chosen[n]] == 0 and move[n] != 0:
+            _add(layout, places, chosen[n], step, first, move[n])
+            move[n] = 0
+            any_left = True
+    return any_left
+
+
+@njit(cache=True, nogil=True)
+def _join(products, factors, newest):
+    """Bring the products up to date when the combined step joins the newest one."""
+    held = len(factors)
+    joint = np.zeros(held)
+    for j in range(held):
+        for i in range(held):
+            joint[j] += factors[i] * products[i, j]
+    own = 0.0
+    for j in range(held):
+        own += factors[j] * joint[j]
+    own += products[newest, newest] + 2 * joint[newest]
+    for j in range(held):
+        products[newest, j] += joint[j]
+        products[j, newest] = products[newest, j]
+    products[newest, newest] = own
+
+
+@njit(cache=True, nogil=True)
+def _best_factors(products, slopes):
+    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
+    count = len(slopes)
+    largest = 0.0
+    for i in range(count):
+        largest = max(largest, products[i, i])
+    scales = np.zeros(count)
+    for i in range(count):
+        if products[i, i] > 1e-12 * largest:
+            scales[i] = 1 / np.sqrt(products[i, i])
+    system = np.empty((count, count))
+    factors = np.empty(count)
+    for i in range(count):
+        for j in range(count):
+            system[i, j] = products[i, j] * scales[i] * scales[j]
+        system[i, i] = 1 + _REGULAR
+        factors[i] = -slopes[i] * scales[i]
+    for i in range(count):  # elimination: the system is positive definite, no pivots are needed
+        for j in range(i + 1, count):
+            ratio = system[j, i] / system[i, i]
+            for k in range(i, count):
+                system[j, k] -= ratio * system[i, k]
+            factors[j] -= ratio * factors[i]
+    for i in range(count - 1, -1, -1):
+        for k in range(i + 1, count):
+            factors[i] -= system[i, k] * factors[k]
+        factors[i] /= system[i, i]
+    return factors * scales
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _dot(nothing, residual, step, region):
+    """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
+    total = 0.0
+    length = region.counted_length
+    for row in region.counted:
+        a, b = residual[row : row + length], step[row - region.first : row - region.first + length]
+        part = nothing
+        for t in range(length):
+            part += a[t] * b[t]
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _weighted_dot(nothing, weights, step, other, region):
+    """Σ weights · step · other over the counted rows."""
+    total = 0.0
+    length = region.counted_length
+    for row in region.counted:
+        w, start = weights[row : row + length], row - region.first
+        a, b = step[start : start + length], other[start : start + length]
+        part = nothing
+        for t in range(length):
+            part += w[t] * a[t] * b[t]
+        total += part
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _combine(total, steps, factors, region):
+    """total = Σ factors · steps."""
+    for row in region.rows:
+        start = row - region.first
+        out = total[start : start + region.length]
+        out[:] = 0
+        for m in range(len(factors)):
+            factor, step = factors[m], steps[m, start : start + region.length]
+            for t in range(region.length):
+                out[t] += factor * step[t]
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _take(residual, weights, step, total, region):
+    """Add the combined step to the residual, and to the newest step."""
+    length = region.length
+    for row in region.rows:
+        start = row - region.first
+        w, left = weights[row : row + length], residual[row : row + length]
+        a, out = total[start : start + length], step[start : start + length]
+        for t in range(length):
+            left[t] += w[t] * a[t]
+            out[t] += a[t]
