@@ -35,11 +35,16 @@ LIMIT = 1500
 """Iterations of SPORCO at most."""
 _NOTE = (
     "The shortest of several runs in turns, one call each; construction is part of a call, compilation and planning of "
-    "transforms are not. SPORCO: ConvBPDN in float32, time until the objective of its sparse variable exceeds the optimum by "
-    "0.1%, with the best ρ that was found (or AutoRho), and the better of one and all threads. Ours likewise, and until a "
-    "relative duality gap of 0.1% is certified; the better of n_jobs=1 and all. Leads: SPORCO's time over ours. "
+    "transforms are not. SPORCO: ConvBPDN in float32, time until the objective of its sparse variable exceeds the optimum "
+    "by 0.1%, with the best ρ that was found (or AutoRho), and the better of one and all threads. Ours likewise, and until "
+    "a relative duality gap of 0.1% is certified; the better of n_jobs=1 and all. Leads: SPORCO's time over ours. "
     "Gap / excess: what our certificate said where the excess was reached."
 )
+_OF_SIZES = (
+    f"Filters of other sizes than 11×11 are those of 11×11, resized and then learned online from {N_PATCHES} patches in "
+    f"batches of {BATCH_SIZE}."
+)
+_OF_COUNTS = "Fewer filters are a regular choice of more; where there are more than 100, they are another dictionary."
 _COLUMNS = [
     "case", "codes a pixel", "SPORCO ms", "SPORCO setting", "ours ms", "our setting", "certified ms", "lead",
     "certified lead", "gap / excess",
@@ -95,18 +100,20 @@ def run(context: Context) -> Findings:
     image = inputs.train[:1]
     small = f"{image.shape[1]}×{image.shape[2]}"
 
-    strip = _measure(context, found, f"Penalties: {full} filters of 11×11, {small}", _by_penalty(inputs, penalties))
+    strip = _measure(
+        context, found, f"Penalties: {full} filters of 11×11, {small}", _by_penalty(inputs, penalties), _NOTE
+    )
     _draw(found, "Lead by penalty", "penalty λ", penalties, strip, chart_too=True)
 
     larger = context.pick(LARGER, 64)
     title = f"Sizes: {full} filters, λ = {PENALTY:g}, {larger}×{larger} put together from images"
-    strip = _measure(context, found, title, _by_size(context, sides, larger))
+    strip = _measure(context, found, title, _by_size(context, sides, larger), _OF_SIZES)
     _draw(found, "Lead by size of the filters", "side of a filter", sides, strip, chart_too=True)
 
     strips = {}
     for penalty in COUNT_PENALTIES[: context.pick(2, 1)]:
         title = f"Numbers of filters: 11×11, λ = {penalty:g}, {small}"
-        strips[f"λ = {penalty:g}, "] = _measure(context, found, title, _by_count(inputs, counts, penalty))
+        strips[f"λ = {penalty:g}, "] = _measure(context, found, title, _by_count(inputs, counts, penalty), _OF_COUNTS)
     rows = {f"{first}{row}": values for first, strip in strips.items() for row, values in _rows(strip).items()}
     found.maps.append(heat_map("Lead by number of filters", "filters", [str(one) for one in counts], rows))
 
@@ -115,8 +122,8 @@ def run(context: Context) -> Findings:
     return found
 
 
-def _measure(context: Context, found: Findings, title: str, cases: Iterator[Case]) -> list[Outcome]:
-    table = Table(f"{title}, to {EXCESS:.1%}, at most {threads()} threads", _COLUMNS, note=_NOTE)
+def _measure(context: Context, found: Findings, title: str, cases: Iterator[Case], note: str = "") -> list[Outcome]:
+    table = Table(f"{title}, to {EXCESS:.1%}, at most {threads()} threads", _COLUMNS, note=note)
     outcomes = []
     for case in cases:
         context.say(f"{title}: {case.name}")
