@@ -227,7 +227,7 @@ def filters_of(context: Context, side: int) -> NDArray:
     resized = scipy.ndimage.zoom(filters, (1, side / FILTER_SIZE, side / FILTER_SIZE), order=3)
     resized /= np.linalg.norm(resized, axis=(1, 2), keepdims=True)
     update = pt.FilterUpdate(init=resized.astype(np.float32))
-    model = pt.OnlineCSC(len(filters), side, PENALTY, batch_size=BATCH_SIZE, tol=0.05, update=update, random_state=0)
+    model = pt.OnlineCSC(len(filters), side, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0)
     patches = context.inputs.patches("train", context.pick(N_PATCHES, 4))
     return np.asarray(model.fit(patches).filters_)
 

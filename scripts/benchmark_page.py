@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from docs_heat import heat
+
 from pointillist.report.blocks import Chart, from_plain
 from pointillist.report.page import Names, cell_text, draw
 
@@ -26,6 +28,9 @@ _TITLES = {
     "sizes": "Filters of several sizes",
     "profile": "Where the time goes",
     "study": "Studies",
+    "map": "The map: our lead over SPORCO",
+    "certificate": "What certainty costs",
+    "patches": "Online learning from natural patches",
 }
 
 
@@ -43,10 +48,17 @@ def record(content: dict[str, Any], names: Names) -> str:
             parts.append(f"## {_TITLES.get(name, name.capitalize())}\n")
             parts += [table(one) for one in experiment["tables"]]
             parts += [chart(from_plain(one), names) for one in experiment["charts"]]
+            parts.append(maps(experiment.get("maps", []), names))
     else:
         parts.append(f"## {content['title']}\n")
         parts += [table(one) for one in content["tables"]]
     return "\n".join(parts)
+
+
+def maps(contents: Sequence[dict[str, Any]], names: Names) -> str:
+    """Heat maps one below the other, in one line so that Markdown leaves them alone."""
+    drawn = "".join(heat(one, names()) for one in contents)
+    return f'<div class="heat" markdown="0">{drawn}</div>\n' if drawn else ""
 
 
 def facts(content: dict[str, Any]) -> str:
