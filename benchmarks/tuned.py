@@ -103,3 +103,8 @@ def use_threads(count: int) -> None:
     import_module("sporco.fft").pyfftw_threads = count  # type: ignore[attr-defined]
     if find_spec("numexpr") is not None:
         import_module("numexpr").set_num_threads(count)
+
+
+def plan_quickly() -> None:
+    """Let SPORCO guess how to transform, for smoke tests: measuring takes it seconds for each new shape."""
+    import_module("sporco.fft").pyfftw_planner_effort = "FFTW_ESTIMATE"  # type: ignore[attr-defined]

@@ -69,7 +69,7 @@ def test_a_point_has_both_leads(sporco, monkeypatch, task, n_images):
 
 
 def test_leads_are_sporcos_time_over_ours():
-    outcome = Outcome("λ", 0.1, 6.0, "3 × ADMM", False, 0.5, "2 rounds", 2.0, 90.0, {})
+    outcome = Outcome("λ", 0.1, 6.0, "3 × ADMM", False, 0.5, "2 rounds", 2.0, 90.0, {}, 1e-8)
     assert outcome.leads == (12.0, 3.0)
     assert outcome.row() == ["λ", 0.1, 6e3, "not reached: 3 × ADMM", 500.0, "2 rounds", 2e3, 12.0, 3.0, 90.0]
 
