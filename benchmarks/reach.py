@@ -20,6 +20,7 @@ EXCESS = 1e-3
 CERTIFIED = 1e-3
 """The relative duality gap of a certified answer."""
 _NEVER = 1e-12  # a tolerance that no call ends at
+_RESTARTS = 20
 _HALVINGS = 9  # of the logarithms of tolerances: the one that is found is within 2% of the loosest
 
 
@@ -32,11 +33,10 @@ class Task:
     penalty: float
     boundary: str = "same"
 
-    def solve(self, solver: pt.CoordinateDescent, n_jobs: int = -1) -> pt.Result:
+    def solve(self, solver: pt.CoordinateDescent, n_jobs: int = -1, start: pt.SparseCodes | None = None) -> pt.Result:
         """Code the images; what is timed."""
-        return quiet_encode(
-            self.images, self.filters, self.penalty, boundary=self.boundary, solver=solver, n_jobs=n_jobs
-        )
+        options = {"boundary": self.boundary, "solver": solver, "n_jobs": n_jobs, "start": start}
+        return quiet_encode(self.images, self.filters, self.penalty, **options)
 
 
 class Optimum(NamedTuple):
@@ -53,8 +53,19 @@ class Optimum(NamedTuple):
 def optimum_of(task: Task, tol: float = 1e-7) -> Optimum:
     """The optimum in float64, certified to `tol` where rounding lets it."""
     precise = Task(task.images.astype(np.float64), task.filters.astype(np.float64), task.penalty, task.boundary)
-    found = precise.solve(pt.CoordinateDescent(tol=tol, max_iter=2000))
+    solver = pt.CoordinateDescent(tol=tol, max_iter=2000)
+    found = insist(lambda start: precise.solve(solver, start=start), tol)
     return Optimum(found.objective, float(np.max(found.gap)))
+
+
+def insist(solve: Callable[[pt.SparseCodes | None], pt.Result], tol: float) -> pt.Result:
+    """Solve again from where the last solve gave up, since the objective fell no more, until all gaps are certified."""
+    result = solve(None)
+    for _ in range(_RESTARTS):
+        if np.all(result.gap <= tol):
+            break
+        result = solve(result.codes)
+    return result
 
 
 class Reached(NamedTuple):
