@@ -109,8 +109,8 @@ def bounds(count: int) -> Table:
     table = Table(
         f"{count} random problems of all kinds against exact answers",
         [*columns, "median gap / excess"],
-        note="Margin: how far the certified lower bound lies below the optimum, relative to it, of signals with codes; below "
-        f"zero it would be wrong. {exact} of the exact answers are certified to {problems.EXACT:g}, all to "
+        note="Margin: how far the certified lower bound lies below the optimum, relative to it, of signals with codes; "
+        f"below zero it would be wrong. {exact} of the exact answers are certified to {problems.EXACT:g}, all to "
         f"{max(gaps_of_exact):.1e}. Falsely converged: said to have converged with a gap above the tolerance.",
     )
     for kind in sorted(verdicts, key=lambda name: (name != "all", name)):
