@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from docs_heat import heat
+
 from pointillist.report.blocks import Chart, from_plain
 from pointillist.report.page import Names, cell_text, draw
 
@@ -30,6 +32,9 @@ _TITLES = {
     "sizes": "Filters of several sizes",
     "profile": "Where the time goes",
     "study": "Studies",
+    "map": "The map: our lead over SPORCO",
+    "certificate": "What certainty costs",
+    "patches": "Online learning from natural patches",
 }
 
 
@@ -98,6 +103,7 @@ def record(content: dict[str, Any], names: Names) -> str:
             parts.append(f"## {_TITLES.get(name, name.capitalize())}\n")
             parts.append(side_by_side([from_plain(one) for one in experiment["charts"]], names))
             parts += [table(one) for one in experiment["tables"]]
+            parts.append(maps(experiment.get("maps", []), names))
     else:
         parts.append(f"## {content['title']}\n")
         parts += [table(one) for one in content["tables"]]
@@ -136,6 +142,12 @@ def cell(headline: Headline, row: str, column: str) -> float:
         if row in cells[:2]:
             return float(cells[found["columns"].index(column)])
     raise ValueError(f"{headline.record} has no table {headline.table!r} with a row {row!r}")
+
+
+def maps(contents: Sequence[dict[str, Any]], names: Names) -> str:
+    """Heat maps one below the other, in one line so that Markdown leaves them alone."""
+    drawn = "".join(heat(one, names()) for one in contents)
+    return f'<div class="heat" markdown="0">{drawn}</div>\n' if drawn else ""
 
 
 def facts(content: dict[str, Any]) -> str:

@@ -93,21 +93,25 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     count, ridged = sets.n_signals, schedule.ridge > 0
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
-    active, lowest, stalled, rounds = np.arange(count), np.full(count, np.inf), np.zeros(count, int), 0
+    active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
+    lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
         # What a solve with a ridge ends with is not to be certified tightly: a bound will do.
         found = sets.look(active, rough=ridged and rounds == schedule.max_iter)
         ratio, unsettled = found.ratio, still_open(found)
         if not ridged:  # with a ridge another objective falls
-            stalled = np.where(found.objective < lowest * (1 - 1e-10), 0, stalled + 1)
-            lowest = np.minimum(lowest, found.objective)
+            # Near the optimum the gap still falls when the objective has no digits left to fall.
+            better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
+            stalled = np.where(better, 0, stalled + 1)
+            lowest, tightest = np.minimum(lowest, found.objective), np.fmin(tightest, found.gap)
         going = unsettled & (stalled <= _STALLED_ROUNDS) & (rounds < schedule.max_iter)
         if not going.all():
             ended = active[~going]
             objective[ended], gap[ended] = found.objective[~going], found.gap[~going]
             iterations[ended], short[ended] = rounds, unsettled[~going]
-            active, ratio, lowest, stalled = active[going], ratio[going], lowest[going], stalled[going]
+            active, ratio, stalled = active[going], ratio[going], stalled[going]
+            lowest, tightest = lowest[going], tightest[going]
             if len(active) == 0:
                 break
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
