@@ -244,7 +244,7 @@ def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean
                     filters[k, c, m] = 0.0
                 energy += filters[k, c, m] ** 2
         if energy > 1:
-            scale = 1 / np.sqrt(energy)
+            shrink = 1 / np.sqrt(energy)
             for c in range(n_channels):
                 for m in range(n_taps):
-                    filters[k, c, m] *= scale
+                    filters[k, c, m] *= shrink
