@@ -214,7 +214,7 @@ def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
     [
         ({"init": "zeros"}, 'init must be "random", "patches" or an array'),
         ({"statistics": "sparse"}, 'statistics must be "toeplitz" or "dense"'),
-        ({"n_sweeps": 0}, "n_sweeps must be a positive integer"),
+        ({"n_sweeps": 0}, "n_sweeps must be None or a positive integer"),
         ({"forgetting": 0.5}, "forgetting must be None or a number, at least 1"),
         ({"zero_mean": True, "nonnegative": True}, "exclude each other"),
     ],

@@ -13,13 +13,10 @@ _HABITS: dict[str, dict[str, Any]] = {
     # The paper's: ten ADMM iterations, whatever the gap.
     "admm": {"max_iter": 10, "tol": 0.0},
     "fft": {"max_iter": 10, "tol": 0.0},
-    "cd": {"tol": 0.1},
 }
 """Settings of named solvers while learning."""
-_RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
-"""How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
-_LEAST_RIDGE = 0.05
-"""A smaller ridge is none: codes are then solved to the usual tolerance."""
+_RIDGE_ROUNDS = {"max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+"""How far codes with a ridge are solved, however small it has become: more cost time and learned no better filters."""
 
 
 @dataclass(frozen=True)
@@ -90,5 +87,5 @@ def learning_solver(solver: str | Solver, learning: Learning, step: int, half_li
     if isinstance(learning, Ridge):
         half = half_life if learning.half_life is None else learning.half_life
         ridge = float(learning.strength) / (1 + (step / half) ** 2)
-        return make_solver(solver, **({**_RIDGE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver]))
+        return make_solver(solver, **_RIDGE_ROUNDS, ridge=ridge)
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))
