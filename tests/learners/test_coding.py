@@ -17,6 +17,8 @@ def test_the_ridge_fades(learning):
     late = learning_solver("cd", learning, 3000, 6.0)
     assert 0 < late.ridge < 1e-5
     assert late.max_iter == learning_solver("cd", learning, 0, 6.0).max_iter
+    on_line = learning_solver("cd", learning, 3000, 6.0, 1)
+    assert (on_line.ridge, on_line.tol) == (0.0, 0.1)
 
 
 def test_a_ridge_has_a_strength_and_a_half_life_of_its_own():

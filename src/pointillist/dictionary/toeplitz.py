@@ -110,7 +110,13 @@ class ToeplitzStatistics:
         return flat.reshape(filters.shape)
 
     def _sweep_factors(
-        self, filters: NDArray, constraints: FilterConstraints, rank: int, chosen: NDArray, lipschitz: NDArray, scale: float
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        rank: int,
+        chosen: NDArray,
+        lipschitz: NDArray,
+        scale: float,
     ) -> NDArray:
         """One pass over the chosen filters of a rank, whose blocks are met often: all are converted at once."""
         dtype, bounds = filters.dtype, np.zeros(self.n_filters)

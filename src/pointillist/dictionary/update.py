@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 _DUPLICATES = (0.3, 0.9)
 """Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
-_NEW, _TURNS = 0.3, 4
+_FEW = 32
+"""Fewer filters are all updated in every step: that takes little time."""
+_NEW, _TURNS = 0.1, 4
 """A step whose signals count less than this share of all updates a half of the filters; turns at most (measured)."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
@@ -48,7 +50,7 @@ class FilterUpdate:
         The small exact form with imputation at borders and gaps, or the full matrix.
     n_sweeps : int or None
         Passes over the filters in each update. None is one; where the signals of a step count little beside those before,
-        as for `OnlineCSC` after some steps, filters hardly move, and it is over a part of them, a half to a quarter in turn.
+        as for `OnlineCSC` after thirty signals, filters hardly move, and it is over a half to a quarter of them, in turn.
     replace_unused : bool
         Replace filters that no code uses by badly explained patches; with a `rank`, in some of the first 64 steps, also
         those that duplicate others.
@@ -149,6 +151,8 @@ def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
         What the signals of the step count, relative to all that the statistics hold.
     """
     turns = min(1 + int(_NEW / share), _TURNS) if share > 0 else _TURNS
+    if n_filters < _FEW:
+        turns = 1
     return np.arange(step % turns, n_filters, turns)
 
 

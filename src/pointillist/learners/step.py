@@ -123,7 +123,7 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, state.filters.ndim - 2)
         coder = on_device(solver, self.device, resident=self.resident is not None)
         return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
 
