@@ -90,7 +90,12 @@ class ToeplitzStatistics:
         # Keeps the sums within float32's range.
         scale = 1 / max(float(np.max(self.energies())), np.finfo(np.float64).tiny)
         if constraints.rank is not None:
-            return self._sweep_factors(filters, constraints, constraints.rank, chosen, lipschitz, scale)
+            bounds = np.zeros(self.n_filters)
+            bounds[chosen] = scale * lipschitz
+            # Blocks are met often: all are converted at once.
+            blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
+            slopes = ToeplitzSlopes(statistics.make_toeplitz(blocks, self.size, dtype), self._linear, scale)
+            return sweep_factors(slopes, bounds, filters, constraints, constraints.rank)
         toeplitz = statistics.make_toeplitz(self._blocks, self.size, dtype)
         flat = _flat(filters, dtype)
         support = np.ones((self.n_filters, prod(self.size)), bool)
@@ -108,22 +113,6 @@ class ToeplitzStatistics:
             flat,
         )
         return flat.reshape(filters.shape)
-
-    def _sweep_factors(
-        self,
-        filters: NDArray,
-        constraints: FilterConstraints,
-        rank: int,
-        chosen: NDArray,
-        lipschitz: NDArray,
-        scale: float,
-    ) -> NDArray:
-        """One pass over the chosen filters of a rank, whose blocks are met often: all are converted at once."""
-        dtype, bounds = filters.dtype, np.zeros(self.n_filters)
-        bounds[chosen] = scale * lipschitz
-        blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
-        slopes = ToeplitzSlopes(statistics.make_toeplitz(blocks, self.size, dtype), self._linear, scale)
-        return sweep_factors(slopes, bounds, filters, constraints, rank)
 
     def linear(self) -> NDArray:
         return self._linear
