@@ -19,6 +19,7 @@ from pointillist.dictionary.update import (
     FilterUpdate,
     check_windows,
     duplicate_filters,
+    filters_in_turn,
     initial_filters,
     make_statistics,
     replace_filters,
@@ -125,7 +126,7 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, state.filters.ndim - 2)
         coder = on_device(solver, self.device, resident=self.resident is not None)
         return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
 
@@ -194,8 +195,13 @@ class Step:
         """Add codes to the statistics, improve the filters, and replace unused ones; returns how many were replaced."""
         codes.add_to(state, counts)
         state.usage = state.usage + codes.usage()
-        sweeps = self.update.n_sweeps
-        state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
+        sweeps, chosen = self.update.n_sweeps, None
+        if sweeps is None and self.update.rank is None:
+            share = float(np.sum(counts)) / state.statistics.total
+            chosen = filters_in_turn(len(state.filters), state.step, share)
+        state.filters = update_filters(
+            state.filters, state.statistics, state.constraints, n_sweeps=sweeps or 1, chosen=chosen
+        )
         unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)

@@ -137,7 +137,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "max_sweeps": _integer(1),
     "n_filters": _integer(0),
     "n": _or_none(_integer(1)),
-    "n_sweeps": _integer(1),
+    "n_sweeps": _or_none(_integer(1)),
     "n_windows": _integer(1),
     "ndim": _integer(1),
     "opacity": _SHARE,

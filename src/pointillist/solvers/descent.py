@@ -88,7 +88,7 @@ class CoordinateDescent(Schedule):
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
-        if len(signals) >= n_jobs or n_jobs == 1:
+        if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < _WORTH_THREADS:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
@@ -279,6 +279,8 @@ class HostWorkingSet:
         self._keep(self.values != 0)
 
 
+_WORTH_THREADS = 2**28
+"""Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
 """A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
 _SCREENED = 0.6

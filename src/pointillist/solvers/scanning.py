@@ -64,6 +64,11 @@ class DescentState:
         rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
         return rise
 
+    @property
+    def scan_size(self) -> int:
+        """Products that a scan of all codes takes."""
+        return self.problem.filters.size * self.problem.geometry.n_positions
+
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
