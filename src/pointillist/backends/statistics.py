@@ -4,24 +4,20 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import helper, kernel
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 
-@njit(cache=True, nogil=True)
 def first_at(positions, n_positions):
     """How many of the sorted positions lie before each one: those of p … q − 1 are numbers first[p] … first[q] − 1."""
     first = np.zeros(n_positions + 1, np.int32)
-    for position in positions:
-        first[position + 1] += 1
-    for position in range(n_positions):
-        first[position + 1] += first[position]
+    np.cumsum(np.bincount(positions, minlength=n_positions), out=first[1:])
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs(
     owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
 ):
@@ -67,7 +63,7 @@ def add_pairs(
 class Toeplitz(NamedTuple):
     """Block-Toeplitz sums and how their blocks are walked; see `make_toeplitz`."""
 
-    lanes: tuple[int, ...]  # its length is the number of positions done at once along the last axis
+    lanes: tuple[None, ...]  # its length is the number of positions done at once along the last axis
     blocks: np.ndarray  # flat, all pairs k ≤ l, and `toeplitz_spare` samples
     block_size: int
     first: np.ndarray  # (n_filters,) number of the pair (k, k)
@@ -95,7 +91,7 @@ def make_toeplitz(blocks, size):
     chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
-        lanes=(0,) * width,
+        lanes=(None,) * width,
         blocks=blocks,
         block_size=prod(span),
         first=k * n_filters - k * (k - 1) // 2,
@@ -135,9 +131,14 @@ def _groups(lattice, size, row_step, width, chunks):
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def toeplitz_product(toeplitz, filters, k, out):
     """out = (C d)_k for filters (n_filters, channels, n_taps); out is (channels, n_taps)."""
+    _product(toeplitz, filters, k, out)
+
+
+@helper()
+def _product(toeplitz, filters, k, out):
     n_filters, n_channels, n_taps = filters.shape
     flat = filters.reshape(-1)
     places = toeplitz.places
@@ -145,8 +146,9 @@ def toeplitz_product(toeplitz, filters, k, out):
     later = np.empty(len(places), filters.dtype)
     earlier = np.empty(len(places), filters.dtype)
     for c in range(n_channels):
-        later[:] = 0
-        earlier[:] = 0
+        for slot in range(len(places)):
+            later[slot] = 0
+            earlier[slot] = 0
         for m in range(n_filters):
             # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
             low, high = min(k, m), max(k, m)
@@ -165,14 +167,15 @@ def toeplitz_product(toeplitz, filters, k, out):
                     sums,
                     g * group_size,
                 )
-        out[c] = 0
+        for m in range(n_taps):
+            out[c, m] = 0
         for slot in range(len(places)):
             if places[slot] >= 0:
                 out[c, places[slot]] += later[slot]
                 out[c, n_taps - 1 - places[slot]] += earlier[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def toeplitz_columns(toeplitz, rows, k, out):
     """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
     n_filters, n_rows, n_taps = out.shape
@@ -186,7 +189,8 @@ def toeplitz_columns(toeplitz, rows, k, out):
         block = (toeplitz.first[low] + high - low) * toeplitz.block_size
         offsets = toeplitz.mirrored if k >= m else toeplitz.offsets
         for i in range(n_rows):
-            sums[:] = 0
+            for slot in range(len(places)):
+                sums[slot] = 0
             for g in range(len(toeplitz.bases)):
                 correlate_rows(
                     toeplitz.lanes,
@@ -204,7 +208,7 @@ def toeplitz_columns(toeplitz, rows, k, out):
                     out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, filters):
     """One pass of projected block coordinate descent over all filters (n_filters, channels, n_taps), in place."""
     n_filters, n_channels, n_taps = filters.shape
@@ -212,7 +216,7 @@ def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, 
     for k in range(n_filters):
         if lipschitz[k] <= 0:
             continue
-        toeplitz_product(toeplitz, filters, k, gradient)
+        _product(toeplitz, filters, k, gradient)
         energy = 0.0
         for c in range(n_channels):
             total, count = 0.0, 0

@@ -9,8 +9,8 @@ Codes that would change their sign stop at zero.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
 MEMORY = 3
@@ -47,7 +47,7 @@ class Region(NamedTuple):
     counted_length: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     layout,
     places,
@@ -72,15 +72,15 @@ def descend(
     """
     moved = _sweep(
         layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-        residual, 0, False,
+        residual[:0], region.first,
     )  # fmt: skip
     if moved < target or extra == 0:
         return moved
-    alive = chosen[values[chosen] != 0]
+    alive = _nonzero(values, chosen)
     steps = np.empty((MEMORY + 1, region.span), residual.dtype)
-    moves = np.empty((MEMORY, len(alive)), residual.dtype)
-    products = np.zeros((MEMORY, MEMORY))
-    stale = np.zeros(MEMORY, np.bool_)
+    moves = np.empty((MEMORY + 1, len(alive)), residual.dtype)
+    products = np.empty((MEMORY, MEMORY))
+    stale = np.empty(MEMORY, np.bool_)
     for count in range(extra):
         newest = count % MEMORY
         step, move = steps[newest], moves[newest]
@@ -89,7 +89,7 @@ def descend(
             move[n] = -values[alive[n]]
         again = _sweep(
             layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            step, region.first, True,
+            step, region.first,
         )  # fmt: skip
         if again < 0.5 * target:
             break
@@ -103,7 +103,7 @@ def descend(
     return moved
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _sweep(
     layout,
     places,
@@ -118,13 +118,13 @@ def _sweep(
     chosen,
     step,
     first,
-    recorded,
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    Where it is `recorded`, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
+    Unless it is empty, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
     """
     bases, starts = places.bases, places.starts
+    recorded = len(step) > 0
     largest = 0.0
     for n in range(len(chosen)):
         i = chosen[n]
@@ -155,7 +155,7 @@ def _sweep(
     return np.sqrt(largest)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add(layout, places, i, signal, first, change):
     """Add a code's filter to a signal that begins at sample `first`."""
     base, start = places.bases[i] - first, places.starts[i]
@@ -164,7 +164,7 @@ def _add(layout, places, i, signal, first, change):
         add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add_weighted(layout, places, i, signal, weights, change):
     """Add a code's filter to a signal, multiplied by the weights."""
     base, start = places.bases[i], places.starts[i]
@@ -174,7 +174,7 @@ def _add_weighted(layout, places, i, signal, weights, change):
         add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
 
 
-@njit(cache=True, nogil=True)
+@spliced
 def _extrapolate(
     layout,
     places,
@@ -197,28 +197,31 @@ def _extrapolate(
     `products` are those of the steps, up to date but for the `stale` ones.
     """
     nothing = ridge * 0
-    slopes = np.zeros(held)
+    slopes = np.empty(held)
     for i in range(held):
         if _leave_zeros(layout, places, values, alive, steps[i], moves[i], region.first):
             stale[i] = True
         slopes[i] = _dot(nothing, residual, steps[i], region)
         for n in range(len(alive)):
             value = values[alive[n]]
-            slopes[i] += (np.sign(value) * penalties[alive[n]] + ridge * value) * moves[i, n]
+            signed = penalties[alive[n]] if value > 0 else -penalties[alive[n]]  # zeros do not move
+            slopes[i] += (signed + ridge * value) * moves[i, n]
     for i in range(held):
         for j in range(i + 1):
             if stale[i] or stale[j]:
                 products[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], region)
                 if ridge > 0:
-                    products[i, j] += ridge * np.sum(moves[i] * moves[j])
+                    products[i, j] += ridge * _product(moves[i], moves[j])
                 products[j, i] = products[i, j]
-    stale[:] = False
+    for i in range(held):
+        stale[i] = False
     factors = np.empty(held, steps.dtype)
-    factors[:] = _best_factors(products[:held, :held], slopes)
-    move = np.zeros(len(alive), moves.dtype)
+    _best_factors(products, slopes, factors)
+    move = moves[MEMORY]
     clipped = False
     for n in range(len(alive)):
         old = values[alive[n]]
+        move[n] = 0
         if old != 0:
             for m in range(held):
                 move[n] += factors[m] * moves[m, n]
@@ -237,7 +240,7 @@ def _extrapolate(
     _take(residual, weights, steps[newest], total, region)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move):
     """Let codes that would change their sign stop at zero; returns how the objective changes."""
     change = 0.0
@@ -256,7 +259,7 @@ def _clip(layout, places, penalties, ridge, weights, values, residual, alive, re
     return change + 0.5 * _weighted_dot(ridge * 0, weights, total, total, region)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _leave_zeros(layout, places, values, alive, step, move, first):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
     any_left = False
@@ -268,12 +271,13 @@ def _leave_zeros(layout, places, values, alive, step, move, first):
     return any_left
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _join(products, factors, newest):
     """Bring the products up to date when the combined step joins the newest one."""
     held = len(factors)
-    joint = np.zeros(held)
+    joint = np.empty(held)
     for j in range(held):
+        joint[j] = 0
         for i in range(held):
             joint[j] += factors[i] * products[i, j]
     own = 0.0
@@ -286,17 +290,16 @@ def _join(products, factors, newest):
     products[newest, newest] = own
 
 
-@njit(cache=True, nogil=True)
-def _best_factors(products, slopes):
+@helper()
+def _best_factors(products, slopes, out):
     """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
     count = len(slopes)
     largest = 0.0
     for i in range(count):
         largest = max(largest, products[i, i])
-    scales = np.zeros(count)
+    scales = np.empty(count)
     for i in range(count):
-        if products[i, i] > 1e-12 * largest:
-            scales[i] = 1 / np.sqrt(products[i, i])
+        scales[i] = 1 / np.sqrt(products[i, i]) if products[i, i] > 1e-12 * largest else 0.0
     system = np.empty((count, count))
     factors = np.empty(count)
     for i in range(count):
@@ -314,17 +317,37 @@ def _best_factors(products, slopes):
         for k in range(i + 1, count):
             factors[i] -= system[i, k] * factors[k]
         factors[i] /= system[i, i]
-    return factors * scales
+        out[i] = factors[i] * scales[i]
 
 
-@njit(cache=True, nogil=True)
+@helper()
+def _nonzero(values, chosen):
+    """Those of the codes `chosen` that are not zero."""
+    alive = np.empty(len(chosen), np.int64)
+    count = 0
+    for n in range(len(chosen)):
+        if values[chosen[n]] != 0:
+            alive[count] = chosen[n]
+            count += 1
+    return alive[:count]
+
+
+@helper()
+def _product(one, other):
+    total = 0.0
+    for n in range(len(one)):
+        total += one[n] * other[n]
+    return total
+
+
+@helper()
 def _clear(step, region):
     for row in region.rows:
-        start = row - region.first
-        step[start : start + region.length] = 0
+        for t in range(row - region.first, row - region.first + region.length):
+            step[t] = 0
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _dot(nothing, residual, step, region):
     """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
     total = 0.0
@@ -338,7 +361,7 @@ def _dot(nothing, residual, step, region):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _weighted_dot(nothing, weights, step, other, region):
     """Σ weights · step · other over the counted rows."""
     total = 0.0
@@ -353,20 +376,19 @@ def _weighted_dot(nothing, weights, step, other, region):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _combine(total, steps, factors, region):
     """total = Σ factors · steps."""
     for row in region.rows:
         start = row - region.first
         out = total[start : start + region.length]
-        out[:] = 0
         for m in range(len(factors)):
             factor, step = factors[m], steps[m, start : start + region.length]
             for t in range(region.length):
-                out[t] += factor * step[t]
+                out[t] = factor * step[t] if m == 0 else out[t] + factor * step[t]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _take(residual, weights, step, total, region):
     """Add the combined step to the residual, and to the newest step."""
     length = region.length
