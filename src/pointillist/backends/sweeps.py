@@ -211,7 +211,8 @@ def _extrapolate(
             if stale[i] or stale[j]:
                 products[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], region)
                 if ridge > 0:
-                    products[i, j] += ridge * _product(moves[i], moves[j])
+                    for n in range(len(alive)):
+                        products[i, j] += ridge * moves[i, n] * moves[j, n]
                 products[j, i] = products[i, j]
     for i in range(held):
         stale[i] = False
@@ -330,14 +331,6 @@ def _nonzero(values, chosen):
             alive[count] = chosen[n]
             count += 1
     return alive[:count]
-
-
-@helper()
-def _product(one, other):
-    total = 0.0
-    for n in range(len(one)):
-        total += one[n] * other[n]
-    return total
 
 
 @helper()

@@ -1,6 +1,5 @@
 """``pointillist demo``: filters from the shipped photographs, judged on one that was held out, with pictures."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ from pointillist.cli.learn import fit
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
+from pointillist.model.clock import working_time
 from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
 from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
@@ -39,7 +39,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     for path in (model_file, filters, convergence, reconstruction, report):
         check_writable(path)
 
-    begin = time.perf_counter()
+    begin = working_time()
     train, test = _signals()
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
@@ -59,7 +59,7 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
         data={"signals": f"{len(train)} crops of the shipped photographs, contrast-normalised"},
     )
     if not quiet:
-        _summarise(folder, model, test, result, time.perf_counter() - begin)
+        _summarise(folder, model, test, result, working_time() - begin)
 
 
 def _signals() -> tuple[list[NDArray], NDArray]:
