@@ -1,5 +1,6 @@
 """Tests of the clock that stands still while kernels are compiled, and of what is told about them."""
 
+import gc
 import logging
 
 import pytest
@@ -74,3 +75,17 @@ def test_the_first_kernel_is_logged(monkeypatch, caplog):
         event.unregister("numba:compile", fresh)
     assert fresh.kernels == 2
     assert [record.getMessage().split(" for ")[0] for record in caplog.records] == ["compiling kernels"]
+
+
+@pytest.mark.parametrize("collected", [True, False])
+def test_garbage_is_left_alone_meanwhile_and_then_as_before(collected):
+    before = gc.isenabled()
+    (gc.enable if collected else gc.disable)()
+    try:
+        with compiled():
+            with compiled():
+                assert not gc.isenabled()
+            assert not gc.isenabled()
+        assert gc.isenabled() == collected
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -3,11 +3,15 @@
 Only here does the package print. Commands import what they need when they run, so that help appears at once.
 """
 
+import gc
 import io
 import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
+
+_OBJECTS = 50_000
+"""New objects after which Python looks for garbage: libraries that are loaded make many, and these stay."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -15,10 +19,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # an old console shows ? for a sign that it lacks, instead of failing
             stream.reconfigure(errors="replace")
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
         from pointillist.cli.running import run
 
         code = run(arguments)
     except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted
         code = 130
+    finally:
+        gc.set_threshold(*thresholds)
     raise SystemExit(code)

@@ -1,6 +1,8 @@
 """What ``pointillist learn`` says and records when a run has ended: data, examples for the report, and the last lines."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -9,7 +11,9 @@ from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.model.geometry import filters_in_words
-from pointillist.report import Example
+
+if TYPE_CHECKING:
+    from pointillist.report import Example
 
 _SHOWN = 4  # signals in a report
 NAMED = 20
@@ -18,6 +22,8 @@ NAMED = 20
 
 def examples(request: LearnRequest, source: Source, held_out: list[NDArray] | None) -> list[Example]:
     """Some signals for the report; what cannot be read is passed over."""
+    from pointillist.report import Example  # drawing is loaded when there is something to draw
+
     shown = [Example(f"validation {i}", signal, held_out=True) for i, signal in enumerate(held_out or [])][:_SHOWN]
     for index in range(len(source)):
         if len(shown) >= _SHOWN:
