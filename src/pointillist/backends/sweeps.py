@@ -62,45 +62,56 @@ def descend(
     chosen,
     target,
     extra,
+    max_sweeps,
     region,
 ):
-    """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
+    """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
 
     `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
-    ½ ridge z² to the objective. The extra sweeps end when the largest move falls below half of `target`. A move is
-    √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
+    ½ ridge z² to the objective. The extra sweeps are extrapolated, and end when the largest move falls below half of
+    `target`. A move is √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
-    moved = _sweep(
-        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-        residual[:0], region.first,
-    )  # fmt: skip
-    if moved < target or extra == 0:
-        return moved
-    alive = _nonzero(values, chosen)
-    steps = np.empty((MEMORY + 1, region.span), residual.dtype)
-    moves = np.empty((MEMORY + 1, len(alive)), residual.dtype)
-    products = np.empty((MEMORY, MEMORY))
-    stale = np.empty(MEMORY, np.bool_)
-    for count in range(extra):
-        newest = count % MEMORY
-        step, move = steps[newest], moves[newest]
-        _clear(step, region)
-        for n in range(len(alive)):
-            move[n] = -values[alive[n]]
-        again = _sweep(
-            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            step, region.first,
+    steps, moves = np.empty((MEMORY + 1, 0), residual.dtype), np.empty((MEMORY + 1, 0), residual.dtype)
+    products, stale = np.empty((MEMORY, MEMORY)), np.empty(MEMORY, np.bool_)
+    count, first_move = 0, 0.0
+    for turn in range(max_sweeps):
+        moved = _sweep(
+            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+            residual[:0], region.first,
         )  # fmt: skip
-        if again < 0.5 * target:
+        if turn == 0:
+            first_move = moved
+        if moved < target:
             break
-        for n in range(len(alive)):
-            move[n] += values[alive[n]]
-        stale[newest] = True
-        _extrapolate(
-            layout, places, penalties, ridge, weights, values, residual, alive, region,
-            steps, moves, products, stale, newest, min(count + 1, MEMORY),
-        )  # fmt: skip
-    return moved
+        if extra > 0 and steps.shape[1] == 0:
+            steps = np.empty((MEMORY + 1, region.span), residual.dtype)
+            moves = np.empty((MEMORY + 1, len(chosen)), residual.dtype)
+        alive = _nonzero(values, chosen)
+        for _ in range(extra):
+            newest = count % MEMORY
+            _begin(steps[newest], moves[newest], values, chosen, region)
+            again = _sweep(
+                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
+                steps[newest], region.first,
+            )  # fmt: skip
+            if again < 0.5 * target:
+                break
+            count += 1
+            _extrapolate(
+                layout, places, penalties, ridge, weights, values, residual, chosen, region,
+                steps, moves, products, stale, newest, min(count, MEMORY),
+            )  # fmt: skip
+    return first_move
+
+
+@helper()
+def _begin(step, move, values, chosen, region):
+    """Begin a step, which a sweep is to take up."""
+    for row in region.rows:
+        for t in range(row - region.first, row - region.first + region.length):
+            step[t] = 0
+    for n in range(len(chosen)):
+        move[n] = -values[chosen[n]]
 
 
 @helper()
@@ -183,7 +194,7 @@ def _extrapolate(
     weights,
     values,
     residual,
-    alive,
+    chosen,
     region,
     steps,
     moves,
@@ -194,34 +205,36 @@ def _extrapolate(
 ):
     """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move.
 
-    `products` are those of the steps, up to date but for the `stale` ones.
+    `products` are those of the steps, up to date but for the `stale` ones; the last of the steps is for what is computed.
     """
-    nothing = ridge * 0
-    slopes = np.empty(held)
-    for i in range(held):
-        if _leave_zeros(layout, places, values, alive, steps[i], moves[i], region.first):
-            stale[i] = True
-        slopes[i] = _dot(nothing, residual, steps[i], region)
-        for n in range(len(alive)):
-            value = values[alive[n]]
-            signed = penalties[alive[n]] if value > 0 else -penalties[alive[n]]  # zeros do not move
-            slopes[i] += (signed + ridge * value) * moves[i, n]
-    for i in range(held):
-        for j in range(i + 1):
-            if stale[i] or stale[j]:
-                products[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], region)
+    nothing, slopes = ridge * 0, np.empty(held)
+    for n in range(len(chosen)):
+        moves[newest, n] += values[chosen[n]]
+    stale[newest] = True
+    for m in range(held):
+        if _leave_zeros(layout, places, values, chosen, steps[m], moves[m], region.first):
+            stale[m] = True
+        slopes[m] = _dot(nothing, residual, steps[m], region)
+        for n in range(len(chosen)):
+            value = values[chosen[n]]
+            signed = penalties[chosen[n]] if value > 0 else -penalties[chosen[n]]  # zeros do not move
+            slopes[m] += (signed + ridge * value) * moves[m, n]
+    for m in range(held):
+        for n in range(m + 1):
+            if stale[m] or stale[n]:
+                products[m, n] = _weighted_dot(nothing, weights, steps[m], steps[n], region)
                 if ridge > 0:
-                    for n in range(len(alive)):
-                        products[i, j] += ridge * moves[i, n] * moves[j, n]
-                products[j, i] = products[i, j]
-    for i in range(held):
-        stale[i] = False
+                    for i in range(len(chosen)):
+                        products[m, n] += ridge * moves[m, i] * moves[n, i]
+                products[n, m] = products[m, n]
+    for m in range(held):
+        stale[m] = False
     factors = np.empty(held, steps.dtype)
     _best_factors(products, slopes, factors)
     move = moves[MEMORY]
     clipped = False
-    for n in range(len(alive)):
-        old = values[alive[n]]
+    for n in range(len(chosen)):
+        old = values[chosen[n]]
         move[n] = 0
         if old != 0:
             for m in range(held):
@@ -230,23 +243,23 @@ def _extrapolate(
     total = steps[MEMORY]
     _combine(total, steps, factors, region)
     if clipped:
-        if not _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move) < 0:
+        if not _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move) < 0:
             return
         stale[newest] = True
     else:
         _join(products, factors, newest)
-    for n in range(len(alive)):
-        values[alive[n]] += move[n]
+    for n in range(len(chosen)):
+        values[chosen[n]] += move[n]
         moves[newest, n] += move[n]
     _take(residual, weights, steps[newest], total, region)
 
 
 @helper()
-def _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move):
+def _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move):
     """Let codes that would change their sign stop at zero; returns how the objective changes."""
     change = 0.0
-    for n in range(len(alive)):
-        i = alive[n]
+    for n in range(len(chosen)):
+        i = chosen[n]
         old = values[i]
         if old == 0:
             continue
@@ -261,12 +274,12 @@ def _clip(layout, places, penalties, ridge, weights, values, residual, alive, re
 
 
 @helper()
-def _leave_zeros(layout, places, values, alive, step, move, first):
+def _leave_zeros(layout, places, values, chosen, step, move, first):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
     any_left = False
-    for n in range(len(alive)):
-        if values[alive[n]] == 0 and move[n] != 0:
-            _add(layout, places, alive[n], step, first, move[n])
+    for n in range(len(chosen)):
+        if values[chosen[n]] == 0 and move[n] != 0:
+            _add(layout, places, chosen[n], step, first, move[n])
             move[n] = 0
             any_left = True
     return any_left
@@ -324,20 +337,12 @@ def _best_factors(products, slopes, out):
 @helper()
 def _nonzero(values, chosen):
     """Those of the codes `chosen` that are not zero."""
-    alive = np.empty(len(chosen), np.int64)
-    count = 0
+    alive, count = np.empty(len(chosen), np.int64), 0
     for n in range(len(chosen)):
         if values[chosen[n]] != 0:
             alive[count] = chosen[n]
             count += 1
     return alive[:count]
-
-
-@helper()
-def _clear(step, region):
-    for row in region.rows:
-        for t in range(row - region.first, row - region.first + region.length):
-            step[t] = 0
 
 
 @helper(fastmath=_SUMS)

@@ -2,8 +2,9 @@
 
 The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
-current support until little moves. No Gram matrix, no Fourier transform: one dot product and, if a code moves, one addition
-of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
+current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
+span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
+whose rounding is bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution, descent, sweeps
+from pointillist.backends import convolution
+from pointillist.backends.descent import merge, pick
+from pointillist.backends.sweeps import MEMORY
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
@@ -24,7 +27,8 @@ from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions
-from pointillist.solvers.staging import Part, stage_of
+from pointillist.solvers.staging import stage_of
+from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +150,7 @@ class HostWorkingSet:
                 kept &= sampled
         none, zeros = self.codes, self.values
         codes, values = codes[kept], values[kept].astype(zeros.dtype)
-        self.codes, _ = descent.merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
+        self.codes, _ = merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
         self.values = values[np.searchsorted(codes, self.codes)]
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
@@ -245,8 +249,8 @@ class HostWorkingSet:
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         floor = self.best.dtype.type(floor)
-        fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
-        self.codes, self.values = descent.merge(
+        fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
+        self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
@@ -270,17 +274,8 @@ class HostWorkingSet:
 
         stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
 
-        def descend(part: Part) -> float:
-            members, region = part
-            return sweeps.descend(
-                stage.layout, stage.places, curvatures, penalties, dtype.type(settings.ridge), clean, stage.weights,
-                self.problem.nonnegative, self.values, stage.residual, members, target, settings.extra, region,
-            )  # fmt: skip
-
-        for _ in range(settings.max_sweeps):
-            moved = max((moved for parts in stage.colours for moved in self.mapper(descend, parts)), default=0.0)
-            if moved < target:
-                break
+        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
+        descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
         self._keep(self.values != 0)
 
 
@@ -291,7 +286,7 @@ _SCREENED = 0.6
 
 
 def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
-    """Bytes that solving for one signal takes: residual, weights and scans, their twins in float64, and the working set.
+    """Bytes that solving for one signal takes: residual, weights, steps, scans, their twins in float64, the working set.
 
     Parameters
     ----------
@@ -301,7 +296,7 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     itemsize : int
         Bytes of a sample.
     """
-    padded = geometry.padded_length * (4 * itemsize + 16)
+    padded = geometry.padded_length * ((5 + MEMORY) * itemsize + 16)
     grid = geometry.n_positions * (4 * itemsize + 24)
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)
