@@ -1,8 +1,8 @@
 """The search for the codes worth descending on, and where they lie."""
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import kernel
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import (
     FILTERS_A_BLOCK,
@@ -14,10 +14,10 @@ from pointillist.backends.vectors import (
     dot_runs_at,
 )
 
-_BLOCK_LANES = (0,) * FILTERS_A_BLOCK
+_BLOCK_LANES = (None,) * FILTERS_A_BLOCK
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def locate(layout, codes, bases, starts):
     """Where each code's box begins in the padded signal, and its filter in the runs."""
     n_positions = len(layout.row_bases) * layout.row_length
@@ -28,7 +28,7 @@ def locate(layout, codes, bases, starts):
         starts[i] = k * step
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pick(best, best_filter, grid, cell, floor):
     """The best code of every cell (of `cell` positions a side) whose ratio is above `floor`, as flat codes."""
     n_positions = len(best)
@@ -36,7 +36,9 @@ def pick(best, best_filter, grid, cell, floor):
     n_cells = 1
     for axis in range(len(grid)):
         n_cells *= -(-grid[axis] // cell)
-    winners = np.full(n_cells, -1, np.int64)
+    winners = np.empty(n_cells, np.int64)
+    for place in range(n_cells):
+        winners[place] = -1
     for position in range(n_positions):
         if not best[position] > floor:
             continue
@@ -47,19 +49,26 @@ def pick(best, best_filter, grid, cell, floor):
             rest //= grid[axis]
         if winners[place] < 0 or best[position] > best[winners[place]]:
             winners[place] = position
-    chosen = winners[winners >= 0]
-    codes = np.empty(len(chosen), np.int64)
-    for i in range(len(chosen)):
-        codes[i] = np.int64(best_filter[chosen[i]]) * n_positions + chosen[i]
-    return codes
+    count = 0
+    for place in range(n_cells):
+        position = winners[place]
+        if position >= 0:
+            winners[count] = np.int64(best_filter[position]) * n_positions + position
+            count += 1
+    return winners[:count]
 
 
-@njit(cache=True, nogil=True)
 def merge(codes, values, fresh, n_positions, n_filters):
     """Codes in the order of their positions with `fresh` ones put in between, of value zero; known ones are dropped."""
     keys = np.sort(fresh % n_positions * n_filters + fresh // n_positions)
     merged = np.empty(len(codes) + len(keys), np.int64)
     carried = np.zeros(len(merged), values.dtype)
+    count = _merge(codes, values, keys, n_positions, n_filters, merged, carried)
+    return merged[:count], carried[:count]
+
+
+@kernel
+def _merge(codes, values, keys, n_positions, n_filters, merged, carried):
     i, j, n = 0, 0, 0
     while i < len(codes) or j < len(keys):
         old = codes[i] % n_positions * n_filters + codes[i] // n_positions if i < len(codes) else np.int64(2**62)
@@ -72,45 +81,58 @@ def merge(codes, values, fresh, n_positions, n_filters):
             merged[n] = new % n_filters * n_positions + new // n_filters
             j += 1
         n += 1
-    return merged[:n], carried[:n]
+    return n
 
 
-@njit(cache=True, nogil=True)
 def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 
     `per_penalty` is 1/λ, (n_filters padded to blocks, 1 or n_positions), zero for the padding; `best` and `best_filter`
     (n_positions,) start from zero.
     """
+    # Each way is compiled when it is first taken: most processes take one of them.
+    if layout.row_length < len(layout.block_lanes):
+        kind = _scan_lane_by_lane
+    else:
+        kind = _scan_rows if per_penalty.shape[1] == 1 else _scan_rows_local
+    kind(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter)
+
+
+@kernel
+def _scan_rows(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
+    """Do what `scan` does where a filter has one penalty at all positions."""
     width = len(layout.block_lanes)
     length = layout.row_length
-    if length < width:
-        _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter)
-        return
-    shared = per_penalty.shape[1] == 1
-    factors = per_penalty.reshape(-1)
     n_taps = len(layout.taps)
     for row in range(first_row, last_row):
         for j in range(0, length, width):
             at = min(j, length - width)
-            base = layout.row_bases[row] + at
-            place = row * length + at
             for block in range(len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)):
-                start = block * n_taps * FILTERS_A_BLOCK
-                first = block * FILTERS_A_BLOCK
-                if shared:
-                    best_of_block(
-                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
-                        factors, first, nonnegative, best, best_filter, place,
-                    )  # fmt: skip
-                else:
-                    best_of_block_local(
-                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
-                        factors, first, nonnegative, best, best_filter, place, per_penalty.shape[1],
-                    )  # fmt: skip
+                best_of_block(
+                    layout.block_lanes, residual, layout.row_bases[row] + at, layout.blocks,
+                    block * n_taps * FILTERS_A_BLOCK, layout.taps, per_penalty, block * FILTERS_A_BLOCK, nonnegative,
+                    best, best_filter, row * length + at,
+                )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _scan_rows_local(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
+    """Do what `scan` does where positions have penalties of their own."""
+    width = len(layout.block_lanes)
+    length = layout.row_length
+    n_taps = len(layout.taps)
+    for row in range(first_row, last_row):
+        for j in range(0, length, width):
+            at = min(j, length - width)
+            for block in range(len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)):
+                best_of_block_local(
+                    layout.block_lanes, residual, layout.row_bases[row] + at, layout.blocks,
+                    block * n_taps * FILTERS_A_BLOCK, layout.taps, per_penalty, block * FILTERS_A_BLOCK, nonnegative,
+                    best, best_filter, row * length + at, per_penalty.shape[1],
+                )  # fmt: skip
+
+
+@kernel
 def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """Do what `scan` does, for grids narrower than a vector."""
     width = len(layout.block_lanes)
@@ -138,7 +160,7 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
                             best_filter[position + lane] = filter_
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
     """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
     n_taps = len(layout.taps)
@@ -167,7 +189,7 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
                         best_filter[position] = filter_
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
     """Scan the sampled codes only (ascending) by dot products, some positions of a filter at a time."""
     length = layout.row_length
@@ -202,13 +224,14 @@ def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_fi
                     best_filter[positions[n]] = k
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def window_sums(lines, width, out):
     """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
     outer, length, inner = lines.shape
     running = np.empty(inner, np.float64)
     for o in range(outer):
-        running[:] = 0
+        for n in range(inner):
+            running[n] = 0
         for i in range(length):
             for n in range(inner):
                 running[n] += lines[o, i, n]

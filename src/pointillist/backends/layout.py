@@ -24,8 +24,8 @@ _WIDTHS = (4, 8, 16)
 class Layout(NamedTuple):
     """Flat arrays that the kernels walk; see `make_layout`."""
 
-    run_lanes: tuple[int, ...]  # its length is the width of a run
-    block_lanes: tuple[int, ...]  # its length is the number of positions a correlation block serves
+    run_lanes: tuple[None, ...]  # its length is the width of a run
+    block_lanes: tuple[None, ...]  # its length is the number of positions a correlation block serves
     runs: np.ndarray  # (n_filters · n_runs · width,) samples, zero-padded
     squares: np.ndarray  # the same, squared: dotted with weights they give curvatures
     run_offsets: np.ndarray  # (n_runs,) where each run lies relative to a code's base
@@ -48,8 +48,8 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
         squares = runs**2
     return Layout(
-        run_lanes=(0,) * width,
-        block_lanes=(0,) * register_width(filters.dtype),
+        run_lanes=(None,) * width,
+        block_lanes=(None,) * register_width(filters.dtype),
         runs=runs,
         squares=squares,
         run_offsets=places.run_offsets,

@@ -5,24 +5,20 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import helper, kernel
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 
-@njit(cache=True, nogil=True)
 def first_at(positions, n_positions):
     """How many of the sorted positions lie before each one: those of p … q − 1 are numbers first[p] … first[q] − 1."""
     first = np.zeros(n_positions + 1, np.int32)
-    for position in positions:
-        first[position + 1] += 1
-    for position in range(n_positions):
-        first[position + 1] += first[position]
+    np.cumsum(np.bincount(positions, minlength=n_positions), out=first[1:])
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs(
     owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
 ):
@@ -68,7 +64,7 @@ def add_pairs(
 class Toeplitz(NamedTuple):
     """Block-Toeplitz sums and how their blocks are walked; see `make_toeplitz`."""
 
-    lanes: tuple[int, ...]  # its length is the number of positions done at once along the last axis
+    lanes: tuple[None, ...]  # its length is the number of positions done at once along the last axis
     blocks: np.ndarray  # flat, all pairs k ≤ l, and `toeplitz_spare` samples
     block_size: int
     first: np.ndarray  # (n_filters,) number of the pair (k, k)
@@ -103,7 +99,7 @@ def _walk(n_pairs, size, dtype):
     chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
-        lanes=(0,) * width,
+        lanes=(None,) * width,
         blocks=np.empty(0),
         block_size=prod(span),
         first=k * n_filters - k * (k - 1) // 2,
@@ -144,9 +140,14 @@ def _groups(lattice, size, row_step, width, chunks):
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def toeplitz_product(toeplitz, scale, filters, k, out):
     """out = scale · (C d)_k for filters (n_filters, channels, n_taps), in their precision; out is (channels, n_taps)."""
+    _product(toeplitz, scale, filters, k, out)
+
+
+@helper()
+def _product(toeplitz, scale, filters, k, out):
     n_filters, n_channels, n_taps = filters.shape
     flat = filters.reshape(-1)
     places, size = toeplitz.places, toeplitz.block_size
@@ -176,15 +177,16 @@ def toeplitz_product(toeplitz, scale, filters, k, out):
                     sums,
                     c * len(places) + g * group_size,
                 )
-    out[:] = 0
     for c in range(n_channels):
+        for m in range(n_taps):
+            out[c, m] = 0
         for slot in range(len(places)):
             if places[slot] >= 0:
                 out[c, places[slot]] += later[c, slot]
                 out[c, n_taps - 1 - places[slot]] += earlier[c, slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def toeplitz_columns(toeplitz, rows, k, out):
     """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
     n_filters, n_rows, n_taps = out.shape
@@ -198,7 +200,8 @@ def toeplitz_columns(toeplitz, rows, k, out):
         block = (toeplitz.first[low] + high - low) * toeplitz.block_size
         offsets = toeplitz.mirrored if k >= m else toeplitz.offsets
         for i in range(n_rows):
-            sums[:] = 0
+            for slot in range(len(places)):
+                sums[slot] = 0
             for g in range(len(toeplitz.bases)):
                 correlate_rows(
                     toeplitz.lanes,
@@ -216,7 +219,7 @@ def toeplitz_columns(toeplitz, rows, k, out):
                     out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters):
     """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, channels, n_taps), in place.
 
@@ -228,7 +231,7 @@ def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean
         k = chosen[n]
         if lipschitz[n] <= 0:
             continue
-        toeplitz_product(toeplitz, scale, filters, k, gradient)
+        _product(toeplitz, scale, filters, k, gradient)
         energy = 0.0
         for c in range(n_channels):
             total, count = 0.0, 0

@@ -9,8 +9,8 @@ Codes that would change their sign stop at zero.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
 MEMORY = 3
@@ -47,7 +47,7 @@ class Region(NamedTuple):
     counted_length: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     layout,
     places,
@@ -71,15 +71,13 @@ def descend(
     ½ ridge z² to the objective. The extra sweeps are extrapolated, and end when the largest move falls below half of
     `target`. A move is √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
-    steps = np.empty((MEMORY + 1, 0), residual.dtype)
-    moves = np.empty((MEMORY, 0), residual.dtype)
-    products = np.zeros((MEMORY, MEMORY))
-    stale = np.zeros(MEMORY, np.bool_)
+    steps, moves = np.empty((MEMORY + 1, 0), residual.dtype), np.empty((MEMORY + 1, 0), residual.dtype)
+    products, stale = np.empty((MEMORY, MEMORY)), np.empty(MEMORY, np.bool_)
     count, first_move = 0, 0.0
     for turn in range(max_sweeps):
         moved = _sweep(
             layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-            residual, 0, False,
+            residual[:0], region.first,
         )  # fmt: skip
         if turn == 0:
             first_move = moved
@@ -87,14 +85,14 @@ def descend(
             break
         if extra > 0 and steps.shape[1] == 0:
             steps = np.empty((MEMORY + 1, region.span), residual.dtype)
-            moves = np.empty((MEMORY, len(chosen)), residual.dtype)
-        alive = chosen[values[chosen] != 0]
+            moves = np.empty((MEMORY + 1, len(chosen)), residual.dtype)
+        alive = _nonzero(values, chosen)
         for _ in range(extra):
             newest = count % MEMORY
             _begin(steps[newest], moves[newest], values, chosen, region)
             again = _sweep(
                 layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-                steps[newest], region.first, True,
+                steps[newest], region.first,
             )  # fmt: skip
             if again < 0.5 * target:
                 break
@@ -106,17 +104,17 @@ def descend(
     return first_move
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _begin(step, move, values, chosen, region):
     """Begin a step, which a sweep is to take up."""
     for row in region.rows:
-        start = row - region.first
-        step[start : start + region.length] = 0
+        for t in range(row - region.first, row - region.first + region.length):
+            step[t] = 0
     for n in range(len(chosen)):
         move[n] = -values[chosen[n]]
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _sweep(
     layout,
     places,
@@ -131,13 +129,13 @@ def _sweep(
     chosen,
     step,
     first,
-    recorded,
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    Where it is `recorded`, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
+    Unless it is empty, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
     """
     bases, starts = places.bases, places.starts
+    recorded = len(step) > 0
     largest = 0.0
     for n in range(len(chosen)):
         i = chosen[n]
@@ -168,7 +166,7 @@ def _sweep(
     return np.sqrt(largest)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add(layout, places, i, signal, first, change):
     """Add a code's filter to a signal that begins at sample `first`."""
     base, start = places.bases[i] - first, places.starts[i]
@@ -177,7 +175,7 @@ def _add(layout, places, i, signal, first, change):
         add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add_weighted(layout, places, i, signal, weights, change):
     """Add a code's filter to a signal, multiplied by the weights."""
     base, start = places.bases[i], places.starts[i]
@@ -187,7 +185,7 @@ def _add_weighted(layout, places, i, signal, weights, change):
         add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
 
 
-@njit(cache=True, nogil=True)
+@spliced
 def _extrapolate(
     layout,
     places,
@@ -209,8 +207,7 @@ def _extrapolate(
 
     `products` are those of the steps, up to date but for the `stale` ones; the last of the steps is for what is computed.
     """
-    nothing = ridge * 0
-    slopes = np.zeros(held)
+    nothing, slopes = ridge - ridge, np.empty(held)
     for n in range(len(chosen)):
         moves[newest, n] += values[chosen[n]]
     stale[newest] = True
@@ -220,21 +217,25 @@ def _extrapolate(
         slopes[m] = _dot(nothing, residual, steps[m], region)
         for n in range(len(chosen)):
             value = values[chosen[n]]
-            slopes[m] += (np.sign(value) * penalties[chosen[n]] + ridge * value) * moves[m, n]
+            signed = penalties[chosen[n]] if value > 0 else -penalties[chosen[n]]  # zeros do not move
+            slopes[m] += (signed + ridge * value) * moves[m, n]
     for m in range(held):
         for n in range(m + 1):
             if stale[m] or stale[n]:
                 products[m, n] = _weighted_dot(nothing, weights, steps[m], steps[n], region)
                 if ridge > 0:
-                    products[m, n] += ridge * np.sum(moves[m] * moves[n])
+                    for i in range(len(chosen)):
+                        products[m, n] += ridge * moves[m, i] * moves[n, i]
                 products[n, m] = products[m, n]
-    stale[:] = False
+    for m in range(held):
+        stale[m] = False
     factors = np.empty(held, steps.dtype)
-    factors[:] = _best_factors(products[:held, :held], slopes)
-    move = np.zeros(len(chosen), moves.dtype)
+    _best_factors(products, slopes, factors)
+    move = moves[MEMORY]
     clipped = False
     for n in range(len(chosen)):
         old = values[chosen[n]]
+        move[n] = 0
         if old != 0:
             for m in range(held):
                 move[n] += factors[m] * moves[m, n]
@@ -253,7 +254,7 @@ def _extrapolate(
     _take(residual, weights, steps[newest], total, region)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move):
     """Let codes that would change their sign stop at zero; returns how the objective changes."""
     change = 0.0
@@ -268,11 +269,11 @@ def _clip(layout, places, penalties, ridge, weights, values, residual, chosen, r
             new = old * 0
             move[n] = -old
         change += penalties[i] * (abs(new) - abs(old)) + 0.5 * ridge * (new * new - old * old)
-    change += _dot(ridge * 0, residual, total, region)
-    return change + 0.5 * _weighted_dot(ridge * 0, weights, total, total, region)
+    change += _dot(ridge - ridge, residual, total, region)
+    return change + 0.5 * _weighted_dot(ridge - ridge, weights, total, total, region)
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _leave_zeros(layout, places, values, chosen, step, move, first):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
     any_left = False
@@ -284,12 +285,13 @@ def _leave_zeros(layout, places, values, chosen, step, move, first):
     return any_left
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _join(products, factors, newest):
     """Bring the products up to date when the combined step joins the newest one."""
     held = len(factors)
-    joint = np.zeros(held)
+    joint = np.empty(held)
     for j in range(held):
+        joint[j] = 0
         for i in range(held):
             joint[j] += factors[i] * products[i, j]
     own = 0.0
@@ -302,17 +304,16 @@ def _join(products, factors, newest):
     products[newest, newest] = own
 
 
-@njit(cache=True, nogil=True)
-def _best_factors(products, slopes):
+@helper()
+def _best_factors(products, slopes, out):
     """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
     count = len(slopes)
     largest = 0.0
     for i in range(count):
         largest = max(largest, products[i, i])
-    scales = np.zeros(count)
+    scales = np.empty(count)
     for i in range(count):
-        if products[i, i] > 1e-12 * largest:
-            scales[i] = 1 / np.sqrt(products[i, i])
+        scales[i] = 1 / np.sqrt(products[i, i]) if products[i, i] > 1e-12 * largest else 0.0
     system = np.empty((count, count))
     factors = np.empty(count)
     for i in range(count):
@@ -330,10 +331,21 @@ def _best_factors(products, slopes):
         for k in range(i + 1, count):
             factors[i] -= system[i, k] * factors[k]
         factors[i] /= system[i, i]
-    return factors * scales
+        out[i] = factors[i] * scales[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper()
+def _nonzero(values, chosen):
+    """Those of the codes `chosen` that are not zero."""
+    alive, count = np.empty(len(chosen), np.int64), 0
+    for n in range(len(chosen)):
+        if values[chosen[n]] != 0:
+            alive[count] = chosen[n]
+            count += 1
+    return alive[:count]
+
+
+@helper(fastmath=_SUMS)
 def _dot(nothing, residual, step, region):
     """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
     total = 0.0
@@ -347,7 +359,7 @@ def _dot(nothing, residual, step, region):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _weighted_dot(nothing, weights, step, other, region):
     """Σ weights · step · other over the counted rows."""
     total = 0.0
@@ -362,20 +374,19 @@ def _weighted_dot(nothing, weights, step, other, region):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _combine(total, steps, factors, region):
     """total = Σ factors · steps."""
     for row in region.rows:
         start = row - region.first
         out = total[start : start + region.length]
-        out[:] = 0
         for m in range(len(factors)):
             factor, step = factors[m], steps[m, start : start + region.length]
             for t in range(region.length):
-                out[t] += factor * step[t]
+                out[t] = factor * step[t] if m == 0 else out[t] + factor * step[t]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@helper(fastmath=_SUMS)
 def _take(residual, weights, step, total, region):
     """Add the combined step to the residual, and to the newest step."""
     length = region.length

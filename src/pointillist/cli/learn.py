@@ -21,7 +21,6 @@ from pointillist.learners.base import Callback
 from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
-from pointillist.report import save_mosaic, write_learning_report
 
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
 AUTOMATIC_STEPS = 60
@@ -70,15 +69,29 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     checkpoints = request.survival.checkpoints(request.output)
     if checkpoints is not None and not ending.early:
         checkpoints.clear()
+    if request.mosaic is not None or request.report is not None:
+        _draw(request, model, data, source, others)
+    if not quiet:
+        steps = n_steps(model, len(source), n_epochs) if ending.early else None
+        summarise(request, model, len(source), skipped, steps)
+    ending.tell()
+
+
+def _draw(
+    request: LearnRequest,
+    model: BatchCSC | OnlineCSC,
+    data: dict[str, Any],
+    source: Source,
+    others: Source | None,
+) -> None:
+    """Draw the filters and write the report that were asked for."""
+    from pointillist.report import save_mosaic, write_learning_report
+
     if request.mosaic is not None:
         save_mosaic(request.mosaic, model.filters_, channels=model.channels)
     if request.report is not None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
         write_learning_report(request.report, model, examples(request, source, others), data=about)
-    if not quiet:
-        steps = n_steps(model, len(source), n_epochs) if ending.early else None
-        summarise(request, model, len(source), skipped, steps)
-    ending.tell()
 
 
 def _learn(

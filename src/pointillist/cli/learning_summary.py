@@ -1,6 +1,8 @@
 """What ``pointillist learn`` says and records when a run has ended: data, examples for the report, and the last lines."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -10,7 +12,9 @@ from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.model.geometry import filters_in_words
-from pointillist.report import Example
+
+if TYPE_CHECKING:
+    from pointillist.report import Example
 
 _SHOWN = 4  # signals in a report
 NAMED = 20
@@ -24,6 +28,8 @@ def examples(request: LearnRequest, source: Source, others: Source | None) -> li
 
 
 def _examples(request: LearnRequest, wanted: Wanted, source: Source, most: int, *, held_out: bool) -> list[Example]:
+    from pointillist.report import Example  # drawing is loaded when there is something to draw
+
     shown: list[Example] = []
     photographs = wanted.photographs()
     for index in range(len(source)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Self
@@ -192,7 +191,7 @@ class BatchCSC(ConvolutionalLearner):
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):
-            begin = time.perf_counter()
+            begin = state.now()
             state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
             state.windows = WindowRecord()
             result = step.encode(state, batch, codes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any, Self
@@ -287,7 +286,7 @@ class OnlineCSC(ConvolutionalLearner):
             self.state_ = step.start(batch, seed_from(self.random_state))
             self._note_features(X, batch)
         state = self.state_
-        begin = time.perf_counter()
+        begin = state.now()
         result = step.encode(state, batch)
         counts = signal_counts(self.update, state.n_seen, len(batch))
         self._record(state, step.learn(state, step.codes(batch, result), counts, begin))
@@ -311,7 +310,7 @@ class OnlineCSC(ConvolutionalLearner):
             return
         # The place in a stream that is read ahead of the run cannot be put away.
         for batch in feed if keep_place else ahead(feed, step.resident):
-            begin = time.perf_counter()
+            begin = state.now()
             yield begin, step.codes(batch, step.encode(state, batch))
 
 

@@ -11,6 +11,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.learners.outliers import WindowRecord
+from pointillist.model.clock import working_time
 
 
 @dataclass(repr=False)
@@ -32,6 +33,11 @@ class LearnerState:
     def __repr__(self) -> str:
         size = "×".join(map(str, self.filters.shape))
         return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
+
+    @staticmethod
+    def now() -> float:
+        """Seconds by the clock of `seconds`, which stands still while kernels are compiled."""
+        return working_time()
 
     def sort_by_use(self) -> None:
         """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""

@@ -4,7 +4,6 @@ A `Step` is a value: settings that were checked, and verbs that work on a `Learn
 workers of a cluster hold one. It knows nothing of scikit-learn.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -169,7 +168,7 @@ class Step:
         counts : (n_signals,) array
             How much each signal counts in the statistics.
         begin : float
-            When the step began, by `time.perf_counter`.
+            When the step began, by `LearnerState.now`.
         """
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
@@ -179,7 +178,7 @@ class Step:
         state.step += 1
         state.n_seen += seen
         replaced = self._take_in(state, codes, counts) if len(codes) else 0
-        state.seconds += time.perf_counter() - begin
+        state.seconds += state.now() - begin
         return {
             "iteration": state.step,
             "seconds": state.seconds,

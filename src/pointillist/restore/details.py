@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.clock import working_time
 from pointillist.model.codes import SparseCodes
 from pointillist.model.showing import ShortRepr
 from pointillist.restore.engine import Recovered
@@ -80,7 +80,7 @@ class Details(ShortRepr):
 
 def answer(image: NDArray, details: Details, begin: float, return_details: bool) -> Any:
     """What a restoration function returns: the image, or the image and its details with the time since `begin`."""
-    return (image, replace(details, seconds=time.perf_counter() - begin)) if return_details else image
+    return (image, replace(details, seconds=working_time() - begin)) if return_details else image
 
 
 def finish(
