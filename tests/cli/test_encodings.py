@@ -48,7 +48,8 @@ def here(tmp_path, model_bytes, monkeypatch):
     Image.fromarray(pixels[..., 0]).save(folder / "grey.png")
     pixels[10:13, 5:25] = 255, 0, 255
     Image.fromarray(pixels).save(folder / "marked.png")
-    monkeypatch.setattr(demo, "photographs", lambda split: {"camera": pixels[..., 1] / 255})
+    shown = {True: pixels[..., 1] / 255, False: pixels / 255}
+    monkeypatch.setattr(demo, "photographs", lambda split, grey=True: {"camera": shown[grey]})
     for name, value in {"N_FILTERS": 3, "FILTER_SIZE": 5, "N_EPOCHS": 1, "CROP": 20}.items():
         monkeypatch.setattr(demo, name, value)
     verdict = Verdict("λ ≤ 1", "2 ×", "3 ×", True, "3 ≥ 2")

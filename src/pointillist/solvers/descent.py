@@ -116,7 +116,8 @@ class HostWorkingSet:
         certifies: bool = True,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
-        self.certifies = certifies and settings.ridge == 0 and not settings.keep_start
+        promised = settings.tol <= _LOOSE and settings.ridge == 0 and not settings.keep_start
+        self.certifies = certifies and promised
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -283,6 +284,8 @@ _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
 """A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
+_LOOSE = 0.02
+"""A larger tolerance says how much effort to make, not how good the answer is: it is judged by the plain dual point."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
