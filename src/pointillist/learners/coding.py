@@ -16,7 +16,7 @@ _HABITS: dict[str, dict[str, Any]] = {
     "cd": {"tol": 0.1},
 }
 """Settings of named solvers while learning."""
-_RIDGE_ROUNDS = {"max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+_RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 2, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved, however small it has become: more cost time and learned no better filters."""
 _LINE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes of one dimension, whose long filters overlap more, are solved: less learned filters that are 3% worse."""
