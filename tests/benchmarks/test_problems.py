@@ -68,5 +68,6 @@ def test_gaps_are_followed_round_by_round():
 
 
 def test_photographs_are_no_larger_than_they_are():
+    pytest.importorskip("skimage", reason="the extra bench is not installed")
     with pytest.raises(ValueError, match="side must be at most 512, got 600"):
         photograph(600)

@@ -111,7 +111,8 @@ def test_filters_of_any_size_and_number(count, size):
 def test_gaps_found_on_tensor_cores_hold(size, options):
     signals, filters = _signals(3, *(53, 60, 40)[: len(size)]), _bank(45, *size)
     ours = encode(signals, filters, 1.0, tol=2e-3, device="cuda", **options)
-    optimum = encode(signals, filters, 1.0, tol=1e-5, **options).objective
+    exact = signals.astype(np.float64), filters.astype(np.float64)
+    optimum = encode(*exact, 1.0, tol=1e-5, **options).objective
     assert ours.status is Status.CONVERGED
     assert np.all(ours.gap <= 2e-3)
     assert np.all(ours.objective * (1 - ours.gap) <= optimum)

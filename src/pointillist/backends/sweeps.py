@@ -17,7 +17,6 @@ MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
 
 _REGULAR = 1e-6
-_SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Places(NamedTuple):
@@ -345,36 +344,53 @@ def _nonzero(values, chosen):
     return alive[:count]
 
 
-@helper(fastmath=_SUMS)
+@helper()
 def _dot(nothing, residual, step, region):
-    """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
-    total = 0.0
-    length = region.counted_length
+    """Σ residual · step over the counted rows; `nothing` is a zero of their type.
+
+    Four sums in a fixed order: a compiler that may reorder sums gives other bits on other days.
+    """
+    total, length = 0.0, region.counted_length
     for row in region.counted:
         a, b = residual[row : row + length], step[row - region.first : row - region.first + length]
-        part = nothing
-        for t in range(length):
+        sums = nothing, nothing, nothing, nothing
+        for t in range(0, length - 3, 4):
+            sums = (
+                sums[0] + a[t] * b[t],
+                sums[1] + a[t + 1] * b[t + 1],
+                sums[2] + a[t + 2] * b[t + 2],
+                sums[3] + a[t + 3] * b[t + 3],
+            )
+        part = (sums[0] + sums[1]) + (sums[2] + sums[3])
+        for t in range(length - length % 4, length):
             part += a[t] * b[t]
         total += part
     return total
 
 
-@helper(fastmath=_SUMS)
+@helper()
 def _weighted_dot(nothing, weights, step, other, region):
-    """Σ weights · step · other over the counted rows."""
-    total = 0.0
-    length = region.counted_length
+    """Σ weights · step · other over the counted rows, as `_dot` does."""
+    total, length = 0.0, region.counted_length
     for row in region.counted:
         w, start = weights[row : row + length], row - region.first
         a, b = step[start : start + length], other[start : start + length]
-        part = nothing
-        for t in range(length):
+        sums = nothing, nothing, nothing, nothing
+        for t in range(0, length - 3, 4):
+            sums = (
+                sums[0] + w[t] * a[t] * b[t],
+                sums[1] + w[t + 1] * a[t + 1] * b[t + 1],
+                sums[2] + w[t + 2] * a[t + 2] * b[t + 2],
+                sums[3] + w[t + 3] * a[t + 3] * b[t + 3],
+            )
+        part = (sums[0] + sums[1]) + (sums[2] + sums[3])
+        for t in range(length - length % 4, length):
             part += w[t] * a[t] * b[t]
         total += part
     return total
 
 
-@helper(fastmath=_SUMS)
+@helper()
 def _combine(total, steps, factors, region):
     """total = Σ factors · steps."""
     for row in region.rows:
@@ -386,7 +402,7 @@ def _combine(total, steps, factors, region):
                 out[t] = factor * step[t] if m == 0 else out[t] + factor * step[t]
 
 
-@helper(fastmath=_SUMS)
+@helper()
 def _take(residual, weights, step, total, region):
     """Add the combined step to the residual, and to the newest step."""
     length = region.length
