@@ -12,6 +12,7 @@ from pointillist.cli.console import count, show_log, tell
 from pointillist.cli.encode_plan import Pace
 from pointillist.cli.encode_request import EncodeRequest
 from pointillist.cli.encode_summary import save, summarise
+from pointillist.cli.forecast import warn_early
 from pointillist.cli.groups import groups, read_ahead
 from pointillist.cli.inputs import SignalReader
 from pointillist.cli.parts import Parts, run_identity
@@ -38,7 +39,7 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
             return
         if not quiet:
             tell(f"plan: {plan.line()}")
-            encode_planning.warn_early(plan, request.output)
+            warn_early(plan, request.output, disk=plan.disk, seconds=plan.seconds, survives=plan.parts)
         pace = plan.pace
         model.set_params(n_jobs=pace.n_jobs)
     pictures = None

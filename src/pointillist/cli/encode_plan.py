@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pointillist.cli.console import count
-from pointillist.learners.plan import ALLOWANCE, MARGIN, duration, in_bytes
+from pointillist.learners.plan import ALLOWANCE, MARGIN, Concession, concessions, duration, in_bytes
 from pointillist.model.codes import CODE_BYTES
 from pointillist.model.events import EVENT_BYTES
 from pointillist.model.geometry import Geometry
@@ -149,14 +149,9 @@ def within(plan: EncodePlan, limit: int) -> EncodePlan:
 
 def _concessions(pace: Pace) -> Iterator[tuple[Pace, tuple[str, ...]]]:
     """Yield the pace as it is, then paces that need less and less memory; all of them cost time only."""
-    yield pace, ()
-    words: dict[str, str] = {}
-    steps = [("ahead", 0, "read ahead"), ("together", 1, "signals at a time"), ("n_jobs", 1, "threads")]
-    for name, least, what in steps:
-        while (now := getattr(pace, name)) > least:
-            # Below 8 MB reading ahead is not worth its name.
-            lower = now // 2 if name != "ahead" or now > 2**24 else least
-            pace = replace(pace, **{name: max(lower, least)})
-            shown = in_bytes(pace.ahead) if name == "ahead" else str(getattr(pace, name))
-            words[name] = f"{what}: {shown}"
-            yield pace, tuple(words.values())
+    steps = [
+        Concession("ahead", 0, "read ahead", in_bytes=True),
+        Concession("together", 1, "signals at a time"),
+        Concession("n_jobs", 1, "threads"),
+    ]
+    return concessions(pace, steps, lambda now, name, value: replace(now, **{name: value}))

@@ -4,7 +4,6 @@ Sizes alone do not tell how many codes there will be: a few signals are coded an
 ``--plan`` and ``--max-memory``.
 """
 
-import shutil
 import time
 import warnings
 from dataclasses import dataclass
@@ -12,15 +11,14 @@ from math import prod
 from pathlib import Path
 
 from numpy.typing import NDArray
-from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.cli.console import count, say, warn
+from pointillist.cli.console import count
 from pointillist.cli.encode_plan import EncodePlan, Pace, within
 from pointillist.cli.encode_request import EncodeRequest
+from pointillist.cli.forecast import middle, room, show_plan
 from pointillist.cli.groups import ON_DEVICE, first_signals
 from pointillist.cli.inputs import SignalReader
-from pointillist.cli.planning import LONG, middle
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import NORMALISING, survey
 from pointillist.learners import BatchCSC, OnlineCSC
@@ -101,35 +99,12 @@ class _Trial:
 
 def show(plan: EncodePlan, output: Path) -> None:
     """Print the whole plan, for ``--plan``."""
-    table = Table(title="memory at its peak, at most", title_justify="left")
-    table.add_column("for")
-    table.add_column("", justify="right")
-    for name, size in plan.uses().items():
-        table.add_row(name, in_bytes(size))
-    table.add_section()
-    table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
     channels = f" in {plan.geometry.channels} channels" if plan.geometry.channels > 1 else ""
     done = f", {plan.done:,} of them coded already" if plan.done else ""
     lines = [
         f"{count(plan.n_signals, 'signal')}, {sizes(plan.geometry.signal)} at most{channels}{done}; "
         f"{plan.pace.n_jobs} threads, {plan.pace.together} signals at a time",
-        f"disk: about {in_bytes(plan.disk)}{' with parts' if plan.parts else ''}, "
-        f"{in_bytes(_free(output))} free in {output.resolve().parent}; to be written: {output}",
+        f"disk: about {in_bytes(plan.disk)}{' with parts' if plan.parts else ''}, {room(output)}; to be written: {output}",
         f"time: about {duration(plan.seconds)} on this machine",
     ]
-    lines += [f"to stay within {in_bytes(plan.limit or 0)}: {words}" for words in plan.given_up]
-    say(table, *lines)
-
-
-def warn_early(plan: EncodePlan, output: Path) -> None:
-    """Say what may end the run badly."""
-    if plan.disk > _free(output):
-        warn(f"the run needs {in_bytes(plan.disk)} on disk, {output.resolve().parent} has {in_bytes(_free(output))}")
-    if plan.seconds > LONG and not plan.parts:
-        warn(f"the run takes about {duration(plan.seconds)}: --checkpoint-every 60s would let it survive a crash")
-    if plan.given_up:
-        warn(f"to stay within {in_bytes(plan.limit or 0)}: {'; '.join(plan.given_up)}")
-
-
-def _free(output: Path) -> int:
-    return shutil.disk_usage(output.resolve().parent).free
+    show_plan(plan, lines)
