@@ -266,6 +266,24 @@ def test_a_ridge_is_solved_for_as_on_the_cpu():
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("shape", [(60, 50), (150, 70)])
+def test_extrapolated_sweeps_reach_the_same_optimum_in_fewer_rounds(monkeypatch, boundary, shape):
+    signals, filters = _signals(2, *shape), _bank(20, 9, 9)
+    weights = (np.random.default_rng(2).random(signals.shape) < 0.9).astype(np.float32)
+    how = {"boundary": boundary, "weights": weights, "tol": 1e-4, "device": "cuda"}
+    quick, again = (encode(signals, filters, 0.05, **how) for _ in range(2))
+    for first, second in zip(quick.codes.values, again.codes.values, strict=True):
+        np.testing.assert_array_equal(first, second)
+    descend = SignalGroup.descend
+    monkeypatch.setattr(SignalGroup, "descend", lambda self, *how: descend(self, *how, extrapolated=False))
+    plain = encode(signals, filters, 0.05, **how)
+    assert quick.status is plain.status is Status.CONVERGED
+    np.testing.assert_allclose(quick.objective, plain.objective, rtol=1e-4)
+    assert quick.iterations.sum() < plain.iterations.sum()
+
+
+@pytest.mark.gpu
 def test_little_memory_splits_the_batch():
     signals, filters = _signals(7, 40, 40), _bank(12, 7, 7)
     settings = CoordinateDescent(tol=1e-4)

@@ -38,7 +38,6 @@ from pointillist.solvers.rounds import Look, solve_by_rounds
 
 _RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
 _MEMORY = 0.8  # share of the free device memory that may be taken
-_PLAIN_SWEEPS = 5  # over non-zeros after one over all codes: they are not extrapolated here, and more do not pay
 _TENSOR_TOL = 1e-3  # the smallest tolerance for which correlations of some 16 bits do
 
 
@@ -218,8 +217,7 @@ class DeviceWorkingSets:
     def descend(self, active: NDArray, targets: NDArray) -> None:
         settings, all_targets = self.settings, np.zeros(self.n_signals)
         all_targets[active] = targets
-        extra = min(settings.extra, _PLAIN_SWEEPS)
-        self.group.descend(active, all_targets, settings.max_sweeps, extra, settings.ridge)
+        self.group.descend(active, all_targets, settings.max_sweeps, settings.extra, settings.ridge)
 
     def prune(self, active: NDArray, share: float) -> None:
         self.group.prune(active, share)
