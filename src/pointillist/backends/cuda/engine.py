@@ -258,7 +258,9 @@ class SignalGroup:
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)
 
-    def descend(self, active, targets, max_sweeps: int, extra: int, ridge: float = 0.0, extrapolated: bool = True) -> None:
+    def descend(
+        self, active, targets, max_sweeps: int, extra: int, ridge: float = 0.0, extrapolated: bool = True
+    ) -> None:
         """Sweep over the working sets until no code moves more than the signal's target, or `max_sweeps` times.
 
         Each sweep is followed by up to `extra` over the non-zeros, which may be extrapolated; `ridge` adds ½ ridge z² to
