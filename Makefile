@@ -9,7 +9,7 @@ PARALLEL ?= -n logical --dist worksteal
 RESOLUTION_lowest := lowest-direct
 RESOLUTION_newest := highest
 
-.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs docs-version dist bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs docs-version docs-branch dist bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,8 @@ help:
 	@echo "make docs      build the documentation into site/, without network"
 	@echo "make docs-version"
 	@echo "               the same into site-versions/VERSION, beside other versions, with a menu of them; VERSION=0.2 names it"
+	@echo "make docs-branch"
+	@echo "               the same as a commit of the branch \`pages\`, which a release pushes; site-versions/ must not be there"
 	@echo "make bench     measure us beside SPORCO, write tables and charts to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
@@ -106,6 +108,16 @@ docs-version: $(VENV)/.installed-docs
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
+
+# The branch may be there already, on the remote, with the pages of earlier versions; it begins with an empty commit otherwise.
+docs-branch: $(VENV)/.installed-docs
+	git branch -f pages origin/pages 2>/dev/null || \
+	  git branch -f pages $$(git commit-tree -m "Documentation" $$(git hash-object -t tree --stdin < /dev/null))
+	git worktree add --force site-versions pages
+	$(BIN)/python scripts/docs_version.py $(if $(VERSION),--version $(VERSION))
+	touch site-versions/.nojekyll
+	git -C site-versions add --all
+	git -C site-versions diff --cached --quiet || git -C site-versions commit --quiet --message "Documentation of $(or $(VERSION),this version)"
 
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/pytest -m gpu

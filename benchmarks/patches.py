@@ -101,7 +101,7 @@ def _ours(context: Context, stream: Stream, name: str, target: float, limit: flo
     context.say(f"ours, {name}")
     model = pt.OnlineCSC(len(stream.start), FILTER_SIZE, PENALTY, random_state=0)
     model.set_params(**OURS[name], update__init=stream.start)
-    every = max(1, 2 // model.batch_size)
+    every = max(1, context.pick(5, 2) // model.batch_size)
     goal = {"limit": limit, "target": target, "n_epochs": context.pick(4, 1)}
     return judge.descend(model, stream.train, stream.judged, name, every=every, **goal)
 

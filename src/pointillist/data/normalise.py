@@ -144,7 +144,7 @@ def _centre_and_scale(
         samples = to_float(image[rows], name).astype(np.float64)
         if not np.isfinite(samples).all():
             raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
-        low, high = min(low, float(samples.min())), max(high, float(samples.max()))
+        low, high = min(low, float(np.min(samples))), max(high, float(np.max(samples)))
         total += float(samples.sum())
     if within_rounding(low, high, dtype):
         raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")

@@ -133,14 +133,14 @@ def _gaussian(spectrum: Spectrum) -> BlurEstimate:
     ratio = _WIDTHS[1] / _WIDTHS[0]
     while ratio > 1.01 and best[1] > 0:
         ratio = np.sqrt(ratio)
-        for width in (best[1] * ratio, best[1] / ratio):
-            fit = spectrum.fit(_bell(spectrum, width), best[0], 8)
-            best = min(best, (fit, float(width)), key=lambda one: one[0].loss)
-    gain, width = sharp.loss - best[0].loss, best[1]
+        for tried in (best[1] * ratio, best[1] / ratio):
+            fit = spectrum.fit(_bell(spectrum, tried), best[0], 8)
+            best = min(best, (fit, float(tried)), key=lambda one: one[0].loss)
+    gain, chosen = sharp.loss - best[0].loss, best[1]
     if gain < _LEAST_GAIN:
         return BlurEstimate("gaussian", None, None, 0.0, np.ones((1, 1)), 0.0, max(gain, 0.0))
-    kernel = gaussian_kernel(width) if width >= _LEAST_SIGMA else np.ones((1, 1))
-    return BlurEstimate("gaussian", None, None, width, kernel, _confidence(gain, width >= _LEAST_SIGMA), gain)
+    kernel = gaussian_kernel(chosen) if chosen >= _LEAST_SIGMA else np.ones((1, 1))
+    return BlurEstimate("gaussian", None, None, chosen, kernel, _confidence(gain, chosen >= _LEAST_SIGMA), gain)
 
 
 def _bell(spectrum: Spectrum, width: float) -> NDArray:

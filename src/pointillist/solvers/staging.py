@@ -51,8 +51,8 @@ def stage_of(
 def _reached(geometry: Geometry, shape: tuple[int, ...], positions: NDArray) -> Region:
     """The box that codes at `positions` reach of a padded signal of some shape."""
     axes = np.unravel_index(positions if len(positions) else np.zeros(1, np.int64), geometry.grid)
-    first = [int(axis.min()) for axis in axes]
-    sides = [int(axis.max()) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
+    first = [int(np.min(axis)) for axis in axes]
+    sides = [int(np.max(axis)) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
     rows = _rows(shape, first, sides)
     begin = int(rows[0])
     return Region(begin, int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin, rows, sides[-1], rows, sides[-1])
