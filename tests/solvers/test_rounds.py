@@ -149,7 +149,7 @@ def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
 
 def test_targets_reach_their_signals_on_a_device(device_sets):
     device_sets.descend(np.array([0, 2]), np.array([0.5, 0.25]))
-    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, 5, 0.0)]
+    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, CoordinateDescent().extra, 0.0)]
 
 
 def test_far_answers_of_a_device_are_not_evaluated_again(device_sets):

@@ -68,7 +68,7 @@ class CoordinateDescent(Schedule):
     takes_start: ClassVar[bool] = True
 
     max_sweeps: int = 20
-    extra: int = 10
+    extra: int = 6
     tile: int = 128
     keep_start: bool = False
 
