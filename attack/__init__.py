@@ -1,0 +1,1 @@
+"""Attacks on the package: strange files, odd calls, hard problems, faults: ``python -m attack --help``."""

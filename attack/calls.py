@@ -1,0 +1,199 @@
+"""Odd calls: every argument of everything public gets odd values, other layouts and other numbers of threads.
+
+A call must give an answer, or an error that names the argument which was odd, in time and memory, without a warning from
+below the package, and without changing what it was given. The same numbers in another layout, and another number of
+threads, must give the same bits.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import pointillist as pt
+from attack import odd, usual
+from attack.base import Finding
+from attack.surface import Target, targets
+from attack.told import held, told
+from attack.workers import PATIENCE, Watch, Worker
+
+NAME = "calls"
+SYNONYMS = {
+    "mosaic": "image",
+    "iterable": "X",
+    "size": "shape",
+    "batched": "X",
+    "source": "signal",
+}
+"""What an error may say instead of a name."""
+IGNORED = {"y": "scikit-learn hands it to everything", "input_features": "scikit-learn hands it to everything"}
+"""Arguments that nothing looks at, and why."""
+HOLDS_WHAT_IT_GETS = {"ArraySource"}
+"""Classes whose objects give arrays back as they were given, in their layout."""
+QUIET = (RuntimeWarning, DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.ComplexWarning)
+"""Warnings that come from below or speak to developers; users should see none of them."""
+
+
+class Calls:
+    """The attack by odd calls, in a process with limits."""
+
+    name = NAME
+    about = "odd values, layouts and numbers of threads for every argument of everything public"
+
+    def __init__(self) -> None:
+        self._worker = Worker(NAME, "attack.calls:attempt")
+
+    def attempt(self, seed: int, folder: Path) -> list[Finding]:
+        """Make one call, or the same call in two layouts, or with two numbers of threads."""
+        return self._worker.attempt(seed, folder)
+
+
+def prepare() -> None:
+    """Import everything and make usual objects, which is not to count against the first attempts."""
+    usual.folder()
+    for target, _ in pairs():
+        usual.instance(target)
+
+
+@cache
+def pairs() -> tuple[tuple[Target, str], ...]:
+    """All targets with each of their arguments."""
+    return tuple((target, word) for target in targets() for word in target.parameters if word not in IGNORED)
+
+
+def attempt(seed: int, folder: Path) -> list[Finding]:
+    """Make the attempt of a seed in this process."""
+    rng = np.random.default_rng([seed, 16])
+    target, word = pairs()[rng.integers(len(pairs()))]
+    usually = usual.typical(target, word)
+    if isinstance(usually, np.ndarray) and rng.random() < 0.25:
+        return list(_layout(seed, folder, target, word, usually, rng))
+    if "n_jobs" in target.parameters and rng.random() < 0.1:
+        return list(_threads(seed, folder, target))
+    changed = {word: odd.value(rng, usually)}
+    others = [one for one in target.parameters if one not in {*changed, *IGNORED, "ax"}]
+    if others and rng.random() < 0.2:
+        second = others[rng.integers(len(others))]
+        changed[second] = odd.value(rng, usual.typical(target, second))
+    return list(judged(seed, folder, target, changed))
+
+
+def judged(seed: int, folder: Path, target: Target, changed: dict[str, Any]) -> Iterator[Finding]:
+    """Make a call with odd values and say what is wrong with what comes of it."""
+    words = ", ".join(f"{word}={_shown(value)}" for word, value in changed.items())
+    said = f"{target.name}({words})"
+    (folder / "attempt.txt").write_text(said, errors="replace")
+    given = {**usual.usual(target, next(iter(changed))), **changed}
+    before = {word: held(value) for word, value in given.items()}
+    watch = Watch()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trouble = _trouble(target, given, changed)
+    if trouble is not None:
+        yield Finding(NAME, seed, trouble[0], f"{said}: {trouble[1]}", trouble[2])
+    if watch.seconds > PATIENCE:
+        yield Finding(NAME, seed, "hang", f"{said}: {watch.seconds:.1f} s", "")
+    for one in caught:
+        if issubclass(one.category, QUIET) and not issubclass(one.category, ConvergenceWarning):
+            where = f"{one.filename}:{one.lineno}"
+            yield Finding(NAME, seed, "warning", f"{said}: {one.category.__name__}: {one.message}", where)
+            break
+    for word, value in given.items():
+        if held(value) != before[word]:
+            yield Finding(NAME, seed, "input changed", f"{said} changed {word}", "")
+
+
+def _trouble(target: Target, given: dict[str, Any], changed: dict[str, Any]) -> tuple[str, str, str] | None:
+    """What is wrong with the error that a call raises: kind, line and traceback; None for an answer or a clear error."""
+    try:
+        call(target, given)
+    except (ValueError, TypeError, pt.PointillistError) as error:
+        clear = _names(error, changed)
+        kind = "unnamed error"
+    except (OSError, ImportError) as error:
+        clear = _names(error, changed) or bool(usual.PATHS & set(changed)) or "pip install" in str(error)
+        kind = "unnamed error"
+    except MemoryError as error:
+        clear, kind = False, "memory"
+        return kind, repr(error), traceback.format_exc()
+    except Exception:
+        clear, kind = False, "unnamed error"
+    else:
+        return None
+    return None if clear else (kind, traceback.format_exc().strip().splitlines()[-1], traceback.format_exc())
+
+
+def _names(error: BaseException, changed: dict[str, Any]) -> bool:
+    """Whether an error names one of the arguments that were changed."""
+    names = "|".join(f"{word}|{SYNONYMS.get(word, word)}" for word in changed)
+    return re.search(rf"\b({names})\b", str(error)) is not None
+
+
+def call(target: Target, given: dict[str, Any]) -> Any:
+    """Call a target; what a constructor makes is used once, so that it looks at what it was given."""
+    owner = usual.instance(target)
+    answer = target.function(**given) if owner is None else target.function(owner, **given)
+    return usual.used(answer) if isinstance(target.function, type) else answer
+
+
+def _layout(
+    seed: int, folder: Path, target: Target, word: str, array: np.ndarray, rng: np.random.Generator
+) -> Iterator[Finding]:
+    """The same numbers in another layout, or as a list, must give the same bits."""
+    choices = [*odd.layouts(array), ("list", array.tolist())]
+    name, other = choices[rng.integers(len(choices))]
+    if (name == "list" and word in ("images", "pictures")) or target.name in HOLDS_WHAT_IT_GETS:
+        return  # a list has one picture in each entry
+    given = {**usual.usual(target, word), word: array}
+    yield from _compared(seed, folder, target, f"{word} {name}", lambda: given, lambda: {**given, word: other})
+
+
+def _threads(seed: int, folder: Path, target: Target) -> Iterator[Finding]:
+    """Two threads must give the same bits as one."""
+
+    def given(n_jobs: int) -> Callable[[], dict[str, Any]]:
+        return lambda: {**usual.usual(target), "n_jobs": n_jobs}
+
+    yield from _compared(seed, folder, target, "n_jobs=2", given(1), given(2))
+
+
+def _compared(
+    seed: int,
+    folder: Path,
+    target: Target,
+    what: str,
+    one: Callable[[], dict[str, Any]],
+    other: Callable[[], dict[str, Any]],
+) -> Iterator[Finding]:
+    said = f"{target.name} with {what}"
+    (folder / "attempt.txt").write_text(said)
+    answers = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given in (one, other):
+            try:
+                answers.append(told(call(target, given())))
+            except Exception as error:
+                answers.append(f"{type(error).__name__}: {error}")
+    if answers[0] != answers[1]:
+        short = [str(answer)[:2000] for answer in answers]
+        yield Finding(NAME, seed, "bits", f"{said}: another answer", "\n\n".join(short))
+
+
+def _shown(value: Any) -> str:
+    """A value on one line; arrays by type and shape."""
+    if isinstance(value, np.ndarray):
+        few = " ".join(np.array2string(np.asarray(value).ravel()[:3]).split()) if value.size else "[]"
+        return f"<{type(value).__name__} {value.dtype.str} {value.shape} {few}>"
+    try:
+        return " ".join(repr(value).split())[:80]
+    except Exception as error:
+        return f"<{type(value).__name__} without words: {type(error).__name__}>"
