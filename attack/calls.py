@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from attack import odd, usual
 from attack.base import Finding
 from attack.surface import Target, targets
 from attack.told import held, told
-from attack.workers import PATIENCE, Watch, Worker
+from attack.watch import FORGIVEN, MEMORY, PATIENCE, Watch
 
 NAME = "calls"
 SYNONYMS = {
@@ -43,24 +44,17 @@ QUIET = (RuntimeWarning, DeprecationWarning, PendingDeprecationWarning, FutureWa
 
 
 class Calls:
-    """The attack by odd calls, in a process with limits."""
+    """The attack by odd calls."""
 
     name = NAME
     about = "odd values, layouts and numbers of threads for every argument of everything public"
-
-    def __init__(self) -> None:
-        self._worker = Worker(NAME, "attack.calls:attempt")
+    patience = FORGIVEN
+    memory = MEMORY
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """Make one call, or the same call in two layouts, or with two numbers of threads."""
-        return self._worker.attempt(seed, folder)
-
-
-def prepare() -> None:
-    """Import everything and make usual objects, which is not to count against the first attempts."""
-    usual.folder()
-    for target, _ in pairs():
-        usual.instance(target)
+        with chdir(folder):
+            return attempt(seed, folder)
 
 
 @cache
@@ -153,26 +147,19 @@ def _layout(
     if (name == "list" and word in ("images", "pictures")) or target.name in HOLDS_WHAT_IT_GETS:
         return  # a list has one picture in each entry
     given = {**usual.usual(target, word), word: array}
-    yield from _compared(seed, folder, target, f"{word} {name}", lambda: given, lambda: {**given, word: other})
+    yield from compared(seed, folder, target, f"{word} {name}", given, {**usual.usual(target, word), word: other})
 
 
 def _threads(seed: int, folder: Path, target: Target) -> Iterator[Finding]:
     """Two threads must give the same bits as one."""
-
-    def given(n_jobs: int) -> Callable[[], dict[str, Any]]:
-        return lambda: {**usual.usual(target), "n_jobs": n_jobs}
-
-    yield from _compared(seed, folder, target, "n_jobs=2", given(1), given(2))
+    one, two = ({**usual.usual(target), "n_jobs": n_jobs} for n_jobs in (1, 2))
+    yield from compared(seed, folder, target, "n_jobs=2", one, two)
 
 
-def _compared(
-    seed: int,
-    folder: Path,
-    target: Target,
-    what: str,
-    one: Callable[[], dict[str, Any]],
-    other: Callable[[], dict[str, Any]],
+def compared(
+    seed: int, folder: Path, target: Target, what: str, one: dict[str, Any], other: dict[str, Any]
 ) -> Iterator[Finding]:
+    """Call a target twice with arguments that mean the same and compare the answers."""
     said = f"{target.name} with {what}"
     (folder / "attempt.txt").write_text(said)
     answers = []
@@ -180,7 +167,7 @@ def _compared(
         warnings.simplefilter("ignore")
         for given in (one, other):
             try:
-                answers.append(told(call(target, given())))
+                answers.append(told(call(target, given)))
             except Exception as error:
                 answers.append(f"{type(error).__name__}: {error}")
     if answers[0] != answers[1]:

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from attack import twists
 from attack.base import Finding
-from attack.workers import PATIENCE, Watch, Worker
+from attack.watch import FORGIVEN, MEMORY, PATIENCE, Watch
 
 NAME = "certificates"
 OBJECTIVE = 1e-9
@@ -33,24 +33,24 @@ _ROUNDS = 1000  # of the exact answer, and again where that was not enough
 
 
 class Certificates:
-    """The attack on certificates, in a process with limits."""
+    """The attack on certificates."""
 
     name = NAME
     about = "bounds, objectives and statuses of hard problems at all magnitudes against exact answers"
-
-    def __init__(self) -> None:
-        self._worker = Worker(NAME, "attack.certificates:attempt")
+    patience = FORGIVEN
+    memory = MEMORY
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """Solve one problem and compare its certificate with the truth."""
-        return self._worker.attempt(seed, folder)
+        return attempt(seed, folder / "attempt.txt")
 
 
-def attempt(seed: int, folder: Path) -> list[Finding]:
-    """Make the attempt of a seed in this process."""
+def attempt(seed: int, note: Path | None = None) -> list[Finding]:
+    """Make the attempt of a seed; what it is about is noted in a file before."""
     problem, names = quietly(lambda: twists.draw(seed))
     said = f"{problem['filters'].dtype} {problem['boundary']} {type(problem['solver']).__name__}: {', '.join(names)}"
-    (folder / "attempt.txt").write_text(said)
+    if note is not None:
+        note.write_text(said)
     return [Finding(NAME, seed, kind, f"{said}: {title}", detail) for kind, title, detail in examined(problem)]
 
 

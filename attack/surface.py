@@ -69,11 +69,11 @@ class Target:
 @functools.cache
 def targets(recordings: bool = True) -> tuple[Target, ...]:
     """All that can be attacked, by name; without `recordings` nothing that needs MNE."""
-    found = [one for name, value in _exported(recordings) for one in _of(name, value)]
+    found = [one for name, value in exported(recordings) for one in of(name, value)]
     return tuple(sorted((one for one in found if one.name not in UNTOUCHED), key=lambda one: one.name))
 
 
-def _exported(recordings: bool) -> Iterator[tuple[str, Any]]:
+def exported(recordings: bool) -> Iterator[tuple[str, Any]]:
     """Names that the package exports, and those of its submodules that the reference shows, with their values."""
     for name in sorted(pt.__all__):
         yield name, getattr(pt, name)
@@ -87,7 +87,7 @@ def _exported(recordings: bool) -> Iterator[tuple[str, Any]]:
         yield name, getattr(importlib.import_module(f"pointillist.{module}"), last)
 
 
-def _of(name: str, value: Any) -> Iterator[Target]:
+def of(name: str, value: Any) -> Iterator[Target]:
     """A function; or a class, which is made, and its methods."""
     if not isinstance(value, type):
         yield Target(name, value)
