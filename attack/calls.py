@@ -35,7 +35,11 @@ SYNONYMS = {
     "source": "signal",
 }
 """What an error may say instead of a name."""
-IGNORED = {"y": "scikit-learn hands it to everything", "input_features": "scikit-learn hands it to everything"}
+IGNORED = {
+    "y": "scikit-learn hands it to everything",
+    "input_features": "scikit-learn hands it to everything",
+    "cluster": "any text is an address, which is connected to for a minute",
+}
 """Arguments that nothing looks at, and why."""
 HOLDS_WHAT_IT_GETS = {"ArraySource"}
 """Classes whose objects give arrays back as they were given, in their layout."""
@@ -109,7 +113,7 @@ def _trouble(target: Target, given: dict[str, Any], changed: dict[str, Any]) -> 
     """What is wrong with the error that a call raises: kind, line and traceback; None for an answer or a clear error."""
     try:
         call(target, given)
-    except (ValueError, TypeError, pt.PointillistError) as error:
+    except (ValueError, TypeError, IndexError, pt.PointillistError) as error:
         clear = _names(error, changed)
         kind = "unnamed error"
     except (OSError, ImportError) as error:

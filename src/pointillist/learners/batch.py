@@ -180,7 +180,8 @@ class BatchCSC(ConvolutionalLearner):
         -------
         self
         """
-        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start)
+        asked = {"min_change": min_change, "callbacks": callbacks}
+        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start, **asked)
         given = step.check(X, weights, skip=skips(on_error)).numbered()
         if not len(given):
             raise nothing_usable(given.skipped)

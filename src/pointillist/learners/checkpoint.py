@@ -24,6 +24,7 @@ from pointillist.learners.packing import changed_arrays, flat, pack, pack_parame
 from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
+from pointillist.model.arguments import as_path, check_arguments
 from pointillist.storage import CheckpointFolder, Stored, own_version
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ class Checkpoints:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        as_path(self.path)
+        check_arguments(keep=self.keep, record=self.record)
         parse_every(self.every)
 
     @property

@@ -90,7 +90,7 @@ def super_resolve(
     (32, 40)
     """
     begin = working_time()
-    check_arguments(return_details=return_details)
+    check_arguments(return_details=return_details, progress=progress)
     if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or not 1 <= factor <= _LARGEST_FACTOR:
         raise ValueError(f"factor must be a whole number of at least 1, {_LARGEST_FACTOR} at most, got {shown(factor)}")
     factor = int(factor)

@@ -10,10 +10,13 @@ import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
+
+from pointillist.model.arguments import shown
 
 
 @runtime_checkable
@@ -108,6 +111,7 @@ class DerivedSource(Source):
     """
 
     def __init__(self, source: Source) -> None:
+        check_source(source)
         self.source = source
 
     def __repr__(self) -> str:
@@ -127,8 +131,26 @@ class DerivedSource(Source):
         return self.source.describe()
 
 
+def check_source(source: Any, name: str = "source", verbs: Iterable[str] = ("read", "name", "describe")) -> None:
+    """Refuse what does not have the `verbs` of a source; errors call it by `name`."""
+    if isinstance(source, type) or not all(hasattr(source, verb) for verb in verbs):
+        raise TypeError(
+            f"{name} must be a source, such as ArraySource(arrays) or open_source(path), got {shown(source)}"
+        )
+
+
+def check_stored(source: Any, name: str = "source") -> None:
+    """Refuse what is no source with shapes and windows; errors call it by `name`."""
+    check_source(source, name, ("read", "shape", "window"))
+
+
 def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:
     """The index of a window in the last axes of an array."""
+    for name, given in (("corner", corner), ("size", size)):
+        if not isinstance(given, list | tuple) or not all(isinstance(n, Integral) and n >= 0 for n in given):
+            raise ValueError(f"{name} must be a tuple of integers, not negative, got {shown(given)}")
+    if len(corner) != len(size):
+        raise ValueError(f"corner and size must have as many entries, got {shown(corner)} and {shown(size)}")
     return (..., *[slice(first, first + length) for first, length in zip(corner, size, strict=True)])
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.skipping import OnError, nothing_usable
 from pointillist.data.sources.stream import BatchStream, Least, gather, judged
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.foreign import as_plain
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,9 @@ class IteratorSource:
     exact: ClassVar[bool] = False
 
     def __init__(self, iterable: Iterable[Any], *, batched: bool | None = None) -> None:
+        check_arguments(batched=batched)
+        if not isinstance(iterable, Iterable) or isinstance(iterable, str | bytes | type):
+            raise TypeError(f"iterable must give signals one after the other, got {shown(iterable)}")
         self._iterable = iterable
         self._batched = getattr(iterable, "batch_size", None) is not None if batched is None else batched
 

@@ -87,7 +87,7 @@ def find_damage(
     kinds = (kind,) if isinstance(kind, str) or not isinstance(kind, Sequence) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
     pixels = checked(image)
-    check_arguments(data_range=data_range)
+    check_arguments(data_range=data_range, progress=progress)
     return damage_in(
         pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow, effective_jobs(n_jobs), progress
     )
