@@ -43,6 +43,8 @@ IGNORED = {
 """Arguments that nothing looks at, and why."""
 HOLDS_WHAT_IT_GETS = {"ArraySource"}
 """Classes whose objects give arrays back as they were given, in their layout."""
+NO_LISTS = {"images", "pictures"}
+"""Arguments of which a list holds one picture in each entry, so that it does not mean the same as an array."""
 QUIET = (RuntimeWarning, DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.ComplexWarning)
 """Warnings that come from below or speak to developers; users should see none of them."""
 
@@ -148,8 +150,8 @@ def _layout(
     """The same numbers in another layout, or as a list, must give the same bits."""
     choices = [*odd.layouts(array), ("list", array.tolist())]
     name, other = choices[rng.integers(len(choices))]
-    if (name == "list" and word in ("images", "pictures")) or target.name in HOLDS_WHAT_IT_GETS:
-        return  # a list has one picture in each entry
+    if (name == "list" and word in NO_LISTS) or target.name in HOLDS_WHAT_IT_GETS:
+        return
     given = {**usual.usual(target, word), word: array}
     yield from compared(seed, folder, target, f"{word} {name}", given, {**usual.usual(target, word), word: other})
 
