@@ -155,7 +155,7 @@ def recording() -> Any:
     info = mne.create_info(["Fz", "Cz", "Pz"], 100.0, "eeg")
     info.set_montage("biosemi64")
     noise = 1e-6 * np.random.default_rng(0).standard_normal((3, 600))
-    return mne.io.RawArray(noise, info, verbose="error")
+    return mne.io.RawArray(noise, info, verbose="error").filter(1, None, verbose="error")
 
 
 def _problem() -> pt.Problem:

@@ -12,7 +12,7 @@ from pointillist.learners import OnlineCSC
 from pointillist.mne.activations import Activations, activations
 from pointillist.mne.cleaning import cleaned, refitted, removed_filters
 from pointillist.mne.objects import as_annotations, as_events, as_sources, filter_names, write_data
-from pointillist.mne.recordings import Instance, check_raw, check_recording, sample_range, whole
+from pointillist.mne.recordings import Instance, check_raw, check_recording, is_raw, sample_range, whole
 from pointillist.mne.sensors import Sensors
 from pointillist.mne.settings import check_event_settings, check_flags, chosen_filters
 from pointillist.mne.waveforms import waveforms_of
@@ -284,6 +284,7 @@ class Fitted:
         self.check_fitted()
         check_flags(keep_residual=keep_residual)
         removed = removed_filters(len(self.event_id_), include, exclude, self.exclude)
+        is_raw(inst)
         if not inst.preload:
             raise RuntimeError("inst is not loaded, but apply changes it in place: inst.load_data() first")
         white, weights = self._whitened(inst, start, stop, reject_by_annotation)

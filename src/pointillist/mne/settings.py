@@ -10,7 +10,7 @@ import numpy as np
 
 from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
-from pointillist.model.arguments import check_arguments, is_number, shown
+from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
 
 _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
@@ -50,7 +50,7 @@ def chosen_filters(given: Sequence[int] | int | None, n_filters: int, name: str)
     """Numbers of filters that were asked for, ascending; None is all of them. Errors call the argument by `name`."""
     if given is None:
         return list(range(n_filters))
-    chosen = np.atleast_1d(np.asarray(given))
+    chosen = np.atleast_1d(as_numbers(given, name))
     if chosen.size == 0:
         return []
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
