@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import pyplot
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
@@ -43,8 +44,8 @@ IGNORED = {
 """Arguments that nothing looks at, and why."""
 HOLDS_WHAT_IT_GETS = {"ArraySource"}
 """Classes whose objects give arrays back as they were given, in their layout."""
-NO_LISTS = {"images", "pictures"}
-"""Arguments of which a list holds one picture in each entry, so that it does not mean the same as an array."""
+NO_LISTS = {"images", "pictures", "pixels", "alpha"}
+"""Arguments of which a list holds one picture in each entry, and those whose type of samples says something."""
 QUIET = (RuntimeWarning, DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.ComplexWarning)
 """Warnings that come from below or speak to developers; users should see none of them."""
 
@@ -59,8 +60,11 @@ class Calls:
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """Make one call, or the same call in two layouts, or with two numbers of threads."""
-        with chdir(folder):
-            return attempt(seed, folder)
+        try:
+            with chdir(folder):
+                return attempt(seed, folder)
+        finally:
+            pyplot.close("all")
 
 
 @cache
@@ -90,7 +94,7 @@ def judged(seed: int, folder: Path, target: Target, changed: dict[str, Any]) -> 
     """Make a call with odd values and say what is wrong with what comes of it."""
     words = ", ".join(f"{word}={_shown(value)}" for word, value in changed.items())
     said = f"{target.name}({words})"
-    (folder / "attempt.txt").write_text(said, errors="replace")
+    (folder / "attempt.txt").write_text(said, encoding="utf-8", errors="backslashreplace")
     given = {**usual.usual(target, next(iter(changed))), **changed}
     before = {word: held(value) for word, value in given.items()}
     watch = Watch()

@@ -48,24 +48,29 @@ def _array(value: np.ndarray) -> Any:
     return value.dtype.str, value.shape, bool(value.flags.c_contiguous), np.ascontiguousarray(value).tobytes()
 
 
-def held(value: Any) -> Any:
-    """The bytes of all arrays in an argument, and what lists and dictionaries hold: none of it may be changed."""
+def held(value: Any, depth: int = 6) -> Any:
+    """The bytes of all arrays in an argument, and what lists and dictionaries hold: none of it may be changed.
+
+    What lies deeper than `depth` is not looked at: a list may hold itself.
+    """
+    if depth == 0:
+        return id(value)
     if isinstance(value, np.ma.MaskedArray):
         return _bytes(value.data), _bytes(np.ma.getmaskarray(value))
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.dtype.str, value.shape, value.strides, _bytes(value)
     if isinstance(value, np.ndarray):
-        return [held(one) for one in value.flat]
+        return [held(one, depth - 1) for one in value.flat]
     if scipy.sparse.issparse(value):
         return _bytes(value.toarray())
     if isinstance(value, pt.SparseCodes):
         return held(value.indices), held(value.values), list(value.grids)
     if isinstance(value, dict):
-        return {key: held(one) for key, one in value.items()}
+        return {key: held(one, depth - 1) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [held(one) for one in value]
+        return [held(one, depth - 1) for one in value]
     if isinstance(value, BaseEstimator):
-        return {key: held(one) for key, one in vars(value).items()}
+        return {key: held(one, depth - 1) for key, one in vars(value).items()}
     return id(value)
 
 

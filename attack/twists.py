@@ -7,6 +7,7 @@ penalty at which the optimum is just zero, magnitudes near the end of a precisio
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ def draw(seed: int) -> tuple[Problem, list[str]]:
     names = []
     for name, (chance, twist) in TWISTS.items():
         if rng.random() < chance:
-            twist(rng, problem)
+            with suppress(ValueError):  # what is refused here is refused again when the problem is solved
+                twist(rng, problem)
             names.append(name)
     return problem, names
 

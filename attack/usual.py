@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import tempfile
 from collections.abc import Callable
 from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
@@ -20,6 +22,7 @@ from PIL import Image
 import pointillist as pt
 from attack.surface import Target, targets
 
+matplotlib.use("agg")
 _RNG = np.random.default_rng(0)
 SIGNALS = _RNG.standard_normal((2, 30))
 FILTERS = _RNG.standard_normal((3, 5)) / 3
@@ -91,7 +94,8 @@ def typical(target: Target, word: str) -> Any:
 
 
 def _value(target: Target, word: str, parameter: Parameter) -> Any:
-    annotation = str(parameter.annotation)
+    written = parameter.annotation
+    annotation = written if isinstance(written, str) else inspect.formatannotation(written)
     if word in PATHS:
         kept = FILES.get(target.name)
         path: Any = Path("new.png" if target.name == "write_photograph" else "new.safetensors")
