@@ -119,20 +119,20 @@ def _trouble(target: Target, given: dict[str, Any], changed: dict[str, Any]) -> 
     """What is wrong with the error that a call raises: kind, line and traceback; None for an answer or a clear error."""
     try:
         call(target, given)
-    except (ValueError, TypeError, IndexError, pt.PointillistError) as error:
-        clear = _names(error, changed)
-        kind = "unnamed error"
-    except (OSError, ImportError) as error:
-        clear = _names(error, changed) or bool(usual.PATHS & set(changed)) or "pip install" in str(error)
-        kind = "unnamed error"
     except MemoryError as error:
-        clear, kind = False, "memory"
-        return kind, repr(error), traceback.format_exc()
-    except Exception:
-        clear, kind = False, "unnamed error"
-    else:
-        return None
-    return None if clear else (kind, traceback.format_exc().strip().splitlines()[-1], traceback.format_exc())
+        return "memory", repr(error), traceback.format_exc()
+    except Exception as error:
+        if _clear(error, changed):
+            return None
+        return "unnamed error", f"{type(error).__name__}: {error}"[:300], traceback.format_exc()
+    return None
+
+
+def _clear(error: Exception, changed: dict[str, Any]) -> bool:
+    """Whether an error is of a kind that users expect and names an argument that was changed, or the file."""
+    if isinstance(error, OSError | ImportError):
+        return _names(error, changed) or bool(usual.PATHS & set(changed)) or "pip install" in str(error)
+    return isinstance(error, ValueError | TypeError | IndexError | pt.PointillistError) and _names(error, changed)
 
 
 def _names(error: BaseException, changed: dict[str, Any]) -> bool:
@@ -191,6 +191,6 @@ def _shown(value: Any) -> str:
         few = " ".join(np.array2string(np.asarray(value).ravel()[:3]).split()) if value.size else "[]"
         return f"<{type(value).__name__} {value.dtype.str} {value.shape} {few}>"
     try:
-        return " ".join(repr(value).split())[:80]
+        return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(value).split()))[:80]
     except Exception as error:
         return f"<{type(value).__name__} without words: {type(error).__name__}>"

@@ -44,6 +44,7 @@ NAMED: dict[str, Any] = {
 ALWAYS = {"n_jobs", "random_state", "show"}
 """Names that are given even where they have a default."""
 ANNOTATED: dict[str, Any] = {"bool": False, "int": 2, "float": 0.5, "str": "usual"}
+_LEARNER = {"n_filters": 3, "filter_size": 5, "penalty": 0.5}
 _PICTURES = {"filters": BANK, "penalty": 0.05}
 BESIDE: dict[str, dict[str, Any]] = {
     "inpaint": _PICTURES, "denoise": _PICTURES, "deblur": _PICTURES, "super_resolve": _PICTURES,
@@ -51,8 +52,9 @@ BESIDE: dict[str, dict[str, Any]] = {
     "find_marks": {"image": COLOURED, "colour": "magenta"}, "mark_damage": {"image": COLOURED},
     "find_damage": {"kind": "dust"}, "estimate_blur": {"image": _RNG.random((64, 64))},
     "penalty_path": {"n": 2}, "penalty_path penalties": {"n": None}, "split_channels": {"filters": BANK},
-    "BatchCSC": {"max_iter": 1}, "learn_windows": {"n_windows": 5}, "ArraySource": {"signals": IMAGE[None]},
-    "certify": {"signals": list(SIGNALS[:, None])}, "plot_codes": {"signal": SIGNALS[0]},
+    "BatchCSC": {**_LEARNER, "max_iter": 1}, "OnlineCSC": _LEARNER,
+    "learn_windows": {"n_windows": 5}, "ArraySource": {"signals": IMAGE[None]},
+    "certify": {"signals": list(SIGNALS[:, None])},
     "mne.CSC": {"n_filters": 2, "duration": 0.1, "n_passes": 1}, "photographs": {"split": "test"},
 }  # fmt: skip
 """Usual values where a target wants others, or wants others while one of its arguments is changed."""
@@ -68,6 +70,8 @@ PATHS = {"path", "paths", "files", "fname"}
 
 def usual(target: Target, changed: str = "") -> dict[str, Any]:
     """Usual arguments of a target, by name, each a copy; `changed` is the one that is about to be replaced."""
+    if target.name == "plot_codes":
+        return {"codes": codes()[0], "signal": SIGNALS[0].copy(), "ax": Figure().subplots()}
     beside = {**BESIDE.get(target.name, {}), **BESIDE.get(f"{target.name} {changed}", {})}
     given = {}
     for word, parameter in target.parameters.items():
