@@ -34,16 +34,22 @@ SYNONYMS = {
     "size": "shape",
     "batched": "X",
     "source": "signal",
+    "signal": "signals",
+    "X": "signals",
+    "filter_size": "filters",
 }
 """What an error may say instead of a name."""
 IGNORED = {
     "y": "scikit-learn hands it to everything",
     "input_features": "scikit-learn hands it to everything",
+    "deep": "scikit-learn's own",
     "cluster": "any text is an address, which is connected to for a minute",
 }
 """Arguments that nothing looks at, and why."""
-HOLDS_WHAT_IT_GETS = {"ArraySource"}
-"""Classes whose objects give arrays back as they were given, in their layout."""
+CALLED = {"progress", "callbacks"}
+"""Arguments that are called: an error of theirs is the caller's own."""
+HOLDS_WHAT_IT_GETS = {"ArraySource", "Photograph", "Photograph.with_pixels"}
+"""What makes objects that give arrays back as they were given, in their layout."""
 NO_LISTS = {"images", "pictures", "pixels", "alpha"}
 """Arguments of which a list holds one picture in each entry, and those whose type of samples says something."""
 QUIET = (RuntimeWarning, DeprecationWarning, PendingDeprecationWarning, FutureWarning, np.exceptions.ComplexWarning)
@@ -130,9 +136,17 @@ def _trouble(target: Target, given: dict[str, Any], changed: dict[str, Any]) -> 
 
 def _clear(error: Exception, changed: dict[str, Any]) -> bool:
     """Whether an error is of a kind that users expect and names an argument that was changed, or the file."""
+    if any(word in CALLED and callable(value) for word, value in changed.items()) or _about_a_file(error, changed):
+        return True
     if isinstance(error, OSError | ImportError):
-        return _names(error, changed) or bool(usual.PATHS & set(changed)) or "pip install" in str(error)
+        return _names(error, changed) or "pip install" in str(error)
     return isinstance(error, ValueError | TypeError | IndexError | pt.PointillistError) and _names(error, changed)
+
+
+def _about_a_file(error: Exception, changed: dict[str, Any]) -> bool:
+    """Whether a path was changed and the error tells what is wrong with the file."""
+    told_so = isinstance(error, OSError | ImportError | pt.PointillistError) or str(error).startswith("cannot write")
+    return bool(usual.PATHS & set(changed)) and told_so
 
 
 def _names(error: BaseException, changed: dict[str, Any]) -> bool:

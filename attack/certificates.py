@@ -25,7 +25,7 @@ from attack.base import Finding
 from attack.watch import FORGIVEN, MEMORY, PATIENCE, Watch
 
 NAME = "certificates"
-OBJECTIVE = 1e-9
+OBJECTIVE = {"float32": 1e-5, "float64": 1e-9}
 """How far, relatively, an objective may lie from that of its codes."""
 RESIDUAL = {"float32": 1e-4, "float64": 1e-9}
 """How far residuals may lie from those of the codes, beside the largest sample times its weight."""
@@ -102,7 +102,7 @@ def faults(problem: Problem, result: pt.Result) -> Iterator[tuple[str, str, str]
     if problem["nonnegative"] and any((value < 0).any() for value in result.codes.values):
         yield "sign", "negative codes", ""
     again, residuals = recomputed(problem, result.codes)
-    if not np.allclose(result.objective, again, rtol=OBJECTIVE, atol=0):
+    if not np.allclose(result.objective, again, rtol=OBJECTIVE[problem["filters"].dtype.name], atol=0):
         yield "objective", f"off by {np.max(np.abs(result.objective / again - 1)):.3g}", f"{result.objective}\n{again}"
     yield from _residual_faults(problem, result, residuals)
     lower, optimum = result.objective * (1 - result.gap), exact(problem)

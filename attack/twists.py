@@ -141,6 +141,8 @@ def at_zero(rng: Rng, problem: Problem) -> None:
 def small_tiles(rng: Rng, problem: Problem) -> None:
     """Descent in tiles: of rounds, or of a large signal."""
     side, coder = int(rng.choice([4, 8, 16])), problem["solver"]
+    if not isinstance(coder, pt.CoordinateDescent):
+        return
     problem["solver"] = pt.CoordinateDescent(tol=coder.tol, max_iter=coder.max_iter, tile=side)
     if problem["boundary"] != "circular" and rng.random() < 0.6:
         problem["sampling"] = 1.0
@@ -215,8 +217,8 @@ TWISTS: dict[str, tuple[float, Twist]] = {
     "masked by channel": (0.1, mask_channels),
     "optimum at zero": (0.08, at_zero),
     "penalty of each position": (0.1, by_position),
-    "tiles": (0.15, small_tiles),
     "other solver": (0.12, other_solver),
+    "tiles": (0.15, small_tiles),
     "start": (0.15, started),
     "several sizes": (0.1, several_sizes),
     "magnitudes": (0.6, magnitudes),

@@ -188,7 +188,7 @@ class BatchCSC(ConvolutionalLearner):
         self.skipped_ = noted({}, given.skipped)
         self._note_features(X, given)
         batch = placed(given, step.resident)
-        held_out = None if validation is None else step.check(validation)
+        held_out = self._held_out(step, validation)
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):

@@ -227,7 +227,7 @@ class OnlineCSC(ConvolutionalLearner):
             raise ValueError("validation_every needs validation: give the signals that are held out")
         if resume and warm_start:
             raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
-        held_out = None if validation is None else step.check(validation)
+        held_out = self._held_out(step, validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
         feed = open_feed(X, weights, step, on_error=on_error, batch_size=self.batch_size, seed=seed, **run)

@@ -37,6 +37,11 @@ class Fitted:
         check_flags(reject_by_annotation=by_annotation)
         check_recording(inst, self.sensors_.names, self.sensors_.sfreq)
         windows = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=by_annotation)
+        n_times = self.model_.filters_.shape[2]
+        if windows.shortest < n_times:
+            raise ValueError(
+                f"start and stop, or the epochs of inst, hold {windows.shortest} samples, fewer than a filter: {n_times}"
+            )
         data = [windows.read(i) for i in range(len(windows))]
         seen = [~np.isnan(one).any(axis=0) for one in data]
         good = np.concatenate([one[:, own] for one, own in zip(data, seen, strict=True)], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
-from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
+from pointillist.model.arguments import as_numbers, check_arguments, is_integer, is_number, shown
 
 _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
@@ -20,7 +20,7 @@ def check_settings(given: Any) -> None:
     """Check the parameters of a `CSC`."""
     for name in ("n_filters", "n_passes", *(() if given.rank is None else ("rank",))):
         value = getattr(given, name)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        if not is_integer(value) or not 1 <= value < 2**31:
             raise ValueError(f"{name} must be a positive integer{' or None' * (name == 'rank')}, got {shown(value)}")
     check_arguments(nonnegative=given.nonnegative, tol=given.tol)
     if given.robust is not None and not isinstance(given.robust, Robust):

@@ -42,7 +42,10 @@ def as_list(given: Any, name: str) -> list[Any]:
     """Anything that can be gone through as a list, but no text; errors call it by `name`."""
     if isinstance(given, str | bytes | type) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
         raise ValueError(f"{name} must be a list or something like it, got {shown(given)}")
-    return list(given)
+    try:
+        return list(given)
+    except Exception as error:  # of any kind: what is gone through may be anybody's object
+        raise ValueError(f"{name} cannot be gone through: {error}") from error
 
 
 def as_path(given: Any, name: str = "path") -> Path:
@@ -56,7 +59,7 @@ def as_path(given: Any, name: str = "path") -> Path:
 
 def check_index(index: Any, count: int) -> None:
     """Refuse a number of a signal that there is not; negative ones count from the end."""
-    if not isinstance(index, Integral) or isinstance(index, bool):
+    if not is_integer(index):
         raise TypeError(f"index must be an integer, got {shown(index)}")
     if not -count <= int(index) < count:
         raise IndexError(f"index must be less than {count}, the number of signals, got {shown(index)}")
@@ -95,8 +98,17 @@ _LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
 
 def is_number(value: Any) -> bool:
     """Whether a value is one finite real number, and not a truth value."""
-    real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    return real and -_LARGEST_NUMBER <= value <= _LARGEST_NUMBER
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
+        return False
+    try:
+        return abs(float(value)) <= _LARGEST_NUMBER  # NumPy would bring the bound to the value's own type, and warn
+    except OverflowError:
+        return False
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a value is a whole number by its type; truth values and lengths of time, which count as such, are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 def _number(text: str, test: Callable[[Any], bool] = lambda value: True) -> Rule:
@@ -124,9 +136,7 @@ _POSITIVE = _number("a positive, finite number", lambda value: value > 0)
 _NOT_NEGATIVE = _number("a finite number, not negative", lambda value: value >= 0)
 _SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
 _INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
-_ANY_INTEGER = Rule(
-    "an integer, not negative", lambda value: isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
-)
+_ANY_INTEGER = Rule("an integer, not negative", lambda value: is_integer(value) and value >= 0)
 _MAPPING = Rule("None or a mapping", lambda value: value is None or isinstance(value, Mapping))
 _CALLABLES = Rule(
     "a list or tuple of callables", lambda value: isinstance(value, list | tuple) and all(map(callable, value))

@@ -95,7 +95,7 @@ class SparseCodes:
         """Join the codes of all signals of all `parts`, in order."""
         parts = as_list(parts, "parts")
         if not parts or not all(isinstance(part, SparseCodes) for part in parts):
-            raise ValueError(f"parts must hold SparseCodes, one at least, got {shown(parts)}")
+            raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
         _check_one_number([part.n_filters for part in parts])
         known = [name for part in parts for name in part.names or []]
         return cls(

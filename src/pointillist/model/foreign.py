@@ -21,7 +21,7 @@ def as_plain(given: Any, name: str) -> NDArray:
     """
     if scipy.sparse.issparse(given):
         raise TypeError(f"{name} is sparse, and sparse signals are not supported: give {name}.toarray()")
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+    if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiubc" and np.ma.is_masked(given):
         precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
         given = np.ma.filled(given.astype(precision), np.nan)
     if hasattr(given, "data_vars"):

@@ -58,8 +58,8 @@ class Scale:
             penalty = problem.penalty if self.is_one else np.ldexp(problem.penalty, change)
         if np.min(penalty) < _SMALLEST_PENALTY:
             raise ValueError(
-                f"penalty is so small, {np.min(problem.penalty):.2g}, that it is lost beside signals and filters of this "
-                "size; max_penalty tells their scale"
+                f"penalty is so small, {np.min(problem.penalty):.2g}, that it is lost beside signals, filters and weights "
+                "of this size; max_penalty tells their scale"
             )
         if np.max(penalty) > _LARGEST_PENALTY:
             penalty = np.minimum(penalty, _LARGEST_PENALTY)
@@ -144,7 +144,8 @@ def _check_restored(i: int, scaled: float, objective: float, exact: Any, values:
         )
     if scaled > 0 and objective < np.finfo(np.float64).tiny:
         raise ValueError(
-            f"signals[{i}] is too small: its objective underflows; multiply signals and penalty by some number"
+            f"signals[{i}] is too small, or its weights are: its objective underflows; multiply signals and penalty, or "
+            "weights and penalty, by some number"
         )
     total = float(abs(exact).sum())
     if np.isfinite(total) and not abs(float(abs(values.astype(np.float64)).sum()) - total) <= _LOST * total:

@@ -95,6 +95,7 @@ def write_arrays(
     OSError
         If the file cannot be written.
     """
+    as_path(path)
     tensors = {name: _storable(np.asarray(array), name) for name, array in arrays.items()}
     header = json.dumps(
         {

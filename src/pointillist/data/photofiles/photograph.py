@@ -174,5 +174,5 @@ def _check_array(given: Any, name: str) -> None:
     """Refuse what is no array, and arrays whose mask says that some of their samples are none."""
     if not isinstance(given, np.ndarray):
         raise TypeError(f"{name} must be an array, got {shown(given)}")
-    if np.ma.is_masked(given):
+    if given.dtype in _KINDS and np.ma.is_masked(given):
         raise ValueError(f"{name} has masked samples, which a photograph cannot hold: fill them first")

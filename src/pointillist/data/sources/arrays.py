@@ -7,7 +7,6 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from math import prod
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,9 +18,9 @@ from pointillist.data.damage import check_chunk, check_claim, damage_named
 from pointillist.data.mapped import floats
 from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
-from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
+from pointillist.data.sources.base import StoredSource, array_fingerprint, box, check_sides, file_fingerprint
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import as_list, as_path, check_arguments, check_index, shown
+from pointillist.model.arguments import as_list, as_path, check_arguments, check_index, is_integer, shown
 from pointillist.model.foreign import as_plain
 from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, release, scratch_file
@@ -177,6 +176,9 @@ class StackedSource(StoredSource):
         return self._part(index, where)
 
     def window_bytes(self, size: Sequence[int]) -> int:
+        check_sides(size=size)
+        if len(size) != self.ndim:
+            raise ValueError(f"size must have {self.ndim} entries, one for each axis of the signals, got {size}")
         array, axis = self._array(), self._channel_axis
         if not isinstance(array, MappedFile):
             return super().window_bytes(size)
@@ -231,7 +233,7 @@ class StackedSource(StoredSource):
 
 def _checked_axis(channel_axis: int, axes: int) -> int:
     """Count the axis of the channels from the front, if a signal of so many axes has it."""
-    if not isinstance(channel_axis, Integral) or not -axes <= channel_axis < axes:
+    if not is_integer(channel_axis) or not -axes <= channel_axis < axes:
         raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
     return int(channel_axis) % axes
 

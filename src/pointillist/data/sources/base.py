@@ -10,13 +10,12 @@ import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import shown
+from pointillist.model.arguments import is_integer, shown
 
 
 @runtime_checkable
@@ -144,11 +143,16 @@ def check_stored(source: Any, name: str = "source") -> None:
     check_source(source, name, ("read", "shape", "window"))
 
 
+def check_sides(**given: Any) -> None:
+    """Refuse places and sizes of windows that are no tuples of whole numbers."""
+    for name, sides in given.items():
+        if not isinstance(sides, list | tuple) or not all(is_integer(n) and n >= 0 for n in sides):
+            raise ValueError(f"{name} must be a tuple of integers, not negative, got {shown(sides)}")
+
+
 def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:
     """The index of a window in the last axes of an array."""
-    for name, given in (("corner", corner), ("size", size)):
-        if not isinstance(given, list | tuple) or not all(isinstance(n, Integral) and n >= 0 for n in given):
-            raise ValueError(f"{name} must be a tuple of integers, not negative, got {shown(given)}")
+    check_sides(corner=corner, size=size)
     if len(corner) != len(size):
         raise ValueError(f"corner and size must have as many entries, got {shown(corner)} and {shown(size)}")
     return (..., *[slice(first, first + length) for first, length in zip(corner, size, strict=True)])

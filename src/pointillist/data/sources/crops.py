@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 from numpy.random import Generator
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from pointillist.data.sources.base import StoredSource, box, check_stored
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.model.arguments import check_arguments, check_index, shown
+from pointillist.model.arguments import check_arguments, check_index, is_integer, shown
 from pointillist.model.geometry import sizes
 from pointillist.model.sampling import generator
 from pointillist.model.usable import is_constant
@@ -53,7 +52,7 @@ class CropSource(StoredSource):
     ) -> None:
         check_arguments(count=count, seed=seed, cache=cache)
         check_stored(source)
-        if not isinstance(size, tuple | list) or not size or not all(isinstance(n, Integral) and n > 0 for n in size):
+        if not isinstance(size, tuple | list) or not size or not all(is_integer(n) and n > 0 for n in size):
             raise ValueError(f"size must be a tuple of positive integers, got {shown(size)}")
         self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
         self.cache = Cache(cache)
