@@ -37,6 +37,8 @@ SYNONYMS = {
     "signal": "signals",
     "X": "signals",
     "filter_size": "filters",
+    "penalties": "penalty",
+    "validation": "signals",
 }
 """What an error may say instead of a name."""
 IGNORED = {
@@ -46,6 +48,8 @@ IGNORED = {
     "cluster": "any text is an address, which is connected to for a minute",
 }
 """Arguments that nothing looks at, and why."""
+FILED = usual.PATHS | {"dataset", "array", "external"}
+"""Arguments that name files or what lies in them: an error may name the file instead."""
 CALLED = {"progress", "callbacks"}
 """Arguments that are called: an error of theirs is the caller's own."""
 HOLDS_WHAT_IT_GETS = {"ArraySource", "Photograph", "Photograph.with_pixels"}
@@ -146,7 +150,7 @@ def _clear(error: Exception, changed: dict[str, Any]) -> bool:
 def _about_a_file(error: Exception, changed: dict[str, Any]) -> bool:
     """Whether a path was changed and the error tells what is wrong with the file."""
     told_so = isinstance(error, OSError | ImportError | pt.PointillistError) or str(error).startswith("cannot write")
-    return bool(usual.PATHS & set(changed)) and told_so
+    return bool(FILED & set(changed)) and told_so
 
 
 def _names(error: BaseException, changed: dict[str, Any]) -> bool:

@@ -28,7 +28,7 @@ NAME = "certificates"
 OBJECTIVE = {"float32": 1e-5, "float64": 1e-9}
 """How far, relatively, an objective may lie from that of its codes."""
 RESIDUAL = {"float32": 1e-4, "float64": 1e-9}
-"""How far residuals may lie from those of the codes, beside the largest sample times its weight."""
+"""How far residuals may lie from those of the codes, beside the samples and codes that they are the differences of."""
 _ROUNDS = 1000  # of the exact answer, and again where that was not enough
 
 
@@ -75,15 +75,15 @@ def examined(problem: Problem) -> Iterator[tuple[str, str, str]]:
 
 
 def refusable(problem: Problem, error: Exception) -> bool:
-    """Whether an error is the right answer: to signals that filters do not fit into, and to codes beyond float32."""
+    """Whether an error is the right answer: to filters that do not fit in, codes beyond float32, nothing seen."""
     channels = problem["channels"]
     size = problem["filters"].shape[1 + channels :]
     smaller = any(
         side < least for one in problem["signals"] for side, least in zip(one.shape[channels:], size, strict=True)
     )
-    if smaller and isinstance(error, ValueError):
-        return True
-    return isinstance(error, ValueError) and "float32 cannot hold" in str(error)
+    if not isinstance(error, ValueError):
+        return False
+    return smaller or "float32 cannot hold" in str(error) or "nothing of that signal was seen" in str(error)
 
 
 def faults(problem: Problem, result: pt.Result) -> Iterator[tuple[str, str, str]]:
@@ -114,24 +114,22 @@ def faults(problem: Problem, result: pt.Result) -> Iterator[tuple[str, str, str]
 
 def _residual_faults(problem: Problem, result: pt.Result, residuals: list[NDArray]) -> Iterator[tuple[str, str, str]]:
     allowed = RESIDUAL[problem["filters"].dtype.name]
+    codes = result.codes
+    sizes = pt.SparseCodes(codes.indices, [np.abs(value) for value in codes.values], codes.grids, codes.n_filters)
+    sums = _made(problem, sizes, np.abs(problem["filters"]))
     for i, (own, other) in enumerate(zip(result.residuals, residuals, strict=True)):
-        signal, weights = problem["signals"][i], problem["weights"]
-        scale = float(np.max(np.abs(signal))) * (1.0 if weights is None else float(np.max(weights[i])))
+        weights = problem["weights"]
+        scale = float(np.max(np.abs(problem["signals"][i]))) + float(np.max(sums[i]))
+        scale *= 1.0 if weights is None else float(np.max(weights[i]))
         off = float(np.max(np.abs(own.reshape(other.shape) - other)))
         if off > allowed * scale:
-            yield "residual", f"residual of signal {i} off by {off / scale:.3g} of the largest sample", ""
+            yield "residual", f"residual of signal {i} off by {off / scale:.3g} of what it is the difference of", ""
 
 
 def recomputed(problem: Problem, codes: pt.SparseCodes) -> tuple[NDArray, list[NDArray]]:
     """Objectives and residuals in float64, from the codes and the signals that they make."""
-    fits = pt.decode(
-        codes,
-        problem["filters"].astype(np.float64),
-        boundary=problem["boundary"],
-        channels=problem["channels"],
-    )
     objectives, residuals = [], []
-    for i, fit in enumerate(_fitted(fits, problem)):
+    for i, fit in enumerate(_made(problem, codes, problem["filters"])):
         difference = problem["signals"][i].astype(np.float64) - fit
         weights = 1.0 if problem["weights"] is None else problem["weights"][i].astype(np.float64)
         index, value = codes.indices[i], np.abs(codes.values[i].astype(np.float64))
@@ -142,9 +140,11 @@ def recomputed(problem: Problem, codes: pt.SparseCodes) -> tuple[NDArray, list[N
     return np.array(objectives), residuals
 
 
-def _fitted(fits: Any, problem: Problem) -> list[NDArray]:
-    """Signals as they are made by codes, with as many samples as they have: for "full", filters reach beyond."""
-    return [np.asarray(fit).reshape(one.shape) for fit, one in zip(fits, problem["signals"], strict=True)]
+def _made(problem: Problem, codes: pt.SparseCodes, filters: NDArray) -> list[NDArray]:
+    """What codes make of filters in float64, of the shapes of the signals."""
+    how = {name: problem[name] for name in ("boundary", "channels")}
+    made = pt.decode(codes, filters.astype(np.float64), **how)
+    return [np.asarray(one).reshape(signal.shape) for one, signal in zip(made, problem["signals"], strict=True)]
 
 
 def _prices(problem: Problem, codes: pt.SparseCodes, i: int, index: NDArray) -> NDArray:

@@ -12,6 +12,8 @@ from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
 from pointillist.model.arguments import as_numbers, check_arguments, is_integer, is_number, shown
 
+_LONGEST = 1e9
+"""Seconds that events may lie apart."""
 _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
 
@@ -42,8 +44,8 @@ def check_event_settings(threshold: Any, separation: Any) -> None:
     """Check what says which activations are events."""
     if not is_number(threshold) or not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be a share of the largest amplitude, from 0 to 1, got {shown(threshold)}")
-    if separation is not None and (not is_number(separation) or separation < 0):
-        raise ValueError(f"separation must be None or seconds, not negative, got {shown(separation)}")
+    if separation is not None and (not is_number(separation) or not 0 <= separation <= _LONGEST):
+        raise ValueError(f"separation must be None or seconds, from 0 to {_LONGEST:g}, got {shown(separation)}")
 
 
 def chosen_filters(given: Sequence[int] | int | None, n_filters: int, name: str) -> list[int]:

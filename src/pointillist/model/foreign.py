@@ -46,6 +46,8 @@ def _numbers(given: Any, array: NDArray, name: str) -> NDArray:
         if hasattr(given, "to_numpy"):
             return np.asarray(given.to_numpy(dtype=np.float64, na_value=np.nan))
         return array.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} holds numbers that float64 cannot hold: {error}") from None
     except (ValueError, TypeError) as error:
         columns = _columns_without_numbers(given)
         if not columns and isinstance(error, TypeError):

@@ -162,7 +162,6 @@ def by_scale(
 ) -> list[tuple[list[int], Scale]]:
     """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
     sizes = _largest(signals)
-    sizes[sizes == 0] = float(np.min(penalty))  # any will do where all is zero: one that suits the penalty
     of_signals, of_weights = _exponents(sizes), np.zeros(len(signals), int)
     if weights is not None:
         distinct = {id(weight): weight for weight in weights}
@@ -170,6 +169,8 @@ def by_scale(
         of_weights = np.array([found[id(weight)] for weight in weights])
     of_filters = _exponents(np.max(np.abs(filters.reshape(len(filters), -1)), axis=1))
     loudest = int(np.max(of_filters))
+    silent = sizes == 0  # any scale will do for these: one that suits the penalty
+    of_signals[silent] = int(_exponents(np.min(penalty))) - loudest - of_weights[silent]
     ordinary = 2 * abs(loudest) + 2 * np.abs(of_signals) + np.abs(of_weights) <= _ORDINARY
     groups = []
     for same in group_by_shape(signals):
@@ -198,6 +199,6 @@ def _largest(arrays: Sequence[Any]) -> NDArray:
     return largest
 
 
-def _exponents(sizes: NDArray) -> NDArray:
+def _exponents(sizes: NDArray | np.floating) -> NDArray:
     """Powers of two that bring sizes near one; zero for zero."""
-    return np.frexp(sizes)[1].astype(int)
+    return np.asarray(np.frexp(sizes)[1]).astype(int)

@@ -81,7 +81,7 @@ class CropSource(StoredSource):
     def _generator(self, index: int, epoch: int) -> Generator:
         check_index(index, len(self))
         check_arguments(epoch=epoch)
-        return generator(self.seed, _CROPS, epoch, index)
+        return generator(self.seed, _CROPS, epoch, index % len(self))
 
     def shape(self, index: int) -> tuple[int, ...]:
         check_index(index, len(self))

@@ -73,7 +73,10 @@ class IteratorSource:
 def _as_array(item: Any) -> NDArray:
     first = item[0] if isinstance(item, tuple | list) and len(item) and np.ndim(item[0]) > 0 else item
     # A tensor that lives on a device does not turn into an array by itself.
-    return as_plain(first.detach().cpu() if hasattr(first, "detach") else first, "X")
+    array = as_plain(first.detach().cpu() if hasattr(first, "detach") else first, "X")
+    if array.ndim == 0:
+        raise ValueError(f"X must give signals ([channels,] *space) one after the other, got {shown(item)}")
+    return array
 
 
 class IteratorStream(BatchStream):
