@@ -236,7 +236,7 @@ def checked(image: ArrayLike) -> NDArray[Any]:
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
         raise ValueError(f"image must be (height, width) or (height, width, 3), got shape {pixels.shape}")
-    if pixels.dtype.kind == "f" and np.fmax.reduce(np.abs(pixels), axis=None) > LARGEST_SAMPLE:
+    if pixels.dtype.kind == "f" and float(np.fmax.reduce(np.abs(pixels), axis=None)) > LARGEST_SAMPLE:
         raise ValueError(f"image holds samples beyond {LARGEST_SAMPLE:g}: bring it to [0, 1] first")
     return pixels[..., :3] if pixels.ndim == 3 else pixels
 
