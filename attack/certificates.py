@@ -95,7 +95,7 @@ def faults(problem: Problem, result: pt.Result) -> Iterator[tuple[str, str, str]
     if bad:
         yield "not finite", f"{result.status.value}, not finite: {', '.join(bad)}", ""
         return
-    tol = getattr(problem["solver"], "coder", problem["solver"]).tol
+    tol = problem["solver"].tol
     for status, gap in zip(result.statuses, result.gap, strict=True):
         if status is pt.Status.CONVERGED and gap > tol:
             yield "bound", f"converged with a gap of {gap:.3g}, tolerance {tol:.3g}", ""

@@ -132,7 +132,8 @@ def folder() -> Path:
     import zarr
 
     tifffile.imwrite(path / "signals.tif", IMAGE[None])
-    zarr.save(str(path / "signals.zarr"), IMAGE[None])
+    stack: Any = IMAGE[None]
+    zarr.save(str(path / "signals.zarr"), stack)
     with h5py.File(path / "signals.h5", "w") as file:
         file["signals"] = IMAGE[None]
     pt.save(model(), path / "model.safetensors")

@@ -111,6 +111,25 @@ MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
         ("metadata", lambda: pt.save_codes(CODES, "a", metadata=3)),
         ("preprocessing", lambda: pt.save(usual.model(), "a", preprocessing=3)),
         ("extra", lambda: pt.save(usual.model(), "a", extra=3)),
+        ("name", lambda: pt.load_filters(True)),
+        ("dataset", lambda: pt.Hdf5Source("a.h5", 3)),
+        ("external", lambda: pt.Hdf5Source("a.h5", external=3)),
+        ("array", lambda: pt.ZarrSource("a.zarr", 3)),
+        ("on_error", lambda: pt.load_images("a", on_error=np.ones(2))),
+        ("validation", lambda: MODEL.fit(SIGNALS, validation=np.ones((2, 30)))),
+        ("filter_size", lambda: pt.OnlineCSC(3, (2.5, 3)).fit(SIGNALS)),
+        ("channels", lambda: pt.max_penalty(SIGNALS, FILTERS, channels=np.True_)),
+        ("signals", lambda: pt.encode(np.ma.masked_array(np.zeros((2, 30), "M8[s]"), True), FILTERS)),
+        ("regions", lambda: CODES.pool(regions=10**30)),
+        ("texture", lambda: pt.inpaint(IMAGE, MASK, texture=np.timedelta64(3, "s"))),
+        ("index", lambda: SOURCE.read(np.timedelta64(0, "s"))),
+        ("filters", lambda: pt.decode(CODES, np.ones((3, 1, 5)))),
+        ("filters", lambda: pt.demosaic(IMAGE, filters=1e159 * np.ones((3, 3, 5, 5)))),
+        ("penalty", lambda: pt.denoise(IMAGE, penalty=10**400)),
+        ("channel_axis", lambda: pt.as_signals(np.ones((2, 3, 3)), channel_axis=3)),
+        ("X", lambda: pt.OnlineCSC(3, 5).fit(iter([1.0, 2.0]))),
+        ("every", lambda: pt.Checkpoints("a", every=np.timedelta64(3, "s"))),
+        ("weights", lambda: pt.encode(SIGNALS, FILTERS, weights=np.full(SIGNALS.shape, 1e38))),
     ],
 )  # fmt: skip
 def test_what_no_value_can_be_is_refused_by_name(word, call, tmp_path, monkeypatch):
@@ -125,6 +144,17 @@ def test_numbers_of_signals_end_where_the_signals_do():
     for source in (SOURCE, joined):
         with pytest.raises(IndexError, match="index must be less than"):
             source.read(len(source))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_of_small_types_are_numbers():
+    pt.FilterUpdate(n_sweeps=None, forgetting=np.float32(2))
+    CODES.count(np.float16(0.5))
+    pt.gaussian_kernel(np.int8(100))
+    image = np.stack([IMAGE] * 3, -1)
+    assert told(pt.find_marks(image, tolerance=np.int8(0))) == told(pt.find_marks(image, tolerance=0.0))
+    pt.find_marks(image.astype(np.float16))
+    assert told(pt.find_damage(IMAGE, grow=np.uint64(2))) == told(pt.find_damage(IMAGE, grow=2))
 
 
 @pytest.mark.parametrize("word", ["signals", "weights", "filters"])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -96,7 +96,7 @@ _LONGEST = 60
 _LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is one finite real number, and not a truth value."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return False
@@ -106,7 +106,7 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def is_integer(value: Any) -> bool:
+def is_integer(value: Any) -> TypeGuard[int]:
     """Whether a value is a whole number by its type; truth values and lengths of time, which count as such, are none."""
     return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 

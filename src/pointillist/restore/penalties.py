@@ -1,6 +1,7 @@
 """Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
     if isinstance(penalty, str) and penalty == "auto":
         return None
     relative = isinstance(penalty, str) and penalty.endswith("%")
-    value: object = penalty
+    value: Any = penalty
     if isinstance(penalty, str):
         try:
             value = float(penalty.removesuffix("%")) / (100 if relative else 1)

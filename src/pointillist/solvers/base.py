@@ -187,7 +187,11 @@ def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) 
         raise ValueError(
             f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
         )
-    return float(np.ldexp(value, -int(powers[0])))
+    with np.errstate(over="ignore"):
+        rescaled = float(np.ldexp(value, -int(powers[0])))
+    if not np.isfinite(rescaled):
+        raise ValueError(f"filters or weights are so small that {name}={value:g} cannot serve them: multiply them")
+    return rescaled
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:

@@ -118,7 +118,7 @@ def damage_in(
             found[tile] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
 
     run_all(work, _tiles(found.shape), min(n_jobs, _MOST_JOBS), progress)
-    return grown(found, grow)
+    return grown(found, int(grow))
 
 
 def specks_in(values: NDArray[np.float32], polarity: str = "both", needed: float = NEEDED["dust"]) -> NDArray[np.bool_]:
