@@ -152,8 +152,8 @@ def test_numbers_of_small_types_are_numbers():
     CODES.count(np.float16(0.5))
     pt.gaussian_kernel(np.int8(100))
     image = np.stack([IMAGE] * 3, -1)
-    assert told(pt.find_marks(image, tolerance=np.int8(0))) == told(pt.find_marks(image, tolerance=0.0))
-    pt.find_marks(image.astype(np.float16))
+    assert told(pt.find_marks(image, "red", tolerance=np.int8(0))) == told(pt.find_marks(image, "red", tolerance=0.0))
+    pt.find_marks(image.astype(np.float16), "red")
     assert told(pt.find_damage(IMAGE, grow=np.uint64(2))) == told(pt.find_damage(IMAGE, grow=2))
 
 

@@ -87,6 +87,6 @@ def filter_samples(inst: Instance, duration: float, available: int) -> int:
     if not 2 <= n_times <= available:
         raise ValueError(
             f"duration={duration:g} is {n_times} samples at {inst.info['sfreq']:g} Hz: it must be 2 at least, and at most "
-            f"the {available} of a window or an epoch"
+            f"the {available} of a window or an epoch, which start, stop and tstep cut"
         )
     return n_times
