@@ -1,7 +1,7 @@
 """Print the branch coverage of each package, beside what it must reach.
 
-Usage: ``coverage json -o coverage.json && python scripts/coverage_table.py coverage.json``. The exit status is 1 where a
-package, or all of them together, covers less than its bar.
+Usage: ``coverage json -o coverage.json && python scripts/coverage_table.py coverage.json [--strict]``. With ``--strict`` the
+exit status is 1 where a package, or all of them together, covers less than its bar.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def table(counts: dict[str, Counter[str]]) -> tuple[list[str], bool]:
 def main() -> int:
     lines, reached = table(packages(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
     print("\n".join(lines))
-    return 0 if reached else 1
+    return 1 if "--strict" in sys.argv and not reached else 0
 
 
 if __name__ == "__main__":
