@@ -21,7 +21,7 @@ def _found(seeds, tmp_path):
 
 
 def test_odd_values_are_taken_or_refused_by_name(tmp_path):
-    found = _found(range(300), tmp_path)
+    found = _found(range(200), tmp_path)
     assert not found, "\n".join(found)
 
 
