@@ -18,7 +18,7 @@ help:
 	@echo "make reproduce repeat the paper's figures, write report/report.html: on a small scale in minutes, or, with"
 	@echo "               DATA=folder of the paper's images, in full"
 	@echo "make test      lint, types, layers and the quick tests (minutes)"
-	@echo "make test-all  the same with the slow tests"
+	@echo "make test-all  the same with the slow tests, and how much of each package they cover"
 	@echo "make test-lowest, make test-newest"
 	@echo "               the quick tests with the lowest and the newest versions that pyproject.toml allows, in environments of"
 	@echo "               their own; PYTHON=python3.13 for another Python, TESTS=tests/cli for a part"
@@ -77,7 +77,8 @@ test: lint
 	$(BIN)/pytest $(PARALLEL)
 
 test-all: lint $(VENV)/.installed-docs
-	$(BIN)/pytest $(PARALLEL) -m 'not gpu'
+	$(BIN)/pytest $(PARALLEL) -m 'not gpu' --cov --cov-report=
+	@$(BIN)/coverage json -q -o .coverage.json && $(BIN)/python scripts/coverage_table.py .coverage.json
 
 # The kernels that numba keeps on the disk are of one version of numba: each environment has its own.
 test-lowest test-newest: test-%: $(TOOLS)/.installed

@@ -60,7 +60,8 @@ def draw(seed: int) -> Problem:
     weights = None
     if rng.random() < 0.4:
         weights = rng.uniform(0, 1, signals.shape) * (rng.random(signals.shape) < 0.8)
-        weights[(slice(None), *[0] * (weights.ndim - 1))] = 1.0
+        first: Any = (slice(None), *[0] * (weights.ndim - 1))
+        weights[first] = 1.0
         weights = weights.astype(dtype)
     return {
         "signals": (signals * scale).astype(dtype),

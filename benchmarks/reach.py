@@ -58,10 +58,10 @@ def optimum_of(task: Task, tol: float = 1e-7) -> Optimum:
     return Optimum(found.objective, float(np.max(found.gap)))
 
 
-def insist(solve: Callable[[pt.SparseCodes | None], pt.Result], tol: float) -> pt.Result:
+def insist(solve: Callable[[pt.SparseCodes | None], pt.Result], tol: float, *, restarts: int = _RESTARTS) -> pt.Result:
     """Solve again from where the last solve gave up, since the objective fell no more, until all gaps are certified."""
     result = solve(None)
-    for _ in range(_RESTARTS):
+    for _ in range(restarts):
         if np.all(result.gap <= tol):
             break
         result = solve(result.codes)

@@ -16,7 +16,8 @@ from pointillist.data.paths import PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.photofiles.reading import read_photograph
 from pointillist.data.samples import to_float, to_grey
-from pointillist.data.skipping import OnError, read_each
+from pointillist.data.skipping import OnError, check_on_error, read_each
+from pointillist.model.arguments import check_arguments
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     UnreadableFileError
         If the file is empty, truncated, not an image, or so large that it looks like a decompression bomb.
     """
+    check_arguments(grey=grey)
     photograph = read_photograph(path)
     for note in photograph.notes:
         logger.info("%s: %s", path, note)
@@ -108,5 +110,7 @@ def load_images(
     ValueError
         If a folder holds no image files, or no file could be read.
     """
+    check_arguments(grey=grey)
+    check_on_error(on_error)
     files = files_of(paths, IMAGE_SUFFIXES, recursive=recursive)
     return read_each(files, lambda file: load_image(file, grey=grey), on_error)

@@ -15,6 +15,7 @@ from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
 
+from pointillist.model.arguments import as_list, as_path, check_arguments
 from pointillist.storage import missing
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,10 @@ def files_of(
     ValueError
         If there are no paths at all.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    check_arguments(recursive=recursive)
+    given = [paths] if isinstance(paths, str | os.PathLike) else as_list(paths, "paths")
+    for one in given:
+        as_path(one, "paths")
     if not given:
         raise ValueError("paths is empty: give at least one file, folder or pattern")
     return [file for one in given for file in find_files(one, suffixes, recursive=recursive).files]

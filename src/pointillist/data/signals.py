@@ -68,6 +68,8 @@ def _as_signal(picture: NDArray, channel_axis: int | None, name: str) -> NDArray
                 f"{name} must be (height, width) or have channels as well, got shape {picture.shape}; "
                 "channel_axis=None is for arrays without channels"
             )
+        if picture.ndim == 3 and not -3 <= channel_axis < 3:
+            raise ValueError(f"channel_axis must be an axis of {name}, from -3 to 2, got {channel_axis}")
         if picture.ndim == 3:
             picture = np.moveaxis(picture, channel_axis, 0)
     return np.ascontiguousarray(to_float(picture, name))

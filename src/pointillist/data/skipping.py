@@ -45,7 +45,7 @@ def skips(on_error: OnError) -> bool:
 
 def check_on_error(on_error: str) -> None:
     """Refuse an `on_error` that is neither "raise" nor "skip"."""
-    if on_error not in ("raise", "skip"):
+    if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
         raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
 
 

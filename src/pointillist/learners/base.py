@@ -161,9 +161,18 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     def _half_life(self) -> float:
         """Steps after which half of the ridge is left, where `learning` does not say."""
 
-    def _begin(self, step: Step, *, verbose: int, warm_start: bool) -> tuple[Step, PrintedLines]:
-        """The step that a run begins with, and what tells of it."""
-        return first_step(step, getattr(self, "filters_", None), warm_start), PrintedLines(verbose)
+    def _begin(self, step: Step, *, verbose: int, warm_start: bool, **asked: Any) -> tuple[Step, PrintedLines]:
+        """The step that a run begins with, and what tells of it; what else `fit` was asked is checked by its names."""
+        return first_step(step, getattr(self, "filters_", None), warm_start, **asked), PrintedLines(verbose)
+
+    def _held_out(self, step: Step, validation: Signals | None) -> Batch | None:
+        """Signals that are held out, checked; errors say that it is about these."""
+        if validation is None:
+            return None
+        try:
+            return step.check(validation)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"validation cannot be coded: {error}") from error
 
     def _note_features(self, X: Any, batch: Batch) -> None:
         """Set scikit-learn's names and number of samples of a signal, where all signals have the same."""

@@ -180,14 +180,15 @@ class BatchCSC(ConvolutionalLearner):
         -------
         self
         """
-        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start)
+        asked = {"min_change": min_change, "callbacks": callbacks}
+        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start, **asked)
         given = step.check(X, weights, skip=skips(on_error)).numbered()
         if not len(given):
             raise nothing_usable(given.skipped)
         self.skipped_ = noted({}, given.skipped)
         self._note_features(X, given)
         batch = placed(given, step.resident)
-        held_out = None if validation is None else step.check(validation)
+        held_out = self._held_out(step, validation)
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from pointillist.backends.environment import environment
 from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, publish
@@ -24,6 +22,7 @@ from pointillist.learners.packing import changed_arrays, flat, pack, pack_parame
 from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
+from pointillist.model.arguments import as_path, check_arguments, is_integer
 from pointillist.storage import CheckpointFolder, Stored, own_version
 
 log = logging.getLogger(__name__)
@@ -66,6 +65,8 @@ class Checkpoints:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        as_path(self.path)
+        check_arguments(keep=self.keep, record=self.record)
         parse_every(self.every)
 
     @property
@@ -98,7 +99,7 @@ class Checkpoints:
 
 def parse_every(every: int | str, counted: str = "steps") -> tuple[int | None, float | None]:
     """Steps, or what else is `counted`, or seconds between two checkpoints."""
-    if isinstance(every, int | np.integer) and not isinstance(every, bool) and every >= 1:
+    if is_integer(every) and every >= 1:
         return int(every), None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", every.strip()) if isinstance(every, str) else None
     if found is None or float(found[1]) <= 0 or (not found[2] and "." in found[1]):

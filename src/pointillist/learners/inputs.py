@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import any_resident, to_host
 from pointillist.learners.noticing import notice_axes
-from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.model.arguments import as_numbers, check_arguments, is_integer, shown
 from pointillist.model.foreign import as_several, shape_of
 from pointillist.model.problem import check_penalty
 from pointillist.model.signals import Signals
@@ -53,8 +53,9 @@ def as_arrays(X: Any, channels: bool) -> Any:
         return X
     array = as_numbers(X, "X")
     if array.ndim < 2 + channels:
+        several = ", channels" if channels else ""
         raise ValueError(
-            f"X must have at least {2 + channels} axes, for signals{', channels' * channels} and their samples, got "
+            f"X must have at least {2 + channels} axes, for signals{several} and their samples, got "
             f"{array.ndim}. Reshape your data: X[None] is a single signal"
         )
     if len(array) and array[0].size < 2:
@@ -75,6 +76,8 @@ def to_learn_from(X: Any, filter_size: Any, channels: bool) -> tuple[Any, int]:
 def spatial_axes(X: Any, filter_size: Any, channels: bool) -> int:
     """Spatial dimensions, from the filter size if that tells, from the signals otherwise."""
     if isinstance(filter_size, tuple) and filter_size:
+        if not all(is_integer(side) and side > 0 for side in filter_size):
+            raise ValueError(f"filter_size must be a positive integer or a tuple of them, got {shown(filter_size)}")
         return len(filter_size)
     if len(X) == 0:
         raise ValueError("X is empty: give at least one signal")

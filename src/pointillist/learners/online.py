@@ -215,18 +215,21 @@ class OnlineCSC(ConvolutionalLearner):
         -------
         self
         """
+        step = self.training_step(shared=cluster is not None)
+        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
+        asked = {"callbacks": callbacks, "resume": resume, "validation_every": validation_every}
+        step, printed = self._begin(step, verbose=verbose, warm_start=warm_start, **run, **asked)
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
+            raise TypeError(f"checkpoint must be None or Checkpoints, got {type(checkpoint).__name__}")
         if resume and checkpoint is None:
             raise ValueError("resume needs checkpoint: say where the checkpoints are")
         if validation is None and validation_every != 1:
             raise ValueError("validation_every needs validation: give the signals that are held out")
         if resume and warm_start:
             raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
-        step = self.training_step(shared=cluster is not None)
-        step, printed = self._begin(step, verbose=verbose, warm_start=warm_start)
-        held_out = None if validation is None else step.check(validation)
+        held_out = self._held_out(step, validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
-        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
         feed = open_feed(X, weights, step, on_error=on_error, batch_size=self.batch_size, seed=seed, **run)
         if feed.whole is not None:
             self._note_features(X, feed.whole)

@@ -12,9 +12,12 @@ from pointillist.model.arguments import check_arguments
 from pointillist.model.geometry import filters_in_words
 
 
-def first_step(step: Step, filters: NDArray | None, warm_start: bool) -> Step:
-    """The step that a run begins with: with `warm_start`, `filters` that were learned before, if any, are its first ones."""
-    check_arguments(warm_start=warm_start)
+def first_step(step: Step, filters: NDArray | None, warm_start: bool, **asked: Any) -> Step:
+    """The step that a run begins with: with `warm_start`, `filters` that were learned before, if any, are its first ones.
+
+    What else a run was asked for is checked by the rules for its names.
+    """
+    check_arguments(warm_start=warm_start, **asked)
     if not warm_start or filters is None:
         return step
     if np.ndim(step.penalty) or isinstance(step.filter_size, list):

@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.backends.devices import all_to_host, any_resident, summed_by
-from pointillist.model.arguments import as_list, check_arguments, shown
+from pointillist.model.arguments import as_list, as_numbers, check_arguments, shown
 from pointillist.model.events import as_data_frame, event_table
 from pointillist.model.pooling import pooled
 
@@ -65,6 +65,10 @@ class SparseCodes:
         for i, (index, value) in enumerate(zip(indices, values, strict=True)):
             if not (getattr(index, "ndim", 0) == getattr(value, "ndim", 0) == 1) or index.shape != value.shape:
                 raise ValueError(f"indices and values of signal {i} must be 1-D and equally long")
+            if index.dtype.kind not in "iu" or value.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"indices must be integers and values real numbers, signal {i} has {index.dtype} and {value.dtype}"
+                )
         self.indices, self.values = indices, values
         try:
             self.grids = [tuple(operator.index(n) for n in grid) for grid in grids]
@@ -76,9 +80,11 @@ class SparseCodes:
     @classmethod
     def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
         """Make codes from `dense` ones, ``(n_signals, n_filters, *grid)`` or a list of ``(n_filters, *grid)`` arrays."""
-        arrays = [np.asarray(one) for one in dense]
+        arrays = [as_numbers(one, f"dense[{i}]") for i, one in enumerate(as_list(dense, "dense"))]
         if not arrays:
             raise ValueError("dense must hold at least one signal")
+        if any(one.ndim == 0 for one in arrays):
+            raise ValueError("dense must hold an array (n_filters, *grid) for each signal, got numbers")
         _check_one_number([len(one) for one in arrays])
         indices = [np.flatnonzero(one) for one in arrays]
         values = [one.ravel()[index] for one, index in zip(arrays, indices, strict=True)]
@@ -87,8 +93,9 @@ class SparseCodes:
     @classmethod
     def concatenate(cls, parts: Sequence[SparseCodes]) -> SparseCodes:
         """Join the codes of all signals of all `parts`, in order."""
-        if not parts:
-            raise ValueError("parts must hold at least one SparseCodes")
+        parts = as_list(parts, "parts")
+        if not parts or not all(isinstance(part, SparseCodes) for part in parts):
+            raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
         _check_one_number([part.n_filters for part in parts])
         known = [name for part in parts for name in part.names or []]
         return cls(
@@ -151,6 +158,7 @@ class SparseCodes:
 
     def count(self, threshold: float = 0.1) -> NDArray:
         """Count the codes of each signal whose ``|value|`` is at least `threshold`, as the paper does."""
+        check_arguments(threshold=threshold)
         return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.on_host().values])
 
     def usage(self) -> NDArray:

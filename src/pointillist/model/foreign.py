@@ -21,7 +21,7 @@ def as_plain(given: Any, name: str) -> NDArray:
     """
     if scipy.sparse.issparse(given):
         raise TypeError(f"{name} is sparse, and sparse signals are not supported: give {name}.toarray()")
-    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+    if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiubc" and np.ma.is_masked(given):
         precision = given.dtype if given.dtype.kind == "f" else np.result_type(given.dtype, np.float32)
         given = np.ma.filled(given.astype(precision), np.nan)
     if hasattr(given, "data_vars"):
@@ -46,6 +46,8 @@ def _numbers(given: Any, array: NDArray, name: str) -> NDArray:
         if hasattr(given, "to_numpy"):
             return np.asarray(given.to_numpy(dtype=np.float64, na_value=np.nan))
         return array.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"{name} holds numbers that float64 cannot hold: {error}") from None
     except (ValueError, TypeError) as error:
         columns = _columns_without_numbers(given)
         if not columns and isinstance(error, TypeError):

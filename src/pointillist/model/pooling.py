@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from math import prod
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.arguments import check_arguments, is_integer, shown
 
 
 def regions_along(regions: Any, ndim: int) -> tuple[int, ...]:
     """The number of regions along each of `ndim` axes, checked."""
     several = tuple(regions) if isinstance(regions, Sequence) and not isinstance(regions, str | bytes) else None
     counts = (regions,) * ndim if several is None else several
-    whole = [isinstance(n, Integral) and not isinstance(n, bool) and int(n) > 0 for n in counts]
+    whole = [is_integer(n) and int(n) > 0 for n in counts]
     if len(counts) != ndim or not all(whole):
         raise ValueError(
             f"regions must be a positive integer, or one for each of the {ndim} axes of the signals, got {shown(regions)}"
@@ -38,13 +37,14 @@ def pooled(
     check_arguments(how=how, signs=signs)
     ndim = len(grids[0]) if grids else 1
     parts = regions_along(regions, ndim)
-    kinds = n_filters * (1 + bool(signs))
-    out = np.zeros((len(indices), kinds * prod(parts)), dtype)
-    for row, index, value, grid in zip(out, indices, values, grids, strict=True):
+    for grid in grids:
         if len(grid) != ndim:
             raise ValueError(f"pool needs signals of one number of axes, got {ndim} and {len(grid)}")
         if any(n > samples for n, samples in zip(parts, grid, strict=True)):
             raise ValueError(f"regions={shown(regions)} are more than there are positions, on a grid of shape {grid}")
+    kinds = n_filters * (1 + bool(signs))
+    out = np.zeros((len(indices), kinds * prod(parts)), dtype)
+    for row, index, value, grid in zip(out, indices, values, grids, strict=True):
         kind, where = np.divmod(index, prod(grid))
         if signs:
             kind = 2 * kind + (value < 0)

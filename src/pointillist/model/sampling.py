@@ -15,7 +15,7 @@ def seed_from(random_state: int | np.random.Generator | np.random.RandomState | 
     """A seed for `generator` from what people pass as ``random_state``; None draws a fresh one."""
     if random_state is None:
         return int(np.random.default_rng().integers(2**63))
-    if isinstance(random_state, (int, np.integer)):
+    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, np.timedelta64):
         if random_state < 0:
             raise ValueError(f"random_state must not be negative, got {random_state}")
         return int(random_state)

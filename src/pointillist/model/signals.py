@@ -232,5 +232,5 @@ def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
 
 def _axes(ndim: int, channels: bool, first: str = "n_signals") -> str:
     space = {1: "length", 2: "height, width", 3: "depth, height, width"}.get(ndim, "*space")
-    names = [first] + ["channels"] * channels + ([space] if ndim else [])
+    names = [first] + ["channels"] * bool(channels) + ([space] if ndim else [])
     return f"({', '.join(names)})"

@@ -114,7 +114,7 @@ def deblur(
     True
     """
     begin = working_time()
-    check_arguments(sigma=sigma, force=force, return_details=return_details)
+    check_arguments(sigma=sigma, force=force, return_details=return_details, progress=progress)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     subject = open_subject(image, channel_axis, data_range)
     sample = subject.sample

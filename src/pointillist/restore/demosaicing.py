@@ -100,7 +100,7 @@ def demosaic(
     [90, 90, 90]
     """
     begin = working_time()
-    check_arguments(keep_seen=keep_seen, return_details=return_details)
+    check_arguments(keep_seen=keep_seen, return_details=return_details, progress=progress)
     places = str(pattern).upper()
     if places not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")

@@ -109,7 +109,7 @@ def denoise(
     True
     """
     begin = working_time()
-    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range)
+    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range, progress=progress)
     if not isinstance(noise, str) or noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
     if noise != "gaussian":

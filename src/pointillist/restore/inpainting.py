@@ -110,7 +110,7 @@ def inpaint(
     """
     begin = working_time()
     check_arguments(texture=texture, keep_seen=keep_seen, deviations=deviations, return_details=return_details, tol=tol)
-    check_arguments(debias=debias, boundary=boundary)
+    check_arguments(debias=debias, boundary=boundary, progress=progress)
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == "neighbours":

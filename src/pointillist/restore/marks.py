@@ -107,7 +107,7 @@ def find_marks(
     sure, lossy = _sure(distance, key, tolerance)
     if fringe and sure.any():
         sure = _with_fringe(pixels, key, sure, lossy)
-    return grown(sure, grow)
+    return grown(sure, int(grow))
 
 
 def find_key(image: ArrayLike) -> str | None:
@@ -293,7 +293,7 @@ def _sure(distance: NDArray[np.uint8], key: Levels, tolerance: float | str) -> t
         return _connected(distance <= blurred, distance <= joined), lossy
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
-    return distance <= np.uint8(np.rint(tolerance * 255)), lossy
+    return distance <= np.uint8(np.rint(float(tolerance) * 255)), lossy
 
 
 def _with_fringe(pixels: NDArray[Any], key: Levels, sure: Mask, lossy: bool) -> Mask:

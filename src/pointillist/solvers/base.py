@@ -19,7 +19,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from pointillist.model.arguments import check_arguments
+from pointillist.model.arguments import check_arguments, is_integer
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate
 
@@ -187,7 +187,11 @@ def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) 
         raise ValueError(
             f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
         )
-    return float(np.ldexp(value, -int(powers[0])))
+    with np.errstate(over="ignore"):
+        rescaled = float(np.ldexp(value, -int(powers[0])))
+    if not np.isfinite(rescaled):
+        raise ValueError(f"filters or weights are so small that {name}={value:g} cannot serve them: multiply them")
+    return rescaled
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:
@@ -236,8 +240,7 @@ def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Resu
 
 def check_jobs(n_jobs: int | None) -> None:
     """Refuse what is no number of threads; see `effective_jobs`."""
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(
             "n_jobs must be a positive number of threads, -1 for all cores, -2 for all but one, or None for what "
             f"joblib's context says, got {n_jobs!r}"

@@ -100,7 +100,7 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol)
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol, progress=progress)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import shown
+from pointillist.model.arguments import is_integer, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem
 from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curvature
@@ -73,7 +73,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        whole = isinstance(self.cells, tuple | list) and all(isinstance(cell, int | np.integer) for cell in self.cells)
+        whole = isinstance(self.cells, tuple | list) and all(map(is_integer, self.cells))
         if not whole or not self.cells or min(self.cells) < 1:
             raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
 

@@ -67,6 +67,11 @@ class TiledDescent:
         if self.coder.ridge > 0:
             raise ValueError("coder must have no ridge: it would not come to rest tile by tile")
 
+    @property
+    def tol(self) -> float:
+        """The relative gap to reach."""
+        return self.coder.tol
+
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals share."""
         if problem.sample is not None:

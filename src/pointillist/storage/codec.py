@@ -22,6 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
+from pointillist.model.arguments import as_path
 from pointillist.storage.files import atomic_path, check_regular
 from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
 
@@ -94,6 +95,7 @@ def write_arrays(
     OSError
         If the file cannot be written.
     """
+    as_path(path)
     tensors = {name: _storable(np.asarray(array), name) for name, array in arrays.items()}
     header = json.dumps(
         {
@@ -125,7 +127,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
     ModelFileError
         If the file is truncated, damaged, or of another kind.
     """
-    path = Path(path)
+    path = as_path(path)
     check_regular(path, f"{kind} file", ModelFileError)
     # Opened first because safetensors reports a missing permission less clearly.
     with path.open("rb"):
@@ -158,7 +160,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     ModelFileError
         If no version of this package can have written it.
     """
-    path = Path(path)
+    path = as_path(path)
     check_regular(path, "file of pointillist", ModelFileError)
     with path.open("rb"):
         pass

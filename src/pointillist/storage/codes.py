@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.errors import ModelFileError
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.storage.codec import read_arrays, write_arrays
 from pointillist.storage.schema import check_array
@@ -39,6 +40,9 @@ def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mappi
     >>> pt.load_codes("codes.safetensors").nnz
     1
     """
+    if not isinstance(codes, SparseCodes):
+        raise TypeError(f"codes must be SparseCodes, got {shown(codes)}")
+    check_arguments(metadata=metadata)
     write_codes(codes, path, metadata or {})
 
 

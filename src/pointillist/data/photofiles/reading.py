@@ -21,6 +21,7 @@ from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
 from pointillist.data.photofiles.opening import opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import as_path
 
 _PROGRAMS = ("EPS", "WMF")
 """Formats that Pillow hands to another program, or to the system, to be drawn."""
@@ -59,7 +60,7 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     UnreadableFileError
         If the file is empty, truncated or no photograph, or needs an extra that is not installed.
     """
-    path = Path(path)
+    path = as_path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _read_array(path)

@@ -17,6 +17,7 @@ from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
 from pointillist.data.sources.zarr_files import array_format, array_names, check_array, zarr_files
+from pointillist.model.arguments import as_list, as_path, shown
 from pointillist.storage import check_regular
 
 _LISTED = 20
@@ -110,7 +111,7 @@ class ZarrSource(StackedSource):
     kind: ClassVar[str] = "zarr"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
-        self.inside = array
+        self.inside = _name_inside(array, "array")
         super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
@@ -166,7 +167,8 @@ class Hdf5Source(StackedSource):
         channel_axis: int | None = None,
         external: Iterable[str | Path] = (),
     ) -> None:
-        self.inside, self.external = dataset, [Path(file) for file in external]
+        self.inside = _name_inside(dataset, "dataset")
+        self.external = [as_path(file, "external") for file in as_list(external, "external")]
         super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
@@ -191,6 +193,13 @@ def _package(name: str, extra: str, path: Path) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ImportError(f"{path} needs {name}: pip install 'pointillist[{extra}]'") from error
+
+
+def _name_inside(given: str, name: str) -> str:
+    """The name of an array in a file, if it is a text; errors call the argument by `name`."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a text, got {shown(given)}")
+    return given
 
 
 def _chosen(name: str, names: list[str]) -> str:

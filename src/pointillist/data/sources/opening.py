@@ -21,6 +21,7 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import check_arguments
 from pointillist.storage import check_regular
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
@@ -86,8 +87,7 @@ def open_source(
     UnreadableFileError
         If a file other than an image cannot be opened; images are opened when they are read.
     """
-    if ndim < 1:
-        raise ValueError(f"ndim must be at least 1, got {ndim}")
+    check_arguments(ndim=ndim, grey=grey)
     check_on_error(on_error)
     files = files_of(paths, SIGNAL_SUFFIXES, recursive=recursive)
     sources: list[StoredSource] = []
