@@ -1,0 +1,68 @@
+"""Lets every call by which a run touches files go wrong once, or from then on: a full disk, an error, no permission.
+
+The run must fail with a clear message or go on, keep what was there, and end as if nothing had happened when it is repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cached_property
+from pathlib import Path
+
+from attack.base import Finding
+from attack.jobs import JOBS, Job, content_of
+from attack.shim import REFUSED, REMOVALS, Fault
+from attack.survival import Proving, Wrong, check_end, check_kept, check_words
+
+FOREVER = 10**9
+"""Calls that a lasting fault lasts for: all of them."""
+
+
+class Faults:
+    """Faults at calls of Python; seed s attacks job s mod 4 at call s div 4, and begins again behind its last call."""
+
+    name = "faults"
+    about = "a fault at every call that touches files, then the same command again"
+    patience = 300.0
+
+    @cached_property
+    def _proving(self) -> Proving:
+        return Proving()
+
+    def attempt(self, seed: int, folder: Path) -> list[Finding]:
+        """One fault in one run."""
+        job, fault, older = self.plan(seed)
+        place = self._proving.fresh(job, folder / "run", older=older)
+        found = disturb(self._proving, job, place, fault, older=older)
+        about = f"{job.name}: {fault.kind} at call {fault.at}{' and after' if fault.lasting > 1 else ''}, "
+        about += " ".join(self._proving.peace(job).calls[fault.at - 1])
+        return [Finding(self.name, seed, wrong.kind, f"{about}: {wrong.title}", said) for wrong, said in found]
+
+    def plan(self, seed: int) -> tuple[Job, Fault, bool]:
+        """The job, what goes wrong in it, and whether an older output is there."""
+        rng, job = random.Random(seed), JOBS[seed % len(JOBS)]
+        calls = self._proving.peace(job).calls
+        number = (seed // len(JOBS)) % len(calls)
+        verb, _ = calls[number]
+        kind = rng.choice([kind for kind, verbs in REFUSED.items() if verb in verbs])
+        return job, Fault(number + 1, kind, rng.choice([1, 1, FOREVER])), rng.random() < 0.5
+
+    def close(self) -> None:
+        """End what the attack has started."""
+        self._proving.close()
+
+
+def disturb(proving: Proving, job: Job, folder: Path, fault: Fault, *, older: bool) -> list[tuple[Wrong, str]]:
+    """Run a job with a fault, then without; everything that is wrong, with what the runs said."""
+    peace, before = proving.peace(job), None
+    if older and (folder / job.output).exists():
+        before = content_of(folder / job.output)
+    first = proving.programs.run(job.words, folder, fault=fault)
+    wrong = check_words(first, (0, 1, 2)) + check_kept(job, folder, before, "", peace, partial=False)
+    hit = peace.calls[fault.at - 1][0]
+    if first.code == 0 and not (hit in REMOVALS or fault.lasting > 1):
+        wrong += check_end(job, folder, peace, first.err)
+    second = proving.programs.run(job.words, folder)
+    wrong += check_words(second, (0,)) + check_end(job, folder, peace, first.err + second.err)
+    said = f"first run, exit code {first.code}:\n{first.err}\nsecond run, exit code {second.code}:\n{second.err}"
+    return [(one, said) for one in wrong]
