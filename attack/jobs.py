@@ -19,7 +19,8 @@ from PIL import Image
 
 from pointillist.cli import main as command_line
 from pointillist.data import photographs
-from pointillist.storage import CheckpointFolder, NumberedFiles, PartFolder, read_arrays
+from pointillist.storage import CheckpointFolder, PartFolder, read_arrays
+from pointillist.storage.checkpoints import NumberedFiles
 from pointillist.storage.codec import kind_of
 
 OUT = "out"

@@ -49,12 +49,12 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
             pictures.path(row.name)
     try:
         _encode(model, reader, coded, first, parts, pictures, pace, quiet=quiet)
+        save(request, model, coded)
     except BaseException as error:
         parts.write(coded)
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(_left_undone(parts, coded, len(reader))) from None
         raise
-    save(request, model, coded)
     parts.clear()
     if not quiet:
         summarise(request, coded, 0 if pictures is None else pictures.count)

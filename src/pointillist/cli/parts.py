@@ -139,8 +139,12 @@ class Parts:
 
     def clear(self) -> None:
         """Remove the parts of a run that has ended."""
-        if self.kept:
+        if not self.kept:
+            return
+        try:
             self._folder.clear()
+        except OSError as error:
+            log.warning("the codes are written, but parts of the run cannot be removed: %s", error)
 
     def _refuse_others(self, path: Path, metadata: dict[str, Any]) -> None:
         try:

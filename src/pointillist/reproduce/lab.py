@@ -15,6 +15,9 @@ from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
 from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
 from pointillist.storage import atomic_path
 
+LEARNED = "learned"
+"""The folder, in that of the report, of filters that several figures share."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -83,7 +86,7 @@ class Lab:
 
     def _is_kept(self, name: str) -> bool:
         """Whether something was learned under this name, by now or by the interrupted part of this very run."""
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self.folder / LEARNED / f"{name}.npz"
         if name not in self._learned and file.is_file():
             with np.load(file, allow_pickle=False) as stored:
                 if str(stored["token"]) == self.token:
@@ -92,7 +95,7 @@ class Lab:
         return name in self._learned
 
     def _keep(self, name: str, learned: Trajectory) -> None:
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self.folder / LEARNED / f"{name}.npz"
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(file) as temporary, temporary.open("wb") as opened:
             np.savez(opened, token=self.token, **vars(learned))

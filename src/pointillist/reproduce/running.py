@@ -12,9 +12,10 @@ from typing import Any
 from pointillist.report.machine import PACKAGES, facts, installed
 from pointillist.report.page import write_page
 from pointillist.reproduce.inputs import FULL, QUICK, Inputs
-from pointillist.reproduce.lab import Lab, Outcome
+from pointillist.reproduce.lab import LEARNED, Lab, Outcome
 from pointillist.reproduce.record import Record, read_record, record_page
 from pointillist.reproduce.rivals import rival_words
+from pointillist.storage import remove_abandoned
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
 RESULTS, REPORT = "results.json", "report.html"
@@ -55,6 +56,8 @@ def reproduce(
         raise NotADirectoryError(f"--output {output} is a file: give a folder")
     inputs = Inputs(QUICK if quick else FULL, data)
     output.mkdir(parents=True, exist_ok=True)
+    for folder in (output, output / LEARNED):
+        remove_abandoned(folder)
     record = _begin(_about(inputs, quick), list(figures), output, say)
     lab = Lab(inputs, output, record.token, say)
     for name in list(record.pending):
