@@ -6,7 +6,7 @@ The run must fail with a clear message or go on, keep what was there, and end as
 from __future__ import annotations
 
 import random
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
 from attack.base import Finding
@@ -25,12 +25,12 @@ class Faults:
     about = "a fault at every call that touches files, then the same command again"
     patience = 300.0
 
-    @cached_property
-    def _proving(self) -> Proving:
-        return Proving()
+    def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
+        self._proving = Proving(jobs)
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One fault in one run."""
+        self._proving.move_in(folder.parent)
         job, fault, older = self.plan(seed)
         place = self._proving.fresh(job, folder / "run", older=older)
         found = disturb(self._proving, job, place, fault, older=older)
@@ -40,9 +40,9 @@ class Faults:
 
     def plan(self, seed: int) -> tuple[Job, Fault, bool]:
         """The job, what goes wrong in it, and whether an older output is there."""
-        rng, job = random.Random(seed), JOBS[seed % len(JOBS)]
+        rng, job = random.Random(seed), self._proving.jobs[seed % len(self._proving.jobs)]
         calls = self._proving.peace(job).calls
-        number = (seed // len(JOBS)) % len(calls)
+        number = (seed // len(self._proving.jobs)) % len(calls)
         verb, _ = calls[number]
         kind = rng.choice([kind for kind, verbs in REFUSED.items() if verb in verbs])
         return job, Fault(number + 1, kind, rng.choice([1, 1, FOREVER])), rng.random() < 0.5

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +28,17 @@ class Outcome(NamedTuple):
 
 
 class Programs:
-    """A server of forked runs; `close` ends it."""
+    """A server of forked runs; `close` ends it.
 
-    def __init__(self) -> None:
-        self._spool = tempfile.TemporaryDirectory(prefix="attack-")
+    Parameters
+    ----------
+    spool : Path
+        A new folder for what runs print.
+    """
+
+    def __init__(self, spool: Path) -> None:
+        spool.mkdir()
+        self._spool = spool
         paths = [str(_ROOT / "src"), str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(paths)}
         self._process = subprocess.Popen(
@@ -64,7 +70,7 @@ class Programs:
         Parameters
         ----------
         words : sequence of str
-            The command line, or one of `attack.jobs.FUNCTIONS` with its arguments.
+            The command line, or ``@module:function`` and the function's arguments.
         folder : path
             The current folder of the run, whose calls are counted.
         fault : Fault, optional
@@ -74,8 +80,7 @@ class Programs:
         strace : sequence of str
             Options of strace, which is attached before the run begins; there is no `fault` then.
         """
-        spool = Path(self._spool.name)
-        out, err, calls = (spool / name for name in ("out", "err", "calls"))
+        out, err, calls = (self._spool / name for name in ("out", "err", "calls"))
         calls.unlink(missing_ok=True)
         request = {"words": list(words), "folder": str(folder), "fault": fault, "signals": list(signals)}
         answer = self._ask(request | {"strace": list(strace), "out": str(out), "err": str(err), "calls": str(calls)})
@@ -90,7 +95,6 @@ class Programs:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(timeout=30)
-        self._spool.cleanup()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -36,7 +36,7 @@ class Job:
     Attributes
     ----------
     words : tuple of str
-        The command line.
+        The command line, or ``@module:function`` and the function's arguments.
     output : str
         The file that it is all about.
     numbered : type of NumberedFiles, optional
@@ -88,7 +88,7 @@ JOBS = (
         _words(f"learn in -o out/filters.safetensors {_SMALL} --mode batch --iterations 2 --mosaic out/filters.png"),
         "out/filters.safetensors",
     ),
-    Job("reproduce", ("@reproduce", OUT), "out/results.json"),
+    Job("reproduce", ("@attack.jobs:reproduce_at_once", OUT), "out/results.json"),
 )
 MODEL = _words(f"learn in -o model.safetensors {_SMALL} --epochs 1 -q")
 """The command that makes the model which is coded with."""
@@ -145,7 +145,7 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-def _reproduce(output: str) -> int:
+def reproduce_at_once(output: str) -> int:
     """Run ``pointillist reproduce`` with two figures that take no time; the folder is written as always."""
     judging = import_module("pointillist.reproduce.judging")
     lab_module, blocks = import_module("pointillist.reproduce.lab"), import_module("pointillist.report.blocks")
@@ -163,7 +163,3 @@ def _reproduce(output: str) -> int:
         import_module(f"pointillist.reproduce.{name}").run = figure(name)  # type: ignore[attr-defined]
     command_line(["reproduce", "fig4", "fig5", "-o", output, "--quick"])
     return 0
-
-
-FUNCTIONS: dict[str, Callable[..., int]] = {"@reproduce": _reproduce}
-"""Runs that are no command lines, by their first word."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import signal
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 
 from attack.base import Finding
@@ -29,17 +29,15 @@ class Kills:
     about = "runs killed one to six times, at any moment or between two calls, then taken up again"
     patience = 600.0
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
+        self._proving = Proving(jobs)
         self.kills = 0
         """Runs that a signal has ended."""
 
-    @cached_property
-    def _proving(self) -> Proving:
-        return Proving()
-
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One chain of kills."""
-        rng, job = random.Random(seed), JOBS[seed % len(JOBS)]
+        self._proving.move_in(folder.parent)
+        rng, job = random.Random(seed), self._proving.jobs[seed % len(self._proving.jobs)]
         peace, older = self._proving.peace(job), rng.random() < 0.3
         place, said = self._proving.fresh(job, folder / "run", older=older), ""
         wrong: list[Wrong] = []

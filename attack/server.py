@@ -16,10 +16,10 @@ import subprocess
 import sys
 import time
 import traceback
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
-from attack.jobs import FUNCTIONS
 from attack.shim import Fault, Shim
 from pointillist.cli import main as command_line
 
@@ -50,8 +50,9 @@ def _here(request: dict[str, Any]) -> dict[str, Any]:
 
 def _command(words: list[str]) -> int:
     try:
-        if words[0] in FUNCTIONS:
-            return FUNCTIONS[words[0]](*words[1:])
+        if words[0].startswith("@"):
+            module, _, name = words[0][1:].partition(":")
+            return int(getattr(import_module(module), name)(*words[1:]) or 0)
         command_line(words)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1

@@ -164,13 +164,14 @@ def main() -> None:
     """Work whenever asked to, and answer with a reading."""
     answers, begin = os.fdopen(os.dup(1), "w", encoding="utf-8"), time.monotonic()
     os.dup2(2, 1)
-    with tempfile.TemporaryDirectory(prefix="attack-") as temporary:
-        tempfile.tempdir = temporary  # whatever makes temporary files makes them here
-        for line in sys.stdin:
-            failures = work(json.loads(line))
-            reading = read_process(begin, Path(temporary))
-            answers.write(json.dumps({"failures": failures, "reading": reading._asdict()}) + "\n")
-            answers.flush()
+    for line in sys.stdin:
+        request = json.loads(line)
+        if tempfile.tempdir is None:  # whatever makes temporary files makes them here
+            tempfile.tempdir = tempfile.mkdtemp(prefix="soak-", dir=Path(request["folder"]).parent)
+        failures = work(request)
+        reading = read_process(begin, Path(tempfile.tempdir))
+        answers.write(json.dumps({"failures": failures, "reading": reading._asdict()}) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,22 +35,35 @@ class Wrong(NamedTuple):
 
 
 class Proving:
-    """A place to run jobs in, with what each of them ends with in peace; made once, used for many attempts."""
+    """A place to run jobs in, with what each of them ends with in peace; made once, used for many attempts.
 
-    def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="attack-")
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What is run there.
+    """
+
+    def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
+        self.jobs = jobs
+        self.home: Path | None = None
+        """Where the place lies."""
         self._peace: dict[str, Peace] = {}
+
+    def move_in(self, folder: Path) -> None:
+        """Choose where everything lies, once: in a new folder in this one."""
+        if self.home is None:
+            self.home = Path(tempfile.mkdtemp(prefix="proving-", dir=folder))
 
     @cached_property
     def programs(self) -> Programs:
         """The server of runs, with everything loaded."""
-        programs, folder = Programs(), Path(self._folder.name) / "template"
+        programs, folder = Programs(self._place("spool")), self._place("template")
         folder.mkdir()
         make_inputs(folder)
-        if programs.warm(MODEL, folder) != 0:
+        if any("model.safetensors" in job.words for job in self.jobs) and programs.warm(MODEL, folder) != 0:
             raise RuntimeError("the model of the attack cannot be learned")
-        for job in JOBS:
-            place = self._copied(folder, Path(self._folder.name) / f"warm-{job.name}")
+        for job in self.jobs:
+            place = self._copied(folder, self._place(f"warm-{job.name}"))
             if programs.warm(job.words, place) != 0:
                 raise RuntimeError(f"{job.name} fails without any disturbance")
         return programs
@@ -57,7 +71,7 @@ class Proving:
     def peace(self, job: Job) -> Peace:
         """What a job ends with when nothing disturbs it."""
         if job.name not in self._peace:
-            place = self.fresh(job, Path(self._folder.name) / f"peace-{job.name}")
+            place = self.fresh(job, self._place(f"peace-{job.name}"))
             done = self.programs.run(job.words, place)
             if done.code != 0:
                 raise RuntimeError(f"{job.name} fails without any disturbance: {done.err}")
@@ -67,19 +81,26 @@ class Proving:
     def fresh(self, job: Job, folder: Path, *, older: bool = False) -> Path:
         """A folder in which a job can begin; with `older` there is an output already, of another run."""
         _ = self.programs
-        self._copied(Path(self._folder.name) / "template", folder)
-        if older and job.output.endswith(".safetensors"):
-            kind = "peace-encode/out/codes" if job.name == "encode" else "template/model"
-            if job.name == "encode":
-                self.peace(job)
-            shutil.copyfile(Path(self._folder.name) / f"{kind}.safetensors", folder / job.output)
+        self._copied(self._place("template"), folder)
+        if older:
+            self.peace(job)
+            older_output = self._place(f"peace-{job.name}") / job.output
+            if job.name in ("learn", "save"):
+                older_output = self._place("template") / "model.safetensors"
+            shutil.copyfile(older_output, folder / job.output)
         return folder
 
     def close(self) -> None:
         """End the server and remove everything."""
         if "programs" in vars(self):
             self.programs.close()
-        self._folder.cleanup()
+        if self.home is not None:
+            shutil.rmtree(self.home)
+
+    def _place(self, name: str) -> Path:
+        if self.home is None:
+            raise RuntimeError("nobody has moved in")
+        return self.home / name
 
     def _copied(self, template: Path, folder: Path) -> Path:
         shutil.copytree(template, folder, dirs_exist_ok=True)
@@ -123,7 +144,7 @@ def check_kept(job: Job, folder: Path, before: Any, newest: str, peace: Peace, *
             except (ValueError, OSError, KeyError) as error:
                 found.append(Wrong("lost", f"{path.name} is damaged: {error}"))
                 continue
-            accepted = held in (before, peace.content[job.output]) or partial or job.name == "reproduce"
+            accepted = held in (before, peace.content[job.output]) or partial or job.output.endswith("results.json")
             if path == output and not accepted:
                 found.append(Wrong("bits", f"{job.output} holds neither the old nor the new content"))
     kept = [path.name for path in job.put_away(folder)]

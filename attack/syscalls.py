@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -44,6 +45,9 @@ class Calls:
     about = "a failing system call (strace) in every run that writes files, then the same command again"
     patience = 300.0
 
+    def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
+        self._proving = Proving(jobs)
+
     @property
     def missing(self) -> str:
         """Why the attack cannot run here, empty where it can."""
@@ -52,18 +56,15 @@ class Calls:
         return "strace is not here: apt-get install strace (Linux only)"
 
     @cached_property
-    def _proving(self) -> Proving:
-        return Proving()
-
-    @cached_property
     def _counts(self) -> dict[str, list[tuple[str, int]]]:
         """For each job, every call that it makes: its name and its number among those of that name."""
-        return {job.name: self._traced(job) for job in JOBS}
+        return {job.name: self._traced(job) for job in self._proving.jobs}
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One failing system call in one run."""
         if self.missing:
             return []
+        self._proving.move_in(folder.parent)
         job, call, number, error = self.plan(seed)
         older = seed % 3 == 0
         place = self._proving.fresh(job, folder / "run", older=older)
@@ -73,9 +74,9 @@ class Calls:
 
     def plan(self, seed: int) -> tuple[Job, str, int, str]:
         """The job, the call with its number, and the error."""
-        job = JOBS[seed % len(JOBS)]
+        job = self._proving.jobs[seed % len(self._proving.jobs)]
         calls = self._counts[job.name]
-        call, number = calls[(seed // len(JOBS)) % len(calls)]
+        call, number = calls[(seed // len(self._proving.jobs)) % len(calls)]
         return job, call, number, random.Random(seed).choice(ERRORS[call])
 
     def close(self) -> None:
@@ -83,7 +84,7 @@ class Calls:
         self._proving.close()
 
     def _traced(self, job: Job) -> list[tuple[str, int]]:
-        with tempfile.TemporaryDirectory(prefix="attack-") as name:
+        with tempfile.TemporaryDirectory(prefix="traced-", dir=self._proving.home) as name:
             place, log = self._proving.fresh(job, Path(name) / "run"), Path(name) / "trace"
             options = ["-o", str(log), "-e", f"trace={','.join(ERRORS)}"]
             done = self._proving.programs.run(job.words, place, strace=options)
