@@ -58,12 +58,14 @@ class Shim:
     ----------
     calls : list of (str, str)
         Verb and path of every call that was counted.
+    handles : set of int
+        Open files of the folder.
     """
 
     def __init__(self, folder: str, fault: Fault | None = None) -> None:
         self._folder = os.path.join(os.path.realpath(folder), "")
         self._fault = fault
-        self._handles: set[int] = set()
+        self.handles: set[int] = set()
         self.calls: list[tuple[str, str]] = []
 
     def install(self) -> None:
@@ -84,7 +86,7 @@ class Shim:
         self._replace(builtins, "open", opening)
         self._replace(safetensors.numpy, "serialize_file", self._serialising(safetensors.numpy.serialize_file))
         self._replace(safetensors, "safe_open", self._by_path(safetensors.safe_open, "map"))
-        self._replace(mmap, "mmap", self._by_handle(mmap.mmap, "map"))
+        self._replace(mmap, "mmap", _counted_map(self))
 
     def touch(self, verb: str, path: Any, instead: Callable[[], None] | None = None) -> None:
         """Count a call, and let it go wrong if it is its turn; `instead` does the part that is still done then."""
@@ -109,7 +111,7 @@ class Shim:
     def is_ours(self, path: Any) -> bool:
         """Whether a path, or an open file, belongs to the folder."""
         if isinstance(path, int):
-            return path in self._handles
+            return path in self.handles
         try:
             text = os.fsdecode(path)
         except TypeError:
@@ -150,7 +152,7 @@ class Shim:
             self.touch("open w" if flags & (os.O_WRONLY | os.O_RDWR) else "open r", where)
             handle = old(path, flags, *rest, **how)
             if self.is_ours(where):
-                self._handles.add(handle)
+                self.handles.add(handle)
             return handle
 
         return call
@@ -160,7 +162,7 @@ class Shim:
             try:
                 self.touch("close", handle)
             finally:
-                self._handles.discard(handle)
+                self.handles.discard(handle)
                 old(handle)  # a file is closed, whatever the system says of it
 
         return call
@@ -177,16 +179,34 @@ class Shim:
         return call
 
 
+def _counted_map(shim: Shim) -> type[mmap.mmap]:
+    class CountedMap(mmap.mmap):
+        """A mapped file, whose mapping is counted."""
+
+        def __new__(cls, handle: int, *rest: Any, **how: Any) -> CountedMap:
+            shim.touch("map", handle)
+            return super().__new__(cls, handle, *rest, **how)
+
+    return CountedMap
+
+
 def _counted_file(shim: Shim) -> type[io.FileIO]:
+    plain = io.FileIO
+
     class CountedFile(io.FileIO):
         """A file whose reads, writes and closing are counted."""
+
+        def __init__(self, file: Any, mode: str = "r", closefd: bool = True, opener: Any = None) -> None:
+            super().__init__(file, mode, closefd, opener)
+            if shim.is_ours(self.name):
+                shim.handles.add(self.fileno())
 
         def write(self, data: Any, /) -> int:
             part = max(1, len(memoryview(data)) // 2)
             if shim.is_short() and shim.is_ours(self.name):
                 shim.calls.append(("write", str(self.name)))
                 return super().write(memoryview(data).cast("B")[:part])
-            shim.touch("write", self.name, lambda: io.FileIO.write(self, memoryview(data).cast("B")[:part]) and None)
+            shim.touch("write", self.name, lambda: plain.write(self, memoryview(data).cast("B")[:part]) and None)
             return super().write(data)
 
         def readinto(self, buffer: Any, /) -> int:
@@ -206,6 +226,7 @@ def _counted_file(shim: Shim) -> type[io.FileIO]:
                 try:
                     shim.touch("close", self.name)
                 finally:
+                    shim.handles.discard(self.fileno())
                     super().close()
 
     return CountedFile

@@ -109,6 +109,20 @@ def test_parts_that_cannot_be_removed_are_a_warning(job, tmp_path, monkeypatch):
     assert "warning: the codes are written, but parts of the run cannot be removed" in answer.err
 
 
+def test_two_runs_to_one_file_are_noticed(job, tmp_path, monkeypatch):
+    """The last writer won in silence once."""
+    assert "another program" not in job().err
+    assert "another program" not in job().err
+    grouped = pointillist.cli.encode.groups
+
+    def meanwhile(*given, **how):
+        (tmp_path / "codes.safetensors").write_bytes(b"of another run")
+        yield from grouped(*given, **how)
+
+    monkeypatch.setattr(pointillist.cli.encode, "groups", meanwhile)
+    assert "warning: codes.safetensors was written by another program since this run began" in job().err
+
+
 def test_ctrl_c_without_parts_leaves_nothing(job, one_by_one, tmp_path):
     one_by_one(stop=2)
     answer = job()

@@ -254,6 +254,15 @@ def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monk
     remove_abandoned(tmp_path / "missing")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows does not tell which processes run")
+def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
+    """A second run to the same file once took the temporary folder of the first away."""
+    busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())
+    left = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
+    assert files_module.remove_leftovers(tmp_path / "a.bin") == [left]
+    assert names(tmp_path) == [busy.name]
+
+
 def test_a_folder_that_cannot_be_flushed_does_not_fail_the_write(tmp_path, monkeypatch):
     opening = os.open
 

@@ -49,6 +49,7 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
             pictures.path(row.name)
     try:
         _encode(model, reader, coded, first, parts, pictures, pace, quiet=quiet)
+        parts.notice_others()
         save(request, model, coded)
     except BaseException as error:
         parts.write(coded)

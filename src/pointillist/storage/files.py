@@ -139,12 +139,12 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
     """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
 
-    Nobody else may be writing it meanwhile.
+    Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
     """
     target = Path(path).resolve()
     named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * 16}"))
     # A link or a file of that name is nobody's work of ours.
-    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink()]
+    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink() and not _in_use(folder)]
     for folder in left:
         _remove(folder)
     return left
@@ -158,8 +158,7 @@ def remove_abandoned(folder: str | os.PathLike[str]) -> None:
         logger.debug("cannot look through %s: %s", folder, error)
         return
     for left in named:
-        process = int(left.name.rpartition("-")[2][_HOST_DIGITS:][:_PROCESS_DIGITS], 16)
-        if left.is_dir() and not left.is_symlink() and not is_running(process):
+        if left.is_dir() and not left.is_symlink() and not is_running(_writer(left)):
             _remove(left)
 
 
@@ -196,6 +195,17 @@ def _mark() -> str:
     """The end of a temporary folder's name: machine and process, which tell who has left it, and something random."""
     process = os.getpid() % 16**_PROCESS_DIGITS
     return f"{_host()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(3)}"
+
+
+def _writer(folder: Path) -> int:
+    """The number of the process that made a temporary folder."""
+    return int(folder.name[-16:][_HOST_DIGITS:][:_PROCESS_DIGITS], 16)
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether another program on this machine may still be writing in a temporary folder."""
+    ours = folder.name[-16:].startswith(_host())
+    return ours and _writer(folder) != os.getpid() and is_running(_writer(folder))
 
 
 def _host() -> str:
