@@ -95,19 +95,20 @@ def _about(inputs: Inputs, quick: bool) -> dict[str, Any]:
 
 
 def _begin(about: dict[str, Any], figures: list[str], output: Path, say: Callable[[str], None]) -> Record:
-    """The record to go on with: an interrupted run's, or a new one that keeps other figures of the same settings."""
+    """The record to go on with: an interrupted run's, or a new one; figures of the same settings stay until they are new."""
     known = facts((*PACKAGES, "sporco"))
     file = output / RESULTS
     old = read_record(file) if file.is_file() else None
     if old is None or old.about != about:
+        if old is not None:
+            say(f"the results in {file} have other settings and are replaced")
         record = Record(about, known, pending=figures)
     elif old.pending:
-        done = [name for name in figures if name in old.figures]
+        done = [name for name in figures if name in old.figures and name not in old.pending]
         if done:
             say(f"going on with an interrupted run: {', '.join(done)} finished already")
-        record = replace(old, facts=known, pending=[name for name in figures if name not in old.figures])
+        record = replace(old, facts=known, pending=[name for name in figures if name not in done])
     else:
-        kept = {name: outcome for name, outcome in old.figures.items() if name not in figures}
-        record = Record(about, known, kept, figures)
+        record = Record(about, known, old.figures, figures)
     record.write(file)
     return record
