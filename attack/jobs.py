@@ -25,6 +25,7 @@ from pointillist.storage.codec import kind_of
 
 OUT = "out"
 IMAGES, SIDE = 5, 24
+_TEMPORARY = ".pointillist-"
 CHANGING = ("seconds", "created", "facts", "token", "pointillist_version")
 """Entries that two runs do not share."""
 
@@ -98,21 +99,22 @@ def make_inputs(folder: Path) -> None:
     """Write the images that jobs read, and an empty folder for what they write."""
     (folder / "in").mkdir()
     (folder / OUT).mkdir()
-    picture, rng = photographs("train")["coffee"], np.random.default_rng(0)
+    picture, rng = photographs("test")["camera"], np.random.default_rng(0)
     for i, (y, x) in enumerate(rng.integers(0, 150, (IMAGES, 2))):
         crop = picture[y : y + SIDE, x : x + SIDE]
         Image.fromarray((255 * crop).astype(np.uint8)).save(folder / "in" / f"{i}.png")
 
 
 def content(folder: Path) -> dict[str, Any]:
-    """Everything below ``out``, by name, without what differs by nature."""
+    """Everything below ``out``, by name, without what differs by nature; temporary folders are no part of it."""
     files = sorted(path for path in (folder / OUT).rglob("*") if not path.is_dir())
-    return {str(path.relative_to(folder)): content_of(path) for path in files}
+    named = {str(path.relative_to(folder)): path for path in files}
+    return {name: content_of(path) for name, path in named.items() if _TEMPORARY not in name}
 
 
 def leftovers(folder: Path) -> list[str]:
     """Names of temporary folders anywhere below."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob(".pointillist-*"))
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob(f"{_TEMPORARY}*"))
 
 
 def content_of(path: Path) -> Any:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 import traceback
+from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
@@ -42,7 +43,8 @@ def main() -> None:
 def _here(request: dict[str, Any]) -> dict[str, Any]:
     """Run a command in this process, so that its modules and kernels are there for all others."""
     os.chdir(request["folder"])
-    code = _command(request["words"])
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        code = _command(request["words"])
     gc.collect()
     gc.freeze()
     return {"code": code, "threads": len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1}

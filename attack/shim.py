@@ -31,7 +31,6 @@ REFUSED = {
     "short": ("write", "serialise"),
 }
 """Which calls each fault can hit; "short" is a write that takes only a part."""
-REMOVALS = ("unlink", "rmdir")
 
 
 class Fault(NamedTuple):
@@ -101,7 +100,7 @@ class Shim:
                 instead()
             signal.raise_signal(getattr(signal, fault.kind))
         elif verb in REFUSED[fault.kind]:
-            if instead is not None:
+            if instead is not None and fault.kind != "EINTR":  # an interrupted call has done nothing
                 instead()
             number = getattr(errno, "ENOSPC" if fault.kind == "short" else fault.kind)
             if verb == "serialise":

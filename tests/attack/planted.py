@@ -1,5 +1,6 @@
 """Programs with and without planted defects, for the attacks to find."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -47,9 +48,9 @@ def talkative(output):
 
 def forgetful(output):
     """Leave something behind when writing fails."""
-    scrap = Path(output).with_name(".pointillist-scrap")
-    scrap.mkdir(exist_ok=True)
+    scrap = Path(output).with_name(f".pointillist-scrap-{os.getpid()}")
+    os.mkdir(scrap)
     code = careful(output)
     if code == 0:
-        scrap.rmdir()
+        os.rmdir(scrap)
     return code

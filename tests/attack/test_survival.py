@@ -51,10 +51,10 @@ def test_calls_are_counted(proving):
 
 
 def test_faults_find_what_is_lost_left_behind_and_said_badly(proving, tmp_path):
-    assert kinds(Faults([CAREFUL]), proving, tmp_path, 30)[0] == set()
+    assert kinds(Faults([CAREFUL]), proving, tmp_path, 24)[0] == set()
     for job, kind in ((CARELESS, "lost"), (TALKATIVE, "unnamed error"), (FORGETFUL, "left behind")):
         (tmp_path / job.name).mkdir()
-        assert kind in kinds(Faults([job]), proving, tmp_path / job.name, 20)[0]
+        assert kind in kinds(Faults([job]), proving, tmp_path / job.name, 9)[0]
 
 
 def test_kills_find_half_a_file(proving, tmp_path):

@@ -190,7 +190,7 @@ def test_consoles_that_lack_signs_show_others(tmp_path, encoding):
         (UserWarning, [], ["warning: --penalty is odd"]),
         (UserWarning, ["-q"], []),
         (RuntimeWarning, [], []),
-        (RuntimeWarning, ["-v"], ["RuntimeWarning: penalty is odd"]),
+        (RuntimeWarning, ["-v"], ["RuntimeWarning: --penalty is odd"]),
     ],
 )
 def test_warnings_of_python_are_lines_without_a_place(learn, monkeypatch, category, options, shown):

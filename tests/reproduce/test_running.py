@@ -39,6 +39,15 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     before = read_record(tmp_path / "results.json")
     assert before.pending == ["fig3"]
     monkeypatch.setattr(figure3, "run", run)
+    kept = {path: path.read_bytes() for path in (tmp_path / "learned").iterdir()}
+    for path, whole in kept.items():
+        path.write_bytes(whole[:100])
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        monkeypatch.setattr(figure3, "run", lambda lab: lab.two_sizes() and interrupted(lab))
+        reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
+    assert any("is damaged" in text and "learning it again" in text for text in told)
+    monkeypatch.setattr(figure3, "run", run)
     told = []
     after = reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
     assert after.figures["fig5"] == before.figures["fig5"]
