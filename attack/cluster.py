@@ -183,8 +183,8 @@ def _squeeze(limit: int) -> None:
 
 
 def _take(size: float, seconds: float) -> None:
-    held = []
-    while sum(len(one) for one in held) < size:
+    held: list[np.ndarray] = []
+    while len(held) * 2**23 < size:
         held.append(np.ones(2**23, np.uint8))
         time.sleep(0.002)
     time.sleep(seconds)

@@ -85,9 +85,9 @@ class Programs:
         request = {"words": list(words), "folder": str(folder), "fault": fault, "signals": list(signals)}
         answer = self._ask(request | {"strace": list(strace), "out": str(out), "err": str(err), "calls": str(calls)})
         made = json.loads(calls.read_text(encoding="utf-8")) if calls.exists() else []
-        texts = [path.read_text(encoding="utf-8", errors="replace") for path in (out, err)]
+        said, warned = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
         return Outcome(
-            answer["code"], *texts, answer["seconds"], answer["hung"], tuple((verb, path) for verb, path in made)
+            answer["code"], said, warned, answer["seconds"], answer["hung"], tuple((verb, path) for verb, path in made)
         )
 
     def close(self) -> None:

@@ -26,6 +26,8 @@ from pointillist.storage.codec import kind_of
 OUT = "out"
 IMAGES, SIDE = 5, 24
 _TEMPORARY = ".pointillist-"
+HALF = "half a line"
+"""What stands for the end of a log that was cut short."""
 CHANGING = ("seconds", "created", "facts", "token", "pointillist_version")
 """Entries that two runs do not share."""
 
@@ -124,7 +126,8 @@ def content_of(path: Path) -> Any:
         arrays = {name: _array(name, array) for name, array in held.arrays.items()}
         return _lasting(held.metadata), arrays
     if path.suffix == ".jsonl":
-        return [_lasting(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [_lasting(json.loads(line)) if line.endswith("\n") else HALF for line in lines]
     if path.suffix == ".json":
         return _lasting(json.loads(path.read_text(encoding="utf-8")))
     if path.suffix == ".html":

@@ -26,7 +26,11 @@ from pointillist.cli import main as command_line
 
 PATIENCE = 120.0
 """Seconds after which a run counts as one that hangs."""
-_SIGNALS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+_SIGNALS: dict[int, Any] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 
 
 def main() -> None:
@@ -114,14 +118,13 @@ def _child(request: dict[str, Any]) -> None:
             signal.signal(number, handler)
         os.chdir(request["folder"])
         sys.stdout, sys.stderr = (_stream(i, request[name]) for i, name in ((1, "out"), (2, "err")))
-        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr
         shim = Shim(request["folder"], Fault(*request["fault"]) if request.get("fault") else None)
         if not request.get("strace"):
             shim.install()
         else:
             os.kill(os.getpid(), signal.SIGSTOP)
         code = _command(request["words"])
-        if request.get("calls"):
+        if not request.get("strace"):  # whose faults are for the command alone
             with open(request["calls"], "w", encoding="utf-8") as file:
                 json.dump(shim.calls, file)
     except KeyboardInterrupt:  # before the command could take care of signals

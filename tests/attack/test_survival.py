@@ -2,6 +2,8 @@
 
 import os
 import sys
+import tempfile
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ CAREFUL, CARELESS, TALKATIVE, FORGETFUL = (
     Job(name, (f"@planted:{name}", "out/answer.json"), "out/answer.json")
     for name in ("careful", "careless", "talkative", "forgetful")
 )
+PEACE = {}
 ALL = (CAREFUL, CARELESS, TALKATIVE, FORGETFUL)
 
 
@@ -27,20 +30,28 @@ def proving(tmp_path_factory):
         patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
         proving = Proving(ALL)
         proving.move_in(tmp_path_factory.mktemp("proving"))
+        proving._peace = PEACE
         _ = proving.programs
         yield proving
         proving.close()
 
 
-def kinds(attack, proving, tmp_path, attempts):
-    """Kinds of findings of several attempts."""
-    attack._proving.home, attack._proving.programs = proving.home, proving.programs
-    found = []
-    for seed in range(attempts):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        found += attack.attempt(seed, folder)
-    return {one.kind for one in found}, found
+def use(proving, attack):
+    """Let an attack work in a place that is made already."""
+    attack._proving.home, attack._proving.programs, attack._proving._peace = proving.home, proving.programs, PEACE
+    return attack
+
+
+def attempts(attack, tmp_path):
+    """Findings of one attempt after the other."""
+    for seed in range(60):
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            yield attack.attempt(seed, Path(folder))
+
+
+def finds(attack, tmp_path, kind):
+    """Whether an attack finds something of a kind."""
+    return any(one.kind == kind for found in attempts(attack, tmp_path) for one in found)
 
 
 def test_calls_are_counted(proving):
@@ -51,28 +62,29 @@ def test_calls_are_counted(proving):
 
 
 def test_faults_find_what_is_lost_left_behind_and_said_badly(proving, tmp_path):
-    assert kinds(Faults([CAREFUL]), proving, tmp_path, 24)[0] == set()
     for job, kind in ((CARELESS, "lost"), (TALKATIVE, "unnamed error"), (FORGETFUL, "left behind")):
-        (tmp_path / job.name).mkdir()
-        assert kind in kinds(Faults([job]), proving, tmp_path / job.name, 9)[0]
+        assert finds(use(proving, Faults([job])), tmp_path, kind)
 
 
 def test_kills_find_half_a_file(proving, tmp_path):
-    attack = Kills([CAREFUL])
-    assert kinds(attack, proving, tmp_path, 10) == (set(), [])
-    assert attack.kills > 10
-    (tmp_path / "careless").mkdir()
-    assert "lost" in kinds(Kills([CARELESS]), proving, tmp_path / "careless", 10)[0]
+    assert finds(use(proving, Kills([CARELESS])), tmp_path, "lost")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Faults, Kills])
+def test_nothing_is_found_where_nothing_is_wrong(proving, tmp_path, kind):
+    attack = use(proving, kind([CAREFUL]))
+    assert list(islice(attempts(attack, tmp_path), 24)) == [[]] * 24
+    assert kind is Faults or attack.kills > 20
 
 
 @pytest.mark.skipif(bool(Calls().missing), reason="strace is not here")
 def test_system_calls_find_half_a_file(proving, tmp_path):
-    assert "lost" in kinds(Calls([CARELESS]), proving, tmp_path, 8)[0]
+    assert finds(use(proving, Calls([CARELESS])), tmp_path, "lost")
 
 
 def test_the_same_seed_is_the_same_attempt(proving):
-    attack = Faults([CAREFUL])
-    attack._proving.home, attack._proving.programs = proving.home, proving.programs
+    attack = use(proving, Faults([CAREFUL]))
     assert attack.plan(17) == attack.plan(17)
     assert {attack.plan(seed)[1].at for seed in range(40)} == set(range(1, len(proving.peace(CAREFUL).calls) + 1))
 

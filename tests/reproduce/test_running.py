@@ -43,8 +43,8 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     for path, whole in kept.items():
         path.write_bytes(whole[:100])
     told = []
+    monkeypatch.setattr(figure3, "run", lambda lab: lab.two_sizes() and interrupted(lab))
     with pytest.raises(KeyboardInterrupt):
-        monkeypatch.setattr(figure3, "run", lambda lab: lab.two_sizes() and interrupted(lab))
         reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
     assert any("is damaged" in text and "learning it again" in text for text in told)
     monkeypatch.setattr(figure3, "run", run)
