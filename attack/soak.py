@@ -28,7 +28,7 @@ import numpy as np
 from attack.base import Finding
 from pointillist.system import memory_now
 
-ROUNDS = 3
+ROUNDS = 1
 """How often each activity is done in one attempt."""
 LEAST = 12
 """Readings before growth is judged: everything has been loaded and compiled by then."""
