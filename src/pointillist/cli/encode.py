@@ -18,7 +18,7 @@ from pointillist.cli.inputs import SignalReader
 from pointillist.cli.parts import Parts, run_identity
 from pointillist.cli.progress import picture_progress
 from pointillist.cli.reconstructions import Reconstructions
-from pointillist.cli.stopping import Interrupted
+from pointillist.cli.stopping import Interrupted, is_interruption
 from pointillist.learners import BatchCSC, OnlineCSC
 
 
@@ -53,7 +53,7 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
         save(request, model, coded)
     except BaseException as error:
         parts.write(coded)
-        if isinstance(error, KeyboardInterrupt):
+        if is_interruption(error):
             raise Interrupted(_left_undone(parts, coded, len(reader))) from None
         raise
     parts.clear()

@@ -18,7 +18,7 @@ import typer
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, show_log, tell
-from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code
+from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code, is_interruption
 from pointillist.system import ENDINGS, handling
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             tell(*traceback.format_exc().splitlines())
-        code = _report(error)
+        code = INTERRUPTED if is_interruption(error) else _report(error)
     finally:
         hide_log()
     if code == INTERRUPTED:
