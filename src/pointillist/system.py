@@ -66,13 +66,27 @@ def flush_folder(folder: Path) -> None:
     """Make a new name in a folder durable where the system allows it; the file's content is already safe."""
     if SYSTEM == "win32":  # where folders cannot be opened
         return
-    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
     except OSError as error:  # as network drives answer
         logger.debug("cannot flush folder %s: %s", folder, error)
-    finally:
-        os.close(handle)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process with this number may still run; where the system does not tell, it may."""
+    if SYSTEM == "win32":  # where a signal to find out would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # as that of another user
+        return True
+    return True
 
 
 @contextmanager

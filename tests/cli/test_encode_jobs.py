@@ -1,6 +1,7 @@
 """``pointillist encode`` for jobs: plan, limit of memory, resuming, files that are left out, output for other programs."""
 
 import csv
+import errno
 import json
 import re
 import subprocess
@@ -80,6 +81,46 @@ def test_an_interrupted_run_goes_on_where_it_stopped(job, one_by_one, tmp_path, 
     assert read == [2]
     same("codes.safetensors", "whole.safetensors")
     assert names(tmp_path) == ["codes.safetensors", "model.safetensors", "whole.safetensors"]
+
+
+def test_codes_that_cannot_be_written_are_put_away(job, tmp_path, monkeypatch):
+    """A run of hours must not be lost because the last file does not fit on the disk."""
+    assert job(output="whole.safetensors").code == 0
+    with monkeypatch.context() as patch:
+        full = OSError(errno.ENOSPC, "No space left on device", "codes.safetensors")
+        patch.setattr(pointillist.cli.encode, "save", lambda *given: (_ for _ in ()).throw(full))
+        answer = job("--checkpoint-every", "1h")
+    assert (answer.code, answer.err.splitlines()[-1]) == (1, "error: codes.safetensors: No space left on device")
+    assert [
+        len(read_arrays(path, "codes").metadata["signals"]) for path in PartFolder("codes.safetensors").files()
+    ] == [3]
+    assert job("--resume").code == 0
+    same("codes.safetensors", "whole.safetensors")
+    assert names(tmp_path) == ["codes.safetensors", "model.safetensors", "whole.safetensors"]
+
+
+def test_parts_that_cannot_be_removed_are_a_warning(job, tmp_path, monkeypatch):
+    def refuse(folder):
+        raise PermissionError(errno.EACCES, "Permission denied", "codes.part")
+
+    monkeypatch.setattr(PartFolder, "clear", refuse)
+    answer = job("--checkpoint-every", "1")
+    assert answer.code == 0
+    assert "warning: the codes are written, but parts of the run cannot be removed" in answer.err
+
+
+def test_two_runs_to_one_file_are_noticed(job, tmp_path, monkeypatch):
+    """The last writer won in silence once."""
+    assert "another program" not in job().err
+    assert "another program" not in job().err
+    grouped = pointillist.cli.encode.groups
+
+    def meanwhile(*given, **how):
+        (tmp_path / "codes.safetensors").write_bytes(b"of another run")
+        yield from grouped(*given, **how)
+
+    monkeypatch.setattr(pointillist.cli.encode, "groups", meanwhile)
+    assert "warning: codes.safetensors was written by another program since this run began" in job().err
 
 
 def test_ctrl_c_without_parts_leaves_nothing(job, one_by_one, tmp_path):

@@ -67,6 +67,20 @@ def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, nam
     assert signal.getsignal(number) is before
 
 
+def test_an_error_on_the_way_out_does_not_hide_the_signal(images, tmp_path, monkeypatch, cli):
+    """Removing a folder closes it twice when a signal comes between."""
+
+    def closed_twice(request):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr("pointillist.cli.learn.make_learner", closed_twice)
+    answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
+    assert (answer.code, answer.err) == (143, "error: interrupted; no model was saved\n")
+
+
 def test_what_is_ignored_stays_ignored():
     """A run under nohup goes on when its terminal ends."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -39,6 +39,15 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     before = read_record(tmp_path / "results.json")
     assert before.pending == ["fig3"]
     monkeypatch.setattr(figure3, "run", run)
+    kept = {path: path.read_bytes() for path in (tmp_path / "learned").iterdir()}
+    for path, whole in kept.items():
+        path.write_bytes(whole[:100])
+    told = []
+    monkeypatch.setattr(figure3, "run", lambda lab: lab.two_sizes() and interrupted(lab))
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
+    assert any("is damaged" in text and "learning it again" in text for text in told)
+    monkeypatch.setattr(figure3, "run", run)
     told = []
     after = reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
     assert after.figures["fig5"] == before.figures["fig5"]
@@ -55,6 +64,36 @@ def test_a_finished_run_starts_afresh_but_keeps_other_figures(tmp_path):
     told = []
     reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
     assert any(text.startswith("learning") for text in told)
+
+
+def test_results_stay_until_there_are_new_ones(tmp_path, monkeypatch):
+    """A run that failed took the results of the one before with it once."""
+    first = reproduce(["fig3"], output=tmp_path, quick=True)
+    run = figure3.run
+
+    def full(lab):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(figure3, "run", full)
+    with pytest.raises(OSError, match="No space"):
+        reproduce(["fig3"], output=tmp_path, quick=True)
+    kept = read_record(tmp_path / "results.json")
+    assert to_plain(vars(kept.figures["fig3"])) == to_plain(vars(first.figures["fig3"]))
+    assert kept.pending == ["fig3"]
+    monkeypatch.setattr(figure3, "run", run)
+    again = reproduce(["fig3"], output=tmp_path, quick=True)
+    assert again.pending == []
+    assert again.figures["fig3"].seconds != first.figures["fig3"].seconds
+
+
+def test_results_of_other_settings_are_mentioned(tmp_path):
+    reproduce(["fig3"], output=tmp_path, quick=True)
+    plain = json.loads((tmp_path / "results.json").read_text())
+    plain["about"]["version"] = "0.0"
+    (tmp_path / "results.json").write_text(json.dumps(plain))
+    told = []
+    reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
+    assert "have other settings and are replaced" in told[0]
 
 
 def test_refusals(tmp_path):

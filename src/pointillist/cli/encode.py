@@ -18,7 +18,7 @@ from pointillist.cli.inputs import SignalReader
 from pointillist.cli.parts import Parts, run_identity
 from pointillist.cli.progress import picture_progress
 from pointillist.cli.reconstructions import Reconstructions
-from pointillist.cli.stopping import Interrupted
+from pointillist.cli.stopping import Interrupted, is_interruption
 from pointillist.learners import BatchCSC, OnlineCSC
 
 
@@ -49,12 +49,13 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
             pictures.path(row.name)
     try:
         _encode(model, reader, coded, first, parts, pictures, pace, quiet=quiet)
+        parts.notice_others()
+        save(request, model, coded)
     except BaseException as error:
         parts.write(coded)
-        if isinstance(error, KeyboardInterrupt):
+        if is_interruption(error):
             raise Interrupted(_left_undone(parts, coded, len(reader))) from None
         raise
-    save(request, model, coded)
     parts.clear()
     if not quiet:
         summarise(request, coded, 0 if pictures is None else pictures.count)

@@ -66,9 +66,8 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         preprocessing=preprocessing(request),
         extra={"data": data, "stopped_early": ending.early} | ({"plan": record} if record else {}),
     )
-    checkpoints = request.survival.checkpoints(request.output)
-    if checkpoints is not None and not ending.early:
-        checkpoints.clear()
+    if not ending.early:
+        request.survival.clear(request.output)
     if request.mosaic is not None or request.report is not None:
         _draw(request, model, data, source, others)
     if not quiet:

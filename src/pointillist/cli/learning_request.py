@@ -1,5 +1,6 @@
 """What the user asked ``pointillist learn`` for, and whether that can be done at all."""
 
+import logging
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +14,8 @@ from pointillist.learners.plan import parse_bytes
 from pointillist.solvers import make_solver
 from pointillist.storage import check_writable, stamp
 from pointillist.storage.schema import record, whole
+
+log = logging.getLogger(__name__)
 
 _PLAN = record({name: whole(0) for name in ("batch_size", "n_jobs", "cache", "prefetch")}, others=True)
 """What a memory limit chose, in the record of a checkpoint."""
@@ -36,6 +39,15 @@ class Survival:
         if self.every is None and not self.resume:
             return None
         return Checkpoints(output, every=self.every or "60s", keep=True, record=record or {})
+
+    def clear(self, output: Path) -> None:
+        """Remove the checkpoints of a run whose model is saved, or say why they stay."""
+        checkpoints = self.checkpoints(output)
+        try:
+            if checkpoints is not None:
+                checkpoints.clear()
+        except OSError as error:
+            log.warning("the model is saved, but checkpoints of the run cannot be removed: %s", error)
 
     def resumed_record(self, output: Path) -> dict[str, Any]:
         """What the run that is resumed recorded about its plan; empty where nothing is resumed."""

@@ -15,7 +15,7 @@ from pointillist.cli.learning_request import Survival
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import differences, parse_every
 from pointillist.model.codes import SparseCodes
-from pointillist.storage import PartFolder, own_version
+from pointillist.storage import PartFolder, own_version, stamp
 from pointillist.storage.schema import list_of, mapping, record, text, whole
 
 log = logging.getLogger(__name__)
@@ -59,6 +59,7 @@ class Parts:
         self._first = self._next = 0
         self._last = time.monotonic()
         self._failure = ""
+        self._before = stamp(output)
 
     @property
     def kept(self) -> bool:
@@ -137,10 +138,20 @@ class Parts:
             self._first, self._codes, self._rows, self._failure = self._next, [], [], ""
         self._last = time.monotonic()
 
+    def notice_others(self) -> None:
+        """Warn if somebody has written the output since the run began."""
+        path = self._folder.path
+        if stamp(path) != self._before:
+            log.warning("%s was written by another program since this run began; this run's codes take its place", path)
+
     def clear(self) -> None:
         """Remove the parts of a run that has ended."""
-        if self.kept:
+        if not self.kept:
+            return
+        try:
             self._folder.clear()
+        except OSError as error:
+            log.warning("the codes are written, but parts of the run cannot be removed: %s", error)
 
     def _refuse_others(self, path: Path, metadata: dict[str, Any]) -> None:
         try:

@@ -50,6 +50,13 @@ class Interrupted(Exception):
     """Ctrl-C, with words for what it left undone; no KeyboardInterrupt, because typer makes a mere exit code of that."""
 
 
+def is_interruption(error: BaseException | None) -> bool:
+    """Whether an error is a signal on its way out, or came up on that way, as when a file is closed twice."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 class GracefulStop:
     """While entered, the first Ctrl-C or SIGTERM is a request to stop.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
 from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
 from pointillist.storage import atomic_path
+
+LEARNED = "learned"
+"""The folder, in that of the report, of filters that several figures share."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +87,22 @@ class Lab:
 
     def _is_kept(self, name: str) -> bool:
         """Whether something was learned under this name, by now or by the interrupted part of this very run."""
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self.folder / LEARNED / f"{name}.npz"
         if name not in self._learned and file.is_file():
-            with np.load(file, allow_pickle=False) as stored:
-                if str(stored["token"]) == self.token:
-                    seconds, seen = stored["seconds"].tolist(), stored["seen"].tolist()
-                    self._learned[name] = Trajectory(str(stored["name"]), seconds, seen, list(stored["filters"]))
+            try:
+                self._take_up(name, file)
+            except (ValueError, KeyError, EOFError, BadZipFile) as error:
+                self.say(f"{file} is damaged ({error}): learning it again")
         return name in self._learned
 
+    def _take_up(self, name: str, file: Path) -> None:
+        with np.load(file, allow_pickle=False) as stored:
+            if str(stored["token"]) == self.token:
+                seconds, seen = stored["seconds"].tolist(), stored["seen"].tolist()
+                self._learned[name] = Trajectory(str(stored["name"]), seconds, seen, list(stored["filters"]))
+
     def _keep(self, name: str, learned: Trajectory) -> None:
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self.folder / LEARNED / f"{name}.npz"
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(file) as temporary, temporary.open("wb") as opened:
             np.savez(opened, token=self.token, **vars(learned))

@@ -100,7 +100,10 @@ class CheckpointFolder(NumberedFiles):
         """
         path = self._free(number)
         write_arrays(path, KIND, metadata, arrays, family=self.path)
-        self._prune(KEPT)
+        try:
+            self._prune(KEPT)
+        except OSError as error:
+            log.warning("an old checkpoint cannot be removed: %s", error)
         return path
 
     def newest(self) -> Stored | None:

@@ -4,6 +4,7 @@ A file is in the safetensors format, which other tools read too, and nothing in 
 no code. No other module opens such files. What the arrays and the metadata mean is up to whoever writes them.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -147,6 +148,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
     except ModelFileError:
         raise
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        _raise_as_failure(error, path)
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is damaged: truncated, or not a {kind} file of pointillist: {reason}") from error
 
@@ -168,6 +170,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
         with safe_open(path, framework="numpy") as file:
             header = parse_json((file.metadata() or {}).get(_HEADER, "null"))
     except (SafetensorError, OSError, ValueError) as error:
+        _raise_as_failure(error, path)
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is damaged: truncated, or not a file of pointillist: {reason}") from error
     written = header.get("format") if isinstance(header, dict) else None
@@ -202,11 +205,18 @@ def _save(tensors: dict[str, NDArray[Any]], path: Path, entries: dict[str, str])
     try:
         save_file(tensors, path, entries)
     except SafetensorError as error:
-        # safetensors reports a full disk in an exception of its own, with the number in its text only.
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+        _raise_as_failure(error, path)
+        raise
+
+
+def _raise_as_failure(error: Exception, path: Path) -> None:
+    """Raise an OSError if a disk or the system has failed: that says nothing of what the file holds."""
+    # safetensors reports a full disk in an exception of its own, with the number in its text only.
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, SafetensorError) and (found := re.search(r"os error (\d+)", str(error))):
+        number = int(found[1])
+    if number is not None and number != errno.EINVAL:  # which an empty file gives
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def _checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:

@@ -6,18 +6,21 @@ What goes into the file is the business of the caller.
 import hashlib
 import logging
 import os
+import platform
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from pointillist.errors import PointillistError, UnreadableFileError
-from pointillist.system import flush_file, flush_folder, replace_file
+from pointillist.system import flush_file, flush_folder, is_running, replace_file
 
 logger = logging.getLogger(__name__)
 
+_HOST_DIGITS, _PROCESS_DIGITS = 4, 6
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
@@ -88,7 +91,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
 
     The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts there stays in
     that folder too. It is flushed to the disk before it takes the place of ``path``, so that neither a crash nor a full disk
-    leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed.
+    leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed. Those that
+    programs of this machine left in the same folder when they were killed are removed too.
 
     Parameters
     ----------
@@ -111,7 +115,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     check_writable(path)
     target = Path(path).resolve()
     prefix = _prefix(target if family is None else Path(family).resolve())
-    folder = target.parent / f"{prefix}{secrets.token_hex(8)}"
+    _tidy(target.parent)
+    folder = target.parent / f"{prefix}{_mark()}"
     temporary = folder / target.name
     try:
         folder.mkdir()
@@ -134,16 +139,38 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
     """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
 
-    Nobody else may be writing it meanwhile.
+    Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
     """
     target = Path(path).resolve()
     named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * 16}"))
     # A link or a file of that name is nobody's work of ours.
-    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink()]
+    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink() and not _in_use(folder)]
     for folder in left:
-        shutil.rmtree(folder, onerror=_tell)
-        logger.info("removed %s, which a killed program had left", folder)
+        _remove(folder)
     return left
+
+
+def remove_abandoned(folder: str | os.PathLike[str]) -> None:
+    """Remove the temporary folders of programs on this machine that do not run any more."""
+    try:
+        named = sorted(Path(folder).glob(f".pointillist-{'[0-9a-f]' * 12}-{_host()}{'[0-9a-f]' * 12}"))
+    except OSError as error:
+        logger.debug("cannot look through %s: %s", folder, error)
+        return
+    for left in named:
+        if left.is_dir() and not left.is_symlink() and not is_running(_writer(left)):
+            _remove(left)
+
+
+@lru_cache(maxsize=64)
+def _tidy(folder: Path) -> None:
+    """Remove once in a process what others have left in a folder."""
+    remove_abandoned(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, onerror=_tell)
+    logger.info("removed %s, which a killed program had left", folder)
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
@@ -162,6 +189,27 @@ def _tell(remove: object, path: str, error: object) -> None:
 def _prefix(target: Path) -> str:
     """What the names of a file's temporary folders begin with; short, however long its own name is."""
     return f".pointillist-{hashlib.sha256(target.name.encode()).hexdigest()[:12]}-"
+
+
+def _mark() -> str:
+    """The end of a temporary folder's name: machine and process, which tell who has left it, and something random."""
+    process = os.getpid() % 16**_PROCESS_DIGITS
+    return f"{_host()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(3)}"
+
+
+def _writer(folder: Path) -> int:
+    """The number of the process that made a temporary folder."""
+    return int(folder.name[-16:][_HOST_DIGITS:][:_PROCESS_DIGITS], 16)
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether another program on this machine may still be writing in a temporary folder."""
+    ours = folder.name[-16:].startswith(_host())
+    return ours and _writer(folder) != os.getpid() and is_running(_writer(folder))
+
+
+def _host() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:_HOST_DIGITS]
 
 
 def _passes_through_file(folder: Path) -> bool:
