@@ -1,0 +1,107 @@
+"""Mutated files of every kind that the package reads, each given to every function and to commands that read that kind."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attack.base import Finding
+from attack.judging import (
+    Fault,
+    judge_command,
+    judge_left,
+    judge_process,
+    judge_reader,
+    peak_memory,
+    quiet_descriptors,
+    reset_peak,
+)
+from attack.making import Strange, make_strange
+from attack.readers import READERS, Helpers, commands
+from attack.traps import Traps
+
+_PLAN = 3 * 10**8
+"""Bytes that reading a small file may take: 64 MiB of samples that it may claim, as float32, and a copy."""
+_PROCESS_PLAN = 10**9
+"""Bytes that a command may take, as it is told by ``--max-memory 1G``."""
+_IN_PROCESSES = 400
+"""One attempt of so many runs its command as a process of its own."""
+_COMMANDS = 1
+"""Commands of an attempt in this process."""
+
+
+class Files:
+    """The attack by files; the attempt of a seed makes one file."""
+
+    name = "files"
+    about = "mutated files of every kind that is read, given to functions and commands"
+    patience = 10.0
+    memory = 6 * 2**30
+
+    def attempt(self, seed: int, folder: Path) -> list[Finding]:
+        """Make a strange file, let everything read it that reads its kind, and judge what happens."""
+        inside = folder / "in"
+        inside.mkdir()
+        for name in ("out", "tmp"):
+            (folder / name).mkdir()
+        traps = Traps(folder / "traps")
+        strange = make_strange(seed, inside, traps)
+        with _temporaries_in(folder / "tmp"), quiet_descriptors(folder / "printed"):
+            faults = self._read(strange, random.Random(-1 - seed), seed, folder)
+        if traps.sprung:
+            faults.append(Fault("code ran", "a pickle in the file was loaded"))
+        printed = (folder / "printed").read_text(encoding="utf-8", errors="replace")
+        if not all(sign.isprintable() or sign == "\n" for sign in printed):
+            faults.append(Fault("raw output", f"a library prints control characters: {printed[:300]!a}"))
+        faults += judge_left(folder, folder / "tmp")
+        return [
+            Finding(self.name, seed, fault.kind, f"{fault.title} ({strange.how})", fault.detail, (inside,))
+            for fault in faults
+        ]
+
+    def _read(self, strange: Strange, rng: random.Random, seed: int, folder: Path) -> list[Fault]:
+        faults: list[Fault] = []
+        helpers = _helpers(folder.parent)
+        for read in READERS[strange.kind]:
+            before = reset_peak()
+            faults += judge_reader(read, strange.path)
+            faults += _judge_peak(read.__name__.strip("_"), peak_memory() - before)
+        asked = commands(strange.kind, strange.path, helpers, folder / "out")
+        if asked and seed % _IN_PROCESSES == _IN_PROCESSES - 1:
+            return faults + judge_process(rng.choice(asked), folder, 2 * _PROCESS_PLAN)
+        for words in rng.sample(asked, min(_COMMANDS, len(asked))):
+            before = reset_peak()
+            faults += judge_command(words)
+            faults += _judge_peak(words[0], peak_memory() - before)
+        return faults
+
+
+def _judge_peak(called: str, taken: int) -> list[Fault]:
+    if taken <= 2 * _PLAN:
+        return []
+    return [Fault("memory", f"{called} took {taken / 1e6:,.0f} MB, {2 * _PLAN / 1e6:,.0f} MB are allowed")]
+
+
+@functools.cache
+def _helpers(root: Path) -> Helpers:
+    """Well-formed files that commands need, once for each process."""
+    folder = root / f"helpers-{os.getpid()}"
+    folder.mkdir()
+    return Helpers.written(folder)
+
+
+@contextmanager
+def _temporaries_in(folder: Path) -> Iterator[None]:
+    """Let temporary files lie in a folder that is looked at afterwards."""
+    before = tempfile.tempdir
+    tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        del os.environ["TMPDIR"]
