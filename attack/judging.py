@@ -26,8 +26,8 @@ NAME = "strange"
 _CODES = (0, 2)
 _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
-_SYSTEM = (OSError, ImportError)
-_HANG = 30
+_COMMAND = ("-m", "pointillist.cli")
+_HANG = 30.0
 """Seconds that a command may take as a process of its own, with its start."""
 
 
@@ -130,7 +130,7 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
 
 def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault]:
     """Run a command as a process of its own, which may take so many bytes of memory."""
-    command = [sys.executable, "-m", "pointillist.cli", *words]
+    command = [sys.executable, *_COMMAND, *words]
     with (folder / "out").open("w+b") as out, (folder / "err").open("w+b") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         try:
