@@ -101,20 +101,14 @@ def _writer(target: Target) -> Callable[[bytes], bytes]:
     from attack.making import specimens
     from attack.nonsense import whole_file
     from attack.specimens import contents_of
+    from pointillist.storage.codec import FORMAT_VERSION
 
     arrays = contents_of(specimens()[target.kind][0].files[""], target.parts)[1]
-    start = json.dumps(
-        {"format": f"pointillist-{target.parts}", "format_version": 2, "pointillist_version": "1", "created": "x"}
-    )
+    start = f'{{"format": "pointillist-{target.parts}", "format_version": {FORMAT_VERSION}, "pointillist_version": "1"'
 
     def write(data: bytes) -> bytes:
-        text = data.decode("utf-8", "replace")
-        return whole_file(
-            target.parts,
-            None,
-            arrays,
-            text=f'{start}, "pointillist_version": "1", "created": "x", "metadata": {text}}}',
-        )
+        metadata = data.decode("utf-8", "replace")
+        return whole_file(target.parts, None, arrays, text=f'{start}, "created": "x", "metadata": {metadata}}}')
 
     return write
 

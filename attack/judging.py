@@ -102,6 +102,7 @@ def judge_command(words: Sequence[str]) -> list[Fault]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.simplefilter("error", RuntimeWarning)  # an overflow is no answer
         try:
             code = run(list(words))
         except BaseException as error:  # nothing may come out of it

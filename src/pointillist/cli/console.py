@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
@@ -86,6 +88,21 @@ def _print(label: str, style: str, message: str) -> None:
     from rich.text import Text
 
     err().print(Text.assemble((f"{label}: ", style), printable(message)), soft_wrap=True)
+
+
+@contextmanager
+def telling_warnings() -> Iterator[None]:
+    """Print Python's warnings as lines of ours: libraries put words of files into them."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *where: Any, **further: Any) -> None:
+        warn(" ".join(str(message).split()))
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 class _LogHandler(logging.Handler):

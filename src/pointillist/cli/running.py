@@ -15,7 +15,7 @@ from types import FrameType
 import typer
 
 from pointillist.cli.app import app
-from pointillist.cli.console import fail, hide_log, tell
+from pointillist.cli.console import fail, hide_log, tell, telling_warnings
 from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code
 from pointillist.system import ENDINGS, handling
 
@@ -65,7 +65,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     warnings.filterwarnings("ignore", "Image size .* exceeds limit")
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
-        with handling(ENDINGS, end):
+        with handling(ENDINGS, end), telling_warnings():
             code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
