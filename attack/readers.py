@@ -135,7 +135,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
             ("inpaint", helpers.picture, "--mask", strange, "-o", out / "a.png", "-q"),
             ("inpaint", helpers.picture, "--mask", helpers.picture, "--reference", strange, "-o", out / "a.png", "-q"),
             ("deblur", strange, "--gaussian", "1", "-o", out / "a.png", "-q"),
-            ("deblur", helpers.picture, "--kernel", strange, "-o", out / "a.png", "-q"),
+            ("deblur", helpers.picture, "--psf", strange, "-o", out / "a.png", "-q"),
             ("super-resolve", strange, "-o", out / "a.png", "-q"),
             ("demosaic", strange, "-o", out / "a.png", "-q"),
             ("denoise", strange, "-o", out / f"a{path.suffix}", "-q"),
