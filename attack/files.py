@@ -6,6 +6,7 @@ import functools
 import os
 import random
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,8 @@ _PLAN = 3 * 10**8
 """Bytes that reading a small file may take: 64 MiB of samples that it may claim, as float32, and a copy."""
 _PROCESS_PLAN = 10**9
 """Bytes that a command may take, as it is told by ``--max-memory 1G``."""
+_HANG = 10.0
+"""Seconds of the processor that one reader may take."""
 _IN_PROCESSES = 400
 """One attempt of so many runs its command as a process of its own."""
 _COMMANDS = 1
@@ -40,7 +43,7 @@ class Files:
 
     name = "files"
     about = "mutated files of every kind that is read, given to functions and commands"
-    patience = 10.0
+    patience = 40.0
     memory = 6 * 2**30
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
@@ -68,23 +71,27 @@ class Files:
         faults: list[Fault] = []
         helpers = _helpers(folder.parent)
         for read in READERS[strange.kind]:
-            before = reset_peak()
-            faults += judge_reader(read, strange.path)
-            faults += _judge_peak(read.__name__.strip("_"), peak_memory() - before)
+            with _costs(read.__name__.strip("_"), faults):
+                faults += judge_reader(read, strange.path)
         asked = commands(strange.kind, strange.path, helpers, folder / "out")
         if asked and seed % _IN_PROCESSES == _IN_PROCESSES - 1:
             return faults + judge_process(rng.choice(asked), folder, 2 * _PROCESS_PLAN)
         for words in rng.sample(asked, min(_COMMANDS, len(asked))):
-            before = reset_peak()
-            faults += judge_command(words)
-            faults += _judge_peak(words[0], peak_memory() - before)
+            with _costs(words[0], faults):
+                faults += judge_command(words)
         return faults
 
 
-def _judge_peak(called: str, taken: int) -> list[Fault]:
-    if taken <= 2 * _PLAN:
-        return []
-    return [Fault("memory", f"{called} took {taken / 1e6:,.0f} MB, {2 * _PLAN / 1e6:,.0f} MB are allowed")]
+@contextmanager
+def _costs(called: str, faults: list[Fault]) -> Iterator[None]:
+    """Add a fault where something takes too much memory or time; whoever waits for ever is ended by the runner."""
+    before, begin = reset_peak(), time.process_time()
+    yield
+    seconds, taken = time.process_time() - begin, peak_memory() - before
+    if seconds > _HANG:
+        faults.append(Fault("hang", f"{called} took {seconds:.1f} s"))
+    if taken > 2 * _PLAN:
+        faults.append(Fault("memory", f"{called} took {taken / 1e6:,.0f} MB, {2 * _PLAN / 1e6:,.0f} MB are allowed"))
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -134,17 +135,13 @@ def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault
     command = [sys.executable, *_COMMAND, *words]
     with (folder / "out").open("w+b") as out, (folder / "err").open("w+b") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
-        try:
-            code = process.wait(_HANG)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return [Fault("hang", f"{words[0]} took longer than {_HANG} s", " ".join(map(ascii, words)))]
-        finally:
-            peak = _peak_of_children()
+        ended = _ended(process)
         texts = [file.seek(0) or file.read().decode("utf-8", "replace") for file in (out, err)]
     for name in ("out", "err"):
         (folder / name).unlink()
+    if ended is None:
+        return [Fault("hang", f"{words[0]} took longer than {_HANG} s", " ".join(map(ascii, words)))]
+    code, peak = ended
     faults = judge_printed(words, code, *texts)
     if code < 0:
         faults = [Fault("crash", f"{words[0]} ended with signal {-code}", texts[1])]
@@ -153,11 +150,18 @@ def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault
     return faults
 
 
-def _peak_of_children() -> int:
-    """Bytes that the largest process took that was waited for."""
-    import resource
-
-    return 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+def _ended(process: subprocess.Popen[bytes]) -> tuple[int, int] | None:
+    """Exit code and bytes of memory of a process when it has ended; None where it had to be killed."""
+    end = time.monotonic() + _HANG
+    while time.monotonic() < end:
+        found, status, used = os.wait4(process.pid, os.WNOHANG)
+        if found:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return process.returncode, 1024 * used.ru_maxrss
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return None
 
 
 def judge_left(folder: Path, temporary: Path) -> list[Fault]:
