@@ -26,7 +26,7 @@ _STREAMS: dict[str, Callable[[], Any]] = {
     "lzma": lzma.LZMADecompressor,
 }
 _PIECE = 2**20
-_ZSTD = 0xFD2FB528
+_ZSTD = b"\x28\xb5\x2f\xfd"
 PACKERS = frozenset((*_STREAMS, "zstd", "lz4", "blosc"))
 """Codecs that make fewer bytes of many."""
 
@@ -57,21 +57,21 @@ def check_stored(size: int, room: int) -> None:
 
 
 def _unpacked(codec: str, packed: bytes, most: int) -> int:
-    """Bytes that a stream becomes, counted no further than `most`; damage is left to the reader."""
+    """Bytes that the streams of a chunk become, counted no further than `most`; damage is left to the reader."""
     count, rest = 0, packed
-    while rest:
-        stream = _STREAMS[codec]()
-        before = len(rest)
-        while not stream.eof and count <= most:
-            piece = stream.decompress(rest, _PIECE)
-            rest = stream.unconsumed_tail if isinstance(stream, type(zlib.decompressobj())) else b""
-            if not piece and not rest:
-                return count  # cut short
-            count += len(piece)
-        rest = stream.unused_data
-        # Files may hold several streams, each behind the other; only zlib's own format does not.
-        if count > most or codec == "zlib" or len(rest) >= before:
-            return count
+    try:
+        while rest:
+            stream = _STREAMS[codec]()
+            while not stream.eof and count <= most:
+                piece = stream.decompress(rest, _PIECE)
+                rest = getattr(stream, "unconsumed_tail", b"")  # the others keep what they did not use
+                if not piece and not rest:
+                    return count  # cut short
+                count += len(piece)
+            # Several streams may follow each other; only zlib's own format knows but one.
+            rest = b"" if count > most or codec == "zlib" else stream.unused_data
+    except (zlib.error, OSError, lzma.LZMAError):
+        return count
     return count
 
 
@@ -93,16 +93,29 @@ def _claimed(codec: str, packed: bytes, most: int) -> int:
 
 
 def _zstd_size(packed: bytes) -> int | None:
-    """Bytes that the one frame of a Zstandard stream says it becomes; None where it does not say so."""
-    if len(packed) < 6 or int.from_bytes(packed[:4], "little") != _ZSTD:
-        return None
-    flags = packed[4]
-    single, form = bool(flags & 0x20), flags >> 6
-    length = (1 if single else 0, 2, 4, 8)[form]
-    if length == 0:
-        return None
-    begin = 5 + (not single) + (0, 1, 2, 4)[flags & 3]
-    return int.from_bytes(packed[begin : begin + length], "little") + (256 if length == 2 else 0)
+    """Bytes that the frames of a Zstandard stream say they become; None where one does not say so."""
+    total, place = 0, 0
+    while packed[place : place + 4] == _ZSTD and place + 5 < len(packed):
+        flags = packed[place + 4]
+        single, form = bool(flags & 0x20), flags >> 6
+        length = (int(single), 2, 4, 8)[form]
+        if length == 0:
+            return None
+        begin = place + 5 + (not single) + (0, 1, 2, 4)[flags & 3]
+        total += int.from_bytes(packed[begin : begin + length], "little") + (256 if length == 2 else 0)
+        place = _zstd_end(packed, begin + length) + (4 if flags & 4 else 0)
+    return total
+
+
+def _zstd_end(packed: bytes, place: int) -> int:
+    """Where the blocks of a frame end that begin at a place."""
+    while place < len(packed):
+        head = int.from_bytes(packed[place : place + 3], "little")
+        repeated = (head >> 1) & 3 == 1  # one byte stands for the whole block
+        place += 3 + (1 if repeated else head >> 3)
+        if head & 1:
+            break
+    return place
 
 
 class CheckedArray:
