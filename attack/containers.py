@@ -48,7 +48,7 @@ def mutated_store(rng: random.Random, files: Files, traps: Traps) -> Files:
         changed[chunk] = mutated_bytes(rng, changed[chunk], list(files.values()))
     elif choice < 0.6:
         changed[name] = json.dumps({**plain, **_asked(rng, plain)}).encode()
-    elif choice < 0.85:
+    elif choice < 0.96:
         changed |= _coded(rng, plain, name, chunks, traps)
     else:
         changed |= _bomb(rng, plain, name, chunks)

@@ -27,6 +27,8 @@ NAME = "strange"
 _CODES = (0, 2)
 _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
+_ARGUMENT = r"error: (--[a-z]+|X\[\d+\]|.*\b(psf|mask|reference)\b)"
+_IGNORED = "rawpy is being used in a process"
 _COMMAND = ("-m", "pointillist.cli")
 _HANG = 30.0
 """Seconds that a command may take as a process of its own, with its start."""
@@ -52,7 +54,7 @@ def judge_reader(read: Callable[[Path], Any], path: Path) -> list[Fault]:
         except Exception as error:
             faults = _judge_error(called, error)
     for one in caught:
-        if issubclass(one.category, RuntimeWarning):
+        if issubclass(one.category, RuntimeWarning) and _IGNORED not in str(one.message):
             faults.append(Fault("warning", f"{called}: {one.message}", f"{one.filename}:{one.lineno}"))
     return faults
 
@@ -104,6 +106,7 @@ def judge_command(words: Sequence[str]) -> list[Fault]:
     with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("error", RuntimeWarning)  # an overflow is no answer
+        warnings.filterwarnings("ignore", _IGNORED)
         try:
             code = run(list(words))
         except BaseException as error:  # nothing may come out of it
@@ -119,7 +122,7 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
     errors = [line for line in err.splitlines() if line.startswith("error: ")]
     if code not in _CODES or (code and not errors):
         faults.append(Fault("unnamed error", f"{words[0]} ended with {code}: {err.strip()[-300:]}"))
-    elif code and not any(NAME in line for line in errors):
+    elif code and not any(_names(line, words) for line in errors):
         faults.append(Fault("unnamed error", f"{words[0]} does not name the file: {errors[-1][:300]}"))
     if "Traceback" in printed or "unexpected " in printed:
         faults.append(Fault("unnamed error", f"{words[0]} shows an error that is not clear: {err.strip()[-300:]}"))
@@ -128,6 +131,12 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
     if not all(sign.isprintable() or sign == "\n" for sign in printed):
         faults.append(Fault("raw output", f"{words[0]} prints control characters: {printed[:300]!a}"))
     return [fault._replace(detail=f"{command}\n{out}\n{err}\n{fault.detail}") for fault in faults]
+
+
+def _names(line: str, words: Sequence[str]) -> bool:
+    """Whether an error names the file, the folder that was given in its place, or the argument that does not fit."""
+    folders = [word for word in words if word.endswith("/in")]
+    return NAME in line or any(folder in line for folder in folders) or re.match(_ARGUMENT, line) is not None
 
 
 def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault]:

@@ -39,7 +39,7 @@ class Helpers(NamedTuple):
         """Write them into a folder."""
         made = written_by_runs()
         helpers = cls(*(folder / name for name in ("p.png", "s.npy", "ps.npy", "m.safetensors", "pm.safetensors")))
-        Image.fromarray(COLOUR).save(helpers.picture)
+        Image.fromarray(np.tile(COLOUR, (3, 3, 1))).save(helpers.picture)
         np.save(helpers.signals, SIGNALS)
         np.save(helpers.pictures, STACK)
         helpers.model.write_bytes(made["model"])
@@ -110,7 +110,7 @@ READERS: dict[str, tuple[Read, ...]] = {
 """Functions that read files of a kind."""
 
 _SMALL = ("--jobs", "1", "-q")
-_TINY = ("--filters", "2", "--size", "3", "--epochs", "1", "--max-memory", "1G", *_SMALL)
+_TINY = ("--filters", "2", "--size", "3", "--epochs", "1", *_SMALL)
 
 
 def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[str, ...]]:
@@ -118,7 +118,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
     strange, named = str(path), _named(path)
     table: dict[str, list[tuple[Any, ...]]] = {
         "signals": [
-            ("learn", named, "-o", out / "a", *_TINY),
+            ("learn", named, "-o", out / "a", *_TINY, "--max-memory", "1G"),
             ("learn", named, "-o", out / "a", *_TINY, "--on-error", "skip"),
             ("learn", named, "-o", out / "a", *_TINY, "--crops", "2", "--crop-size", "4"),
             ("learn", named, "-o", out / "a", *_TINY, "--plan"),
@@ -130,14 +130,14 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
             ("anomalies", named, "--model", helpers.picture_model, "-o", out / "b", *_SMALL),
         ],
         "pictures": [
-            ("denoise", strange, "-o", out / "a.png", "-q"),
-            ("inpaint", strange, "-o", out / "a.png", "--key", "magenta", "-q"),
-            ("inpaint", helpers.picture, "--mask", strange, "-o", out / "a.png", "-q"),
-            ("inpaint", helpers.picture, "--mask", helpers.picture, "--reference", strange, "-o", out / "a.png", "-q"),
-            ("deblur", strange, "--gaussian", "1", "-o", out / "a.png", "-q"),
-            ("deblur", helpers.picture, "--psf", strange, "-o", out / "a.png", "-q"),
-            ("super-resolve", strange, "-o", out / "a.png", "-q"),
-            ("demosaic", strange, "-o", out / "a.png", "-q"),
+            ("denoise", strange, "-o", out / "a.tif", "-q"),
+            ("inpaint", strange, "-o", out / "a.tif", "--key", "magenta", "-q"),
+            ("inpaint", helpers.picture, "--mask", strange, "-o", out / "a.tif", "-q"),
+            ("inpaint", helpers.picture, "--mask", helpers.picture, "--reference", strange, "-o", out / "a.tif", "-q"),
+            ("deblur", strange, "--gaussian", "1", "-o", out / "a.tif", "-q"),
+            ("deblur", helpers.picture, "--psf", strange, "-o", out / "a.tif", "-q"),
+            ("super-resolve", strange, "-o", out / "a.tif", "-q"),
+            ("demosaic", strange, "-o", out / "a.tif", "-q"),
             ("denoise", strange, "-o", out / f"a{path.suffix}", "-q"),
         ],
         "models": [
@@ -147,7 +147,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
             ("show", strange, "-o", out / "a.png"),
             ("encode", strange, helpers.signals, "-o", out / "a", "--max-memory", "1G", *_SMALL),
             ("encode", strange, helpers.picture, "-o", out / "a", *_SMALL),
-            ("denoise", helpers.picture, "--filters", strange, "-o", out / "a.png", "-q"),
+            ("denoise", helpers.picture, "--filters", strange, "-o", out / "a.tif", "-q"),
             ("anomalies", helpers.signals, "--model", strange, "-o", out / "b", *_SMALL),
         ],
         "checkpoint": [

@@ -7,7 +7,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from attack.traps import Traps
+from attack.traps import Traps, packed_zeros
 
 _SIZES = (0, 1, 2, 13, 14, 255, 4096, 12_000, 20_000, 2**16 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
 _TEXTS = (b"\x1b[2Jtext", b"\xff\xfe\x00", b"a" * 70_000, b"\xe2\x80\xae", b"[bold]x[/bold]", b"<img onerror=x>", b"")
@@ -81,7 +81,7 @@ def mutated_png(rng: random.Random, content: bytes, traps: Traps) -> bytes:
         name = rng.choice(
             [b"tEXt", b"zTXt", b"iTXt", b"iCCP", b"eXIf", b"gAMA", b"tRNS", b"acTL", b"fcTL", b"PLTE", b"xx\x1bx"]
         )
-        packed = zlib.compress(traps.zeros if action == "bomb" else rng.choice(_TEXTS))
+        packed = packed_zeros() if action == "bomb" else zlib.compress(rng.choice(_TEXTS))
         chunks.insert(
             1, (name, rng.choice([b"", b"Title\0", b"a\0\0", b"a\0\1\0\0\0"]) + rng.choice([packed, *_TEXTS]))
         )

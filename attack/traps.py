@@ -43,14 +43,15 @@ class Traps:
         return f"cbuiltins\nopen\n(V{self._ran}\nVw\ntR.".encode()
 
     @property
-    def zeros(self) -> bytes:
-        """So many zeros that nobody wants them in memory for nothing."""
-        return bytes(_ZEROS)
-
-    @property
     def sprung(self) -> bool:
         """Whether a pickle was loaded."""
         return self._ran.exists()
+
+
+@functools.cache
+def packed_zeros() -> bytes:
+    """So many zeros that nobody wants them in memory for nothing, packed by zlib."""
+    return zlib.compress(bytes(_ZEROS))
 
 
 @functools.cache
@@ -79,7 +80,8 @@ def _socket(path: Path, rng: random.Random, traps: Traps) -> None:
     os.chdir(path.parent)  # names of sockets are short
     try:
         with socket.socket(socket.AF_UNIX) as bound:
-            bound.bind(path.name)
+            bound.bind("socket")
+        os.rename("socket", path.name)
     finally:
         os.chdir(here)
 
