@@ -49,7 +49,7 @@ def every_attack() -> dict[str, Attack]:
         here = import_module(f"attack.{module.name}")
         for _, one in inspect.getmembers(here, inspect.isclass):
             if one.__module__ == here.__name__ and hasattr(one, "attempt") and hasattr(one, "about"):
-                made = one()
+                made: Attack = one()  # type: ignore[assignment]
                 found[made.name] = made
     return found
 

@@ -131,7 +131,7 @@ def _external_storage(h5py: Any, file: Any, rng: random.Random, traps: Traps) ->
 def _virtual(h5py: Any, file: Any, rng: random.Random, traps: Traps) -> None:
     del file["group/images"]
     layout = h5py.VirtualLayout((3, 8, 9), "f4")
-    layout[...] = h5py.VirtualSource(rng.choice([str(traps.secret), ".", "%b.h5"]), "group/images", (3, 8, 9))
+    layout[...] = h5py.VirtualSource(rng.choice([str(traps.secret), "."]), "group/images", (3, 8, 9))
     file.create_virtual_dataset("group/images", layout)
 
 

@@ -142,11 +142,11 @@ def _names(line: str, words: Sequence[str]) -> bool:
 def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault]:
     """Run a command as a process of its own, which may take so many bytes of memory."""
     command = [sys.executable, *_COMMAND, *words]
-    with (folder / "out").open("w+b") as out, (folder / "err").open("w+b") as err:
+    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         ended = _ended(process)
-        texts = [file.seek(0) or file.read().decode("utf-8", "replace") for file in (out, err)]
-    for name in ("out", "err"):
+    texts = [(folder / name).read_text(encoding="utf-8", errors="replace") for name in ("stdout", "stderr")]
+    for name in ("stdout", "stderr"):
         (folder / name).unlink()
     if ended is None:
         return [Fault("hang", f"{words[0]} took longer than {_HANG} s", " ".join(map(ascii, words)))]

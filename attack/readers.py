@@ -11,6 +11,7 @@ from PIL import Image
 
 import pointillist as pt
 from attack.specimens import COLOUR, SIGNALS, STACK, written_by_runs
+from pointillist.data.photofiles.formats import WRITTEN
 from pointillist.data.photofiles.reading import photograph_size
 from pointillist.learners.persistence import load
 from pointillist.reproduce.inputs import QUICK, Inputs
@@ -138,7 +139,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
             ("deblur", helpers.picture, "--psf", strange, "-o", out / "a.tif", "-q"),
             ("super-resolve", strange, "-o", out / "a.tif", "-q"),
             ("demosaic", strange, "-o", out / "a.tif", "-q"),
-            ("denoise", strange, "-o", out / f"a{path.suffix}", "-q"),
+            ("denoise", strange, "-o", out / f"a{path.suffix if path.suffix in WRITTEN else '.tif'}", "-q"),
         ],
         "models": [
             ("info", strange),

@@ -174,5 +174,5 @@ def _stack(folder: Path) -> Path:
 
 
 def _finding(plain: list[Any]) -> Finding:
-    *words, files = plain
-    return Finding(*words, tuple(Path(path) for path in files))
+    attack, seed, kind, title, detail, files = plain
+    return Finding(attack, seed, kind, title, detail, tuple(Path(path) for path in files))

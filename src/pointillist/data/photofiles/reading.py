@@ -18,7 +18,7 @@ from pointillist.data.npy import map_npy
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.opening import opened
+from pointillist.data.photofiles.opening import check_bytes, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 
@@ -121,6 +121,7 @@ def _read_image(stream: BinaryIO) -> Photograph:
         if photograph is not None:
             return photograph
         stream.seek(0)
+    check_bytes(stream)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
         if image.format in _PROGRAMS:
