@@ -79,14 +79,12 @@ def _coded(rng: random.Random, plain: dict[str, Any], name: str, chunks: list[st
         settings = {key: value for key, value in codec.items() if key != "id"} if isinstance(codec, dict) else {}
         own = codec.get("id", "") if isinstance(codec, dict) else codec
         new = {"name": rng.choice([own, f"numcodecs.{own}"]), "configuration": settings}
-        sharded = {
-            "name": "sharding_indexed",
-            "configuration": {"chunk_shape": rng.choice([[1, 8, 9], [0, 0, 0], [1, 1]])},
-        }
-        sharded["configuration"] |= {
+        inside = {
+            "chunk_shape": rng.choice([[1, 8, 9], [1, 4, 3], [0, 0, 0], [1, 1]]),
             "codecs": [*plain["codecs"], new],
             "index_codecs": rng.choice([[new], plain["codecs"][:1]]),
         }
+        sharded = {"name": "sharding_indexed", "configuration": inside}
         asked = {**plain, "codecs": rng.choice([[*plain["codecs"], new], [new], [sharded], [new, *plain["codecs"]]])}
     held = rng.choice([traps.pickle, zlib.compress(traps.pickle), None])
     return {name: json.dumps(asked).encode(), **({} if held is None else dict.fromkeys(chunks, held))}

@@ -27,7 +27,8 @@ NAME = "strange"
 _CODES = (0, 2)
 _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
-_ARGUMENT = r"error: (--[a-z]+|X\[\d+\]|.*\b(psf|mask|reference)\b)"
+_ARGUMENT = r"error: (--[a-z]+|X\[\d+\]|the model's) "
+_UNCLEAR = r"Traceback|unexpected \w+(Error|Exception|Warning|Exit)"
 _IGNORED = "rawpy is being used in a process"
 _COMMAND = ("-m", "pointillist.cli")
 _HANG = 30.0
@@ -124,7 +125,7 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
         faults.append(Fault("unnamed error", f"{words[0]} ended with {code}: {err.strip()[-300:]}"))
     elif code and not any(_names(line, words) for line in errors):
         faults.append(Fault("unnamed error", f"{words[0]} does not name the file: {errors[-1][:300]}"))
-    if "Traceback" in printed or "unexpected " in printed:
+    if re.search(_UNCLEAR, printed):
         faults.append(Fault("unnamed error", f"{words[0]} shows an error that is not clear: {err.strip()[-300:]}"))
     if "RuntimeWarning" in printed:
         faults.append(Fault("warning", f"{words[0]}: {err.strip()[:300]}"))
@@ -134,9 +135,10 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
 
 
 def _names(line: str, words: Sequence[str]) -> bool:
-    """Whether an error names the file, the folder that was given in its place, or the argument that does not fit."""
+    """Whether an error names the file, the folder that was given in its place, or what does not fit to it."""
+    others = [Path(word).name for word in words if "/helpers-" in word]
     folders = [word for word in words if word.endswith("/in")]
-    return NAME in line or any(folder in line for folder in folders) or re.match(_ARGUMENT, line) is not None
+    return any(name in line for name in (NAME, *folders, *others)) or re.match(_ARGUMENT, line) is not None
 
 
 def judge_process(words: Sequence[str], folder: Path, memory: int) -> list[Fault]:

@@ -183,7 +183,10 @@ def own_version() -> str:
 def _check_head(path: Path, what: str) -> None:
     """Raise an error unless a file can be opened and begins as the format does: safetensors would map any file, whole."""
     with path.open("rb") as stream:
-        length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
+        try:
+            length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read as a {what}: {error.strerror}") from error
     if not 2 <= length <= min(size - 8, _HEADER_ROOM):
         raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: its header is missing")
 
