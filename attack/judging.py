@@ -29,7 +29,7 @@ _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
 _ARGUMENT = r"error: (--[a-z]+|X\[\d+\]|the model's) "
 _UNCLEAR = r"Traceback|unexpected \w+(Error|Exception|Warning|Exit)"
-_IGNORED = "rawpy is being used in a process"
+_IGNORED = r"rawpy is being used in a process|Image size .* exceeds limit"
 _COMMAND = ("-m", "pointillist.cli")
 _HANG = 30.0
 """Seconds that a command may take as a process of its own, with its start."""
@@ -55,7 +55,7 @@ def judge_reader(read: Callable[[Path], Any], path: Path) -> list[Fault]:
         except Exception as error:
             faults = _judge_error(called, error)
     for one in caught:
-        if issubclass(one.category, RuntimeWarning) and _IGNORED not in str(one.message):
+        if issubclass(one.category, RuntimeWarning) and not re.match(_IGNORED, str(one.message)):
             faults.append(Fault("warning", f"{called}: {one.message}", f"{one.filename}:{one.lineno}"))
     return faults
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from attack.base import Attack, Finding
 
 _PATIENCE = 600.0
-_LAST_WORDS = 1.0
+_LAST_WORDS = 0.2
 """Seconds in which a process that hangs may write where it does."""
 
 

@@ -30,15 +30,12 @@ def test_seeds_repeat(tmp_path):
         (tmp_path / folder / "in").mkdir(parents=True, exist_ok=True)
         strange = make_strange(seed, tmp_path / folder / "in", Traps(tmp_path / folder / f"traps{seed}"))
         path = strange.path
-        small = path.is_file() and path.stat().st_size < 2**24
-        return strange.how, path.name, sorted(path.read_bytes()) if small and path.suffix != ".h5" else []
+        return strange.how, path.name, path.stat().st_size if path.is_file() else 0
 
     names = set()
     for seed in range(60):
         one, two = made("a", seed), made("b", seed)
-        assert one[:2] == two[:2]
-        # The order of arrays in a file of ours is safetensors', and traps name their folder.
-        assert len(one[2]) == len(two[2])
+        assert one == two  # bytes differ: the order of arrays is safetensors', and traps name their folder
         names.add(one[0])
     assert len(names) > 20
 

@@ -17,7 +17,7 @@ class Planted:
 
     name = "planted"
     about = "does what it is told"
-    patience = 0.5
+    patience = 0.3
 
     def __init__(self, **deeds):
         self.deeds = {int(seed[1:]): deed for seed, deed in deeds.items()}
@@ -65,7 +65,7 @@ def test_findings_are_kept_with_what_reproduces_them(tmp_path):
 
 @pytest.mark.parametrize(
     ("deed", "kind", "words"),
-    [(hang, "hang", "longer than 0.5 s"), (crash, "crash", "SIGSEGV"), (raise_error, "unnamed error", "KeyError")],
+    [(hang, "hang", "longer than 0.3 s"), (crash, "crash", "SIGSEGV"), (raise_error, "unnamed error", "KeyError")],
 )
 def test_attempts_that_end_badly_are_findings_and_the_run_goes_on(tmp_path, deed, kind, words):
     state = run([Planted(s1=deed)], tmp_path, count=4)

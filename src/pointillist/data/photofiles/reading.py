@@ -64,6 +64,8 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     if suffix == ".npy":
         return _read_array(path)
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.read_raw(path)
         if suffix in HEIF_SUFFIXES:
@@ -79,6 +81,8 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
         shape = _load_array(path).shape
         return shape[0], shape[1]
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.raw_size(path)
         if suffix in HEIF_SUFFIXES:
