@@ -57,7 +57,7 @@ def packed_zeros() -> bytes:
 @functools.cache
 def bombs() -> dict[str, bytes]:
     """A gigabyte of zeros as each codec packs it, in a megabyte or less."""
-    part, count = bytes(2**24), 2**6
+    part, count = bytes(2**22), 2**8
     packer = zlib.compressobj(6)
     head = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(part) + packer.flush(zlib.Z_FULL_FLUSH)
