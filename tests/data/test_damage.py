@@ -3,6 +3,7 @@
 import io
 import random
 import struct
+import sys
 import warnings
 
 import numpy as np
@@ -15,6 +16,7 @@ from PIL import Image
 import pointillist as pt
 from pointillist.data.damage import check_claim
 from pointillist.data.npy import map_npy
+from pointillist.data.photofiles.reading import photograph_size
 
 HEADER = "{{'descr': {!r}, 'fortran_order': False, 'shape': {}, }}"
 
@@ -201,3 +203,34 @@ def test_claims_ask_for_no_more_sizes_than_needed():
     check_claim(10**12, sizes())
     with pytest.raises(ValueError, match="claims 1,000,000,000 bytes of samples but has 99,999"):
         check_claim(10**9, [99_999])
+
+
+@pytest.mark.parametrize("suffix", [".png", ".heic", ".dng", ".gif", ".tif"])
+def test_files_larger_than_any_image_are_not_read(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    for read in (pt.load_image, photograph_size):
+        with pytest.raises(pt.UnreadableFileError, match=rf"a\{suffix} .*1,099,511,627,776 bytes"):
+            read(path)
+
+
+def test_samples_beyond_float32_are_named(tmp_path):
+    np.save(tmp_path / "a.npy", np.full((8, 9), 1e300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.npy: its samples are too large for float32"):
+            pt.load_image(tmp_path / "a.npy")
+
+
+def test_crops_of_nothing_say_why(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    with pytest.raises(pt.UnusableSignalError, match=r"none of the 1 signals .*; the first: cannot read .*a\.png"):
+        pt.CropSource(pt.open_source(tmp_path / "a.png"), 2, (4, 4)).shape(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 there")
+def test_names_that_are_not_utf8_are_read(tmp_path):
+    path = tmp_path / "a\udcff.npy"
+    np.save(path, STACK)
+    assert pt.open_source(path).describe()["signals"] == 3

@@ -89,6 +89,7 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
             return extras.heif_size(path)
         if _head(stream)[:4] in tiff.MAGIC:
             return tiff.size(stream)
+        check_bytes(stream)
         with Image.open(stream) as image:
             turned = image.getexif().get(exif.ORIENTATION, 1) >= 5
             return image.size if turned else (image.height, image.width)
