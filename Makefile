@@ -9,7 +9,7 @@ PARALLEL ?= -n logical --dist worksteal
 RESOLUTION_lowest := lowest-direct
 RESOLUTION_newest := highest
 
-.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs docs-version docs-branch dist bench bench-gpu clean
+.PHONY: help install demo reproduce test test-all test-lowest test-newest test-gpu lint lint-workflows docs docs-version docs-branch dist attack bench bench-gpu clean
 .DEFAULT_GOAL := help
 
 help:
@@ -29,7 +29,9 @@ help:
 	@echo "make docs-version"
 	@echo "               the same into site-versions/VERSION, beside other versions, with a menu of them; VERSION=0.2 names it"
 	@echo "make docs-branch"
-	@echo "               the same as a commit of the branch \`pages\`, which a release pushes; site-versions/ must not be there"
+	@echo "               the same as a commit of the branch \`pages\`, which PUSH=1 pushes; site-versions/ must not be there"
+	@echo "make attack    mutated files, odd calls, hard problems and faults against the package, for SECONDS=120; ONLY=files,calls"
+	@echo "               for some of them. What is found lies in attack-output/, and the next call goes on from there"
 	@echo "make bench     measure us beside SPORCO, write tables and charts to bench-output/"
 	@echo "make test-gpu  the tests that need a CUDA device (the extra cuda must be installed)"
 	@echo "make bench-gpu measure the CUDA engine, write tables to bench-output/gpu.json"
@@ -68,8 +70,8 @@ reproduce: $(VENV)/.installed
 	$(BIN)/pointillist reproduce --output report $(if $(DATA),--data $(DATA),--quick)
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks examples scripts
-	$(BIN)/ruff format --check src tests benchmarks examples scripts
+	$(BIN)/ruff check src tests benchmarks examples scripts attack
+	$(BIN)/ruff format --check src tests benchmarks examples scripts attack
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -107,6 +109,9 @@ docs-version: $(VENV)/.installed-docs
 	$(BIN)/python scripts/docs_version.py $(if $(VERSION),--version $(VERSION))
 	@echo "read it: $(BIN)/python -m http.server --directory site-versions"
 
+attack: $(VENV)/.installed-dev
+	$(BIN)/python -m attack --output attack-output --seconds $(or $(SECONDS),120) $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED))
+
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --output bench-output
 
@@ -118,7 +123,10 @@ docs-branch: $(VENV)/.installed-docs
 	$(BIN)/python scripts/docs_version.py $(if $(VERSION),--version $(VERSION))
 	touch site-versions/.nojekyll
 	git -C site-versions add --all
-	git -C site-versions diff --cached --quiet || git -C site-versions commit --quiet --message "Documentation of $(or $(VERSION),this version)"
+	git -C site-versions diff --cached --quiet || \
+	  git -C site-versions -c user.name=Release -c user.email=release@users.noreply.github.com commit --quiet \
+	  --message "Documentation of $(or $(VERSION),this version)"
+	$(if $(PUSH),git push origin pages)
 
 test-gpu: $(VENV)/.installed-dev
 	$(BIN)/pytest -m gpu
@@ -127,4 +135,4 @@ bench-gpu: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks.gpu --output bench-output
 
 clean:
-	rm -rf $(VENV) $(TOOLS) .venv-lowest .venv-newest build dist demo-output bench-output report site site-versions src/*.egg-info
+	rm -rf $(VENV) $(TOOLS) .venv-lowest .venv-newest build dist demo-output bench-output attack-output report site site-versions src/*.egg-info

@@ -123,7 +123,7 @@ def content_of(path: Path) -> Any:
     """What a file holds, without what differs by nature; raises ValueError or OSError where it is damaged."""
     if path.suffix == ".safetensors":
         held = read_arrays(path, kind_of(path))
-        arrays = {name: _array(name, array) for name, array in held.arrays.items()}
+        arrays = {name: _array(name, array) for name, array in held.arrays.items() if name not in CHANGING}
         return _lasting(held.metadata), arrays
     if path.suffix == ".jsonl":
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -132,9 +132,6 @@ def content_of(path: Path) -> Any:
         return _lasting(json.loads(path.read_text(encoding="utf-8")))
     if path.suffix == ".html":
         return path.read_text(encoding="utf-8").rstrip().endswith("</html>")
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name].tobytes() for name in stored if name not in CHANGING}
     return path.read_bytes()
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from pointillist.report.blocks import to_plain
 from pointillist.reproduce import figure3, redraw, reproduce, rivals
-from pointillist.reproduce.inputs import Inputs
+from pointillist.reproduce.inputs import QUICK, Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import exact
+from pointillist.reproduce.judging import Trajectory, exact
+from pointillist.reproduce.lab import Lab
 from pointillist.reproduce.record import Record, read_record, summary
 from pointillist.solvers.decoding import decode
 
@@ -173,3 +174,19 @@ def test_results_of_a_stranger_are_text_or_refused(tmp_path):
         file.write_text(json.dumps({key: value for key, value in plain.items() if key != name}))
         with pytest.raises(ValueError, match=r"results\.json is not a results file"):
             redraw(file, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[: len(content) // 2], lambda content: b"PK\3\4" + bytes(99)]
+)
+def test_what_was_kept_and_is_damaged_is_learned_again(tmp_path, damage):
+    said = []
+    lab = Lab(Inputs(QUICK), tmp_path, "token", said.append)
+    lab._keep("ours", Trajectory("ours", [1.0], [3], [np.ones((2, 3, 3), np.float32)]))
+    assert Lab(Inputs(QUICK), tmp_path, "token")._is_kept("ours")
+    assert not Lab(Inputs(QUICK), tmp_path, "another")._is_kept("ours")
+    (file,) = (tmp_path / "learned").iterdir()
+    file.write_bytes(damage(file.read_bytes()))
+    assert not Lab(Inputs(QUICK), tmp_path, "token", said.append)._is_kept("ours")
+    assert str(file) in said[-1]
+    assert said[-1].endswith("; learning again")

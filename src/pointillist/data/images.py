@@ -17,6 +17,7 @@ from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.photofiles.reading import read_photograph
 from pointillist.data.samples import to_float, to_grey
 from pointillist.data.skipping import OnError, check_on_error, read_each
+from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import check_arguments
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,11 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     photograph = read_photograph(path)
     for note in photograph.notes:
         logger.info("%s: %s", path, note)
-    samples = np.require(to_float(photograph.pixels, str(path)), np.float32, "W")
+    try:
+        with np.errstate(over="raise"):
+            samples = np.require(to_float(photograph.pixels, str(path)), np.float32, "W")
+    except FloatingPointError:
+        raise UnreadableFileError(f"cannot read {path}: its samples are too large for float32") from None
     if samples.ndim == 2:
         return samples if grey else np.stack([samples] * 3, axis=-1)
     return to_grey(samples) if grey else samples

@@ -52,11 +52,15 @@ def chosen_filters(given: Sequence[int] | int | None, n_filters: int, name: str)
     """Numbers of filters that were asked for, ascending; None is all of them. Errors call the argument by `name`."""
     if given is None:
         return list(range(n_filters))
-    chosen = np.atleast_1d(as_numbers(given, name))
+    wrong = ValueError(f"{name} must be None, a number of a filter or a list of these, got {shown(given)}")
+    try:
+        chosen = np.atleast_1d(as_numbers(given, name))
+    except (TypeError, ValueError) as error:
+        raise wrong from error
     if chosen.size == 0:
         return []
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be None, a number of a filter or a list of these, got {shown(given)}")
+        raise wrong
     if chosen.min() < 0 or chosen.max() >= n_filters:
         raise ValueError(f"{name} must hold numbers of filters from 0 to {n_filters - 1}, got {shown(given)}")
     return sorted({int(k) for k in chosen})

@@ -32,6 +32,7 @@ FORMAT_VERSION = 2
 _HEADER, _CHECKSUM, _PREFIX = "pointillist", "sha256", "pointillist-"
 _HEADER_LIMIT = 45 * 10**6
 """Bytes of metadata. The safetensors format allows 100 MB in front of the arrays, and quotation marks count twice there."""
+_HEADER_ROOM = 10**8
 _TYPES = (
     "float16", "float32", "float64", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -130,9 +131,7 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
     """
     path = as_path(path)
     check_regular(path, f"{kind} file", ModelFileError)
-    # Opened first because safetensors reports a missing permission less clearly.
-    with path.open("rb"):
-        pass
+    _check_head(path, f"{kind} file")
     try:
         with safe_open(path, framework="numpy") as file:
             entries = file.metadata() or {}
@@ -164,8 +163,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     """
     path = as_path(path)
     check_regular(path, "file of pointillist", ModelFileError)
-    with path.open("rb"):
-        pass
+    _check_head(path, "file")
     try:
         with safe_open(path, framework="numpy") as file:
             header = parse_json((file.metadata() or {}).get(_HEADER, "null"))
@@ -185,6 +183,17 @@ def own_version() -> str:
         return version("pointillist")
     except PackageNotFoundError:
         return "unknown"
+
+
+def _check_head(path: Path, what: str) -> None:
+    """Raise an error unless a file can be opened and begins as the format does: safetensors would map any file, whole."""
+    with path.open("rb") as stream:
+        try:
+            length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read as a {what}: {error.strerror}") from error
+    if not 2 <= length <= min(size - 8, _HEADER_ROOM):
+        raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: its header is missing")
 
 
 def _checked_header(entries: Mapping[str, str], path: Path, kind: str) -> dict[str, Any]:

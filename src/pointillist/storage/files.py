@@ -188,7 +188,7 @@ def _tell(remove: object, path: str, error: object) -> None:
 
 def _prefix(target: Path) -> str:
     """What the names of a file's temporary folders begin with; short, however long its own name is."""
-    return f".pointillist-{hashlib.sha256(target.name.encode()).hexdigest()[:12]}-"
+    return f".pointillist-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
 
 
 def _mark() -> str:

@@ -18,7 +18,7 @@ from pointillist.data.npy import map_npy
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.opening import opened
+from pointillist.data.photofiles.opening import check_bytes, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_path
@@ -65,6 +65,8 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     if suffix == ".npy":
         return _read_array(path)
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.read_raw(path)
         if suffix in HEIF_SUFFIXES:
@@ -80,12 +82,15 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
         shape = _load_array(path).shape
         return shape[0], shape[1]
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.raw_size(path)
         if suffix in HEIF_SUFFIXES:
             return extras.heif_size(path)
         if _head(stream)[:4] in tiff.MAGIC:
             return tiff.size(stream)
+        check_bytes(stream)
         with Image.open(stream) as image:
             turned = image.getexif().get(exif.ORIENTATION, 1) >= 5
             return image.size if turned else (image.height, image.width)
@@ -122,6 +127,7 @@ def _read_image(stream: BinaryIO) -> Photograph:
         if photograph is not None:
             return photograph
         stream.seek(0)
+    check_bytes(stream)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
         if image.format in _PROGRAMS:

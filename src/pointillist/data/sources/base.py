@@ -165,9 +165,9 @@ def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
         path = Path(file)
         try:
             facts = path.stat()
-            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode(errors="surrogateescape"))
         except OSError:
-            digest.update(f"{path.name}\0missing\n".encode())
+            digest.update(f"{path.name}\0missing\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -16,7 +16,7 @@ from pointillist.data.damage import check_page, check_pages
 from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
-from pointillist.data.sources.zarr_files import array_format, array_names, check_array, zarr_files
+from pointillist.data.sources.zarr_files import array_format, array_names, check_array, checked_array, zarr_files
 from pointillist.model.arguments import as_list, as_path, shown
 from pointillist.storage import check_regular
 
@@ -125,7 +125,8 @@ class ZarrSource(StackedSource):
         check_array(files, name, form or 2)
         kind = ("LocalStore" if new else "DirectoryStore") if self.path.is_dir() else "ZipStore"
         store = getattr(zarr.storage, kind)(str(self.path), **({"mode": "r"} if kind == "ZipStore" else {}))
-        return zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+        array = zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+        return checked_array(array, files, name, form or 2)
 
     def _stored(self) -> Iterable[int]:
         return zarr_files(self.path).sizes("")

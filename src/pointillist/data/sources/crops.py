@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -90,10 +89,13 @@ class CropSource(StoredSource):
     @cached_property
     def _channels(self) -> tuple[int, ...]:
         """The axes before the spatial ones, of the first signal whose shape can be read."""
+        first = ""
         for which in range(len(self.source)):
-            with suppress(UnreadableFileError):
+            try:
                 return self.source.shape(which)[: -len(self.size)]
-        raise UnusableSignalError(f"none of the {len(self.source)} signals to cut from can be read")
+            except UnreadableFileError as error:
+                first = first or f"; the first: {error}"
+        raise UnusableSignalError(f"none of the {len(self.source)} signals to cut from can be read{first}")
 
     def name(self, index: int, epoch: int = 0) -> str:
         which = int(self._generator(index, epoch).integers(len(self.source)))
