@@ -27,7 +27,7 @@ NAME = "strange"
 _CODES = (0, 2)
 _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
-_ARGUMENT = r"error: (--[a-z]+|X\[\d+\]|the model's) "
+_ARGUMENT = r"error: (--[a-z-]+|X\[\d+\]|the model's) "
 _UNCLEAR = r"Traceback|unexpected \w+(Error|Exception|Warning|Exit)"
 _IGNORED = r"rawpy is being used in a process|Image size .* exceeds limit"
 _COMMAND = ("-m", "pointillist.cli")

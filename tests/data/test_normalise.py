@@ -1,6 +1,7 @@
 """Tests of local contrast normalisation, against a direct double loop and against published arrays."""
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +142,12 @@ def test_large_images_are_normalised_in_bands(monkeypatch, tmp_path, kind):
     assert isinstance(in_bands, np.memmap)
     assert in_bands.dtype == whole.dtype
     np.testing.assert_allclose(in_bands, whole, atol=1e-5 if whole.dtype == np.float32 else 1e-12)
+
+
+def test_signalling_nans_are_refused_without_a_warning():
+    image = np.zeros((8, 8), np.float32)
+    image.view(np.uint32)[2, 3] = 0x7FA00000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="holds NaN or infinity"):
+            contrast_normalise(image)

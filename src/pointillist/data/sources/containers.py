@@ -125,7 +125,8 @@ class ZarrSource(StackedSource):
         check_array(files, name, form or 2)
         kind = ("LocalStore" if new else "DirectoryStore") if self.path.is_dir() else "ZipStore"
         store = getattr(zarr.storage, kind)(str(self.path), **({"mode": "r"} if kind == "ZipStore" else {}))
-        array = zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+        with np.errstate(over="ignore"):  # fill values too large for their type are infinite
+            array = zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
         return checked_array(array, files, name, form or 2)
 
     def _stored(self) -> Iterable[int]:
