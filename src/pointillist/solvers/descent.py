@@ -45,7 +45,8 @@ class CoordinateDescent(Schedule):
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges.
     inner : float
-        Descent in a round stops when no code moves more than this share of the largest violation.
+        Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
+        to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
     tile : int

@@ -23,6 +23,10 @@ _NEGLIGIBLE = 0.07
 """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
 
 
+_SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
+"""After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
+
+
 class Look(NamedTuple):
     """Certificates and largest ratios of some signals, float64 arrays with an entry for each of them."""
 
@@ -68,7 +72,7 @@ class Schedule:
     tol: float = 1e-3
     max_iter: int = 200
     cells: tuple[int, ...] = (3, 2, 1)
-    inner: float = 0.3
+    inner: float = 0.5
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
@@ -94,6 +98,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
     active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
+    effort = _Effort(schedule.inner, count)
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
@@ -112,10 +117,11 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
             iterations[ended], short[ended] = rounds, unsettled[~going]
             active, ratio, stalled = active[going], ratio[going], stalled[going]
             lowest, tightest = lowest[going], tightest[going]
+            effort.keep(going)
             if len(active) == 0:
                 break
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
-        sets.descend(active, _targets(sets, schedule, ratio))
+        sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty)
         rounds += 1
         if ridged and rounds == schedule.max_iter:
             sets.prune(active, _NEGLIGIBLE)
@@ -130,7 +136,29 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     return Result(codes, objective, gap, statuses, iterations, sets.residuals())
 
 
-def _targets(sets: WorkingSets, schedule: Schedule, ratio: NDArray) -> NDArray:
-    """How little a code may move at the end of a round, for each signal: a share of what the worst violator asks for."""
-    violation = np.minimum(np.maximum(ratio - 1, 0.0), 1.0)
-    return np.maximum(schedule.inner * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty
+class _Effort:
+    """How far each signal is descended on in a round: to a share of what its worst violator asks for.
+
+    A signal whose violation hardly shrank in two rounds has codes that hang together: more rounds like these would not help
+    it, and it gets half the share from then on.
+    """
+
+    def __init__(self, share: float, count: int) -> None:
+        self.share, self.before = (
+            np.full(count, share),
+            np.full((2, count), np.inf),
+        )  # violations two rounds ago, and one
+
+    def keep(self, chosen: NDArray) -> None:
+        """Go on with some of the signals."""
+        self.share, self.before = self.share[chosen], self.before[:, chosen]
+
+    def targets(self, ratio: NDArray, rounds: int, epsilon: float) -> NDArray:
+        """How little a code may move at the end of a round, for each signal, in units of the smallest penalty."""
+        violation = np.maximum(ratio - 1, 0.0)
+        if rounds >= _SETTLED_ROUNDS:
+            slow = violation > _SLOW * self.before[0]
+            self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
+            self.before = np.where(slow, np.inf, self.before)  # what comes of it is seen in two rounds
+        self.before = np.stack([self.before[1], violation])
+        return np.maximum(self.share * np.minimum(violation, 1.0), 4 * epsilon)
