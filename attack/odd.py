@@ -65,7 +65,7 @@ def _number(rng: Rng) -> Any:
     plain = (
         np.nan, np.inf, -np.inf, -0.0, 0.0, 0.5, -0.5, 1.5, 1e-300, 5e-324, 1e300, -1e300, 0, 1, 2, 3, 7, -1, -2, -7,
         2**31, 2**63, 2**64, -(2**63), 10**30, 10**400, -(10**400), 1 + 2j, complex(1), np.True_,
-        np.datetime64("2020-02-29"), np.timedelta64(3, "s"), np.datetime64("NaT"), np.str_("odd"), np.bytes_(b"odd"),
+        np.datetime64("2020-02-29"), np.timedelta64(3, "s"), np.datetime64("NaT", "s"), np.str_("odd"), np.bytes_(b"odd"),
     )  # fmt: skip
     if rng.random() < 0.7:
         return plain[rng.integers(len(plain))]

@@ -112,7 +112,7 @@ def filter_span(filters: NDArray) -> Span | None:
         while True:
             mix = generator(0, _DRAWS, count).standard_normal((columns.shape[1], count))
             left, sizes, _ = np.linalg.svd(columns @ mix, full_matrices=False)
-            rank = int(np.count_nonzero(sizes > 2 * unit * sizes[0]))
+            rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
             if rank > _MOST * channels:
                 return None
             if rank < count or count == channels:
