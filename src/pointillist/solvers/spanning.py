@@ -120,7 +120,8 @@ def filter_span(filters: NDArray) -> Span | None:
             count = min(2 * count, channels)
         if rank == 0:
             return None
-        span = Span(filters, left[:, :rank])
+        # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
+        span = Span(filters, np.linalg.qr(columns @ (columns.T @ left[:, :rank]))[0])
         rest = columns - span.basis @ (span.basis.T @ columns)
     lost = _norms(np.moveaxis(rest.reshape(channels, len(filters), -1), 0, 1))
     return span if np.all(lost <= _LOST * unit * _norms(filters)) else None
