@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import importlib.metadata
 import json
 import lzma
 import tracemalloc
@@ -130,8 +131,16 @@ def store(tmp_path, request):
     return write
 
 
+def _needs_third_format():
+    """Skip where the installed zarr knows the second format only."""
+    if int(importlib.metadata.version("zarr").partition(".")[0]) < 3:
+        pytest.skip("zarr 2 reads no stores of the third format")
+
+
 @pytest.mark.parametrize("form", [2, 3])
 def test_bombs_in_zarr_stores(store, form):
+    if form == 3:
+        _needs_third_format()
     files = zarr_store(form)
     first, codec = ("0.0.0", "zlib") if form == 2 else ("c/0/0/0", "gzip")
     source = store({**files, first: bombs()[codec]})
@@ -141,6 +150,7 @@ def test_bombs_in_zarr_stores(store, form):
 
 
 def test_bombs_in_shards(store):
+    _needs_third_format()
     files = zarr_store(3)
     metadata = json.loads(files.pop("zarr.json"))
     inside = {"chunk_shape": [1, 8, 9], "codecs": metadata["codecs"], "index_codecs": metadata["codecs"][:1]}
