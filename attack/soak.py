@@ -12,7 +12,6 @@ import functools
 import gc
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attack.base import Finding
+from attack.child import Child
 from pointillist.system import memory_now
 
 ROUNDS = 1
@@ -36,7 +36,6 @@ GROWTH = 0.02
 """Share of its memory by which a process may grow in an hour, or in less."""
 COUNTED = ("files", "threads", "cached", "temporary")
 """What must not be more in the end than in the middle."""
-_ROOT = Path(__file__).parents[1]
 
 
 class Reading(NamedTuple):
@@ -60,11 +59,11 @@ class Soak:
     def __init__(self) -> None:
         self.readings: list[Reading] = []
         """What the process held after each attempt."""
-        self._process: subprocess.Popen[str] | None = None
+        self._child: Child | None = None
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """Some work, a reading, and what has grown so far."""
-        answer = self._ask({"seed": seed, "folder": str(folder), "rounds": ROUNDS})
+        answer = self._work({"seed": seed, "folder": str(folder), "rounds": ROUNDS})
         found = [Finding(self.name, seed, "unnamed error", title, detail) for title, detail in answer["failures"]]
         self.readings.append(Reading(**answer["reading"]))
         if len(self.readings) % LEAST == 0:
@@ -72,33 +71,21 @@ class Soak:
             found += [Finding(self.name, seed, "growth", words, figures) for words in grown]
         return found
 
+    def _work(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Let the process work; one that ended makes room for the next."""
+        if self._child is None:
+            self._child = Child("attack.soak")
+        try:
+            return self._child.ask(request)
+        except (RuntimeError, BrokenPipeError):
+            self._child = None
+            raise
+
     def close(self) -> None:
         """End the process."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            self._process.wait(timeout=30)
-            self._process = None
-
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        if self._process is None:
-            paths = [str(_ROOT / "src"), str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "attack.soak"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-                text=True,
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            code, self._process = self._process.wait(timeout=30), None
-            raise RuntimeError(f"the process that works ended with {code}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        if self._child is not None:
+            self._child.close()
+            self._child = None
 
 
 def growth(readings: Sequence[Reading]) -> list[str]:

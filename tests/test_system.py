@@ -184,3 +184,20 @@ def test_programs_without_a_console_have_no_streams(monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["info", "nothing.safetensors"])
     assert ended.value.code == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a permission on Windows")
+def test_machines_differ_by_their_start_and_by_their_processes(tmp_path, monkeypatch):
+    """Containers often share a name, and machines of a cluster a folder."""
+    boot, spaces = tmp_path / "sys/kernel/random/boot_id", tmp_path / "self/ns"
+    monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+    assert system.machine() is None
+    boot.parent.mkdir(parents=True)
+    spaces.mkdir(parents=True)
+    found = set()
+    for started, space in (("a", "pid:[1]"), ("a", "pid:[2]"), ("b", "pid:[1]")):
+        boot.write_text(started)
+        (spaces / "pid").unlink(missing_ok=True)
+        (spaces / "pid").symlink_to(space)
+        found.add(system.machine())
+    assert len(found) == 3

@@ -76,6 +76,20 @@ def flush_folder(folder: Path) -> None:
         logger.debug("cannot flush folder %s: %s", folder, error)
 
 
+def machine() -> str | None:
+    """What tells this machine from others, as long as it runs: numbers of processes mean something only there.
+
+    Containers with processes of their own are machines of their own, whatever they are called. None where the system does
+    not say.
+    """
+    try:
+        started = (_PROCESSES / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{started} {os.readlink(_PROCESSES / 'self/ns/pid')}"
+    except OSError as error:
+        logger.debug("this system does not tell itself from others: %s", error)
+        return None
+
+
 def is_running(process: int) -> bool:
     """Whether a process with this number may still run; where the system does not tell, it may."""
     if SYSTEM == "win32":  # where a signal to find out would end it

@@ -236,14 +236,14 @@ def _abandon(target, monkeypatch, process):
     return temporary.parent
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows does not tell which processes run")
+@pytest.mark.skipif(system.machine() is None, reason="this system does not tell machines apart")
 def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monkeypatch):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
     alive = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
     with monkeypatch.context() as patch:
-        patch.setattr("platform.node", lambda: "another machine")
+        patch.setattr(files_module, "machine", lambda: "another machine")
         elsewhere = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
     link = tmp_path / f"{left.name[:-6]}000000"
     link.symlink_to(tmp_path)
@@ -254,7 +254,19 @@ def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monk
     remove_abandoned(tmp_path / "missing")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows does not tell which processes run")
+def test_nothing_is_taken_away_where_machines_cannot_be_told_apart(tmp_path, monkeypatch):
+    """Programs of two machines may have the same number, and one folder for what they write."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    monkeypatch.setattr(files_module, "machine", lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(files_module, "_UNKNOWN", "another process")
+        left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+    remove_abandoned(tmp_path)
+    assert names(tmp_path) == [left.name]
+
+
+@pytest.mark.skipif(system.machine() is None, reason="this system does not tell machines apart")
 def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
     """A second run to the same file once took the temporary folder of the first away."""
     busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())

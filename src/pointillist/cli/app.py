@@ -18,6 +18,7 @@ from pointillist.cli.options import (
     MaxMemory,
     Model,
     OnError,
+    OnlyPlan,
     Paths,
     Quiet,
     Recursive,
@@ -165,7 +166,7 @@ def learn(
     report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
     recursive: Recursive = None,
     on_error: Failing = OnError.stop,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
+    plan: OnlyPlan = False,
     max_memory: MaxMemory = None,
     checkpoint_every: Annotated[
         str | None,

@@ -13,6 +13,7 @@ from pointillist.cli.options import (
     MaxMemory,
     Model,
     OnError,
+    OnlyPlan,
     Paths,
     Quiet,
     Recursive,
@@ -70,7 +71,7 @@ def encode(
     device: Device = "cpu",
     recursive: Recursive = None,
     on_error: Failing = OnError.stop,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
+    plan: OnlyPlan = False,
     max_memory: MaxMemory = None,
     checkpoint_every: Annotated[
         str | None,

@@ -88,6 +88,7 @@ Solver = Annotated[
 MaxMemory = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
 ]
+OnlyPlan = Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]

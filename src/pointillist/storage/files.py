@@ -6,7 +6,6 @@ What goes into the file is the business of the caller.
 import hashlib
 import logging
 import os
-import platform
 import secrets
 import shutil
 import stat
@@ -16,11 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 
 from pointillist.errors import PointillistError, UnreadableFileError
-from pointillist.system import flush_file, flush_folder, is_running, replace_file
+from pointillist.system import flush_file, flush_folder, is_running, machine, replace_file
 
 logger = logging.getLogger(__name__)
 
-_HOST_DIGITS, _PROCESS_DIGITS = 4, 6
+_MACHINE_DIGITS, _PROCESS_DIGITS, _RANDOM_DIGITS = 12, 6, 6
+_DIGITS = _MACHINE_DIGITS + _PROCESS_DIGITS + _RANDOM_DIGITS
+"""Digits that the name of a temporary folder ends with: whose it is, and something random."""
+_UNKNOWN = secrets.token_hex(16)
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
@@ -142,7 +144,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
     Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
     """
     target = Path(path).resolve()
-    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * 16}"))
+    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * _DIGITS}"))
     # A link or a file of that name is nobody's work of ours.
     left = [folder for folder in named if folder.is_dir() and not folder.is_symlink() and not _in_use(folder)]
     for folder in left:
@@ -153,7 +155,8 @@ def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
 def remove_abandoned(folder: str | os.PathLike[str]) -> None:
     """Remove the temporary folders of programs on this machine that do not run any more."""
     try:
-        named = sorted(Path(folder).glob(f".pointillist-{'[0-9a-f]' * 12}-{_host()}{'[0-9a-f]' * 12}"))
+        ours = f"{_machine()}{'[0-9a-f]' * (_DIGITS - _MACHINE_DIGITS)}"
+        named = sorted(Path(folder).glob(f".pointillist-{'[0-9a-f]' * 12}-{ours}"))
     except OSError as error:
         logger.debug("cannot look through %s: %s", folder, error)
         return
@@ -194,22 +197,23 @@ def _prefix(target: Path) -> str:
 def _mark() -> str:
     """The end of a temporary folder's name: machine and process, which tell who has left it, and something random."""
     process = os.getpid() % 16**_PROCESS_DIGITS
-    return f"{_host()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(3)}"
+    return f"{_machine()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(_RANDOM_DIGITS // 2)}"
 
 
 def _writer(folder: Path) -> int:
     """The number of the process that made a temporary folder."""
-    return int(folder.name[-16:][_HOST_DIGITS:][:_PROCESS_DIGITS], 16)
+    return int(folder.name[-_DIGITS:][_MACHINE_DIGITS:][:_PROCESS_DIGITS], 16)
 
 
 def _in_use(folder: Path) -> bool:
     """Whether another program on this machine may still be writing in a temporary folder."""
-    ours = folder.name[-16:].startswith(_host())
+    ours = folder.name[-_DIGITS:].startswith(_machine())
     return ours and _writer(folder) != os.getpid() and is_running(_writer(folder))
 
 
-def _host() -> str:
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:_HOST_DIGITS]
+def _machine() -> str:
+    """This machine in digits; those of nobody else where it cannot be told from others, so that nothing is taken away."""
+    return hashlib.sha256((machine() or _UNKNOWN).encode()).hexdigest()[:_MACHINE_DIGITS]
 
 
 def _passes_through_file(folder: Path) -> bool:
