@@ -108,6 +108,10 @@ def test_only_chunks_that_are_read_are_checked_each_once():
     for place in (1, (1,), (1, slice(0, 4)), (1, ..., slice(2, 3))):
         np.testing.assert_array_equal(array[place], STACK[place])
     assert seen == [(1, 0, 0), (1, 1, 0)]
+    np.testing.assert_array_equal(array[-1, 3::-1], STACK[-1, 3::-1])
+    assert seen[2:] == [(2, 0, 0)]
+    assert array[0, 3:3].size == 0
+    assert len(seen) == 3
     array[2, 5:6]
     array[()]
     assert sorted(seen) == [(i, j, 0) for i in range(3) for j in range(2)]

@@ -142,9 +142,9 @@ class CheckedArray:
             given[here : here + 1] = [slice(None)] * (len(self.shape) - len(given) + 1)
         spans = []
         for axis, (length, chunk) in enumerate(zip(self.shape, self._stored, strict=True)):
-            where = given[axis] if axis < len(given) else slice(None)
-            begin, end, _ = where.indices(length) if isinstance(where, slice) else (int(where), int(where) + 1, 1)
-            spans.append(range(begin // chunk, -(-end // chunk)))
+            met = range(length)[given[axis] if axis < len(given) else slice(None)]
+            ends = sorted([met, met] if isinstance(met, int) else [*met[:1], *met[-1:]])
+            spans.append(range(ends[0] // chunk, ends[1] // chunk + 1) if ends else range(0))
         for number in product(*spans):
             if number not in self._seen:
                 self._check(number)
