@@ -60,7 +60,9 @@ def table(attacks: Mapping[str, Attack], state: State) -> str:
     for name, one in attacks.items():
         tally = state.tally(name)
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.kinds().items()))
-        rows.append((name, f"{tally.attempts:,}", f"{tally.seconds:,.0f}", kinds or "nothing", one.about))
+        done = ", ".join(f"{count:,} {what}" for what, count in tally.done.items())
+        attempts = f"{tally.attempts:,} ({done})" if done else f"{tally.attempts:,}"
+        rows.append((name, attempts, f"{tally.seconds:,.0f}", kinds or "nothing", one.about))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows

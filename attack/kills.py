@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import signal
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,8 +32,8 @@ class Kills:
 
     def __init__(self, jobs: Sequence[Job] = JOBS) -> None:
         self._proving = Proving(jobs)
-        self.kills = 0
-        """Runs that a signal has ended."""
+        self.done: Counter[str] = Counter()
+        """Under "kills": runs that a signal has ended."""
 
     def attempt(self, seed: int, folder: Path) -> list[Finding]:
         """One chain of kills."""
@@ -50,7 +51,7 @@ class Kills:
             codes = (0, -signal.SIGKILL) if not gentle else (0, *_codes(how.split()[0]))
             wrong += check_words(outcome, codes)
             wrong += check_kept(job, place, before, newest, peace, partial=gentle)
-            self.kills += outcome.code != 0
+            self.done["kills"] += outcome.code != 0
             if wrong:
                 break
         last = self._proving.programs.run(job.words, place)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ class Tally:
     seconds: float = 0.0
     findings: dict[str, list[str]] = field(default_factory=dict)
     """Kind and title of what was found, by seed."""
+    done: dict[str, int] = field(default_factory=dict)
+    """What the attack counted, besides attempts."""
 
     @property
     def attempts(self) -> int:
@@ -78,11 +80,14 @@ class State:
         """What one attack has tried and found."""
         return self.tallies.setdefault(name, Tally())
 
-    def record(self, name: str, seed: int, seconds: float, findings: Iterable[Finding]) -> None:
-        """Take note of an attempt, and keep what reproduces its findings."""
+    def record(
+        self, name: str, seed: int, seconds: float, findings: Iterable[Finding], done: Mapping[str, int] | None = None
+    ) -> None:
+        """Take note of an attempt and of what it did, and keep what reproduces its findings."""
         tally, found = self.tally(name), list(findings)
         tally.add(seed)
         tally.seconds += seconds
+        tally.done = dict(Counter(tally.done) + Counter(done))
         tally.findings.pop(str(seed), None)
         if found:
             tally.findings[str(seed)] = [f"{one.kind}: {one.title}" for one in found]

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from attack.base import Attack, Finding
@@ -38,6 +39,8 @@ class Outcome(NamedTuple):
     seconds: float
     findings: list[Finding]
     failure: str = ""
+    done: Mapping[str, int] = MappingProxyType({})
+    """What the attack counted in this attempt."""
 
 
 class Worker:
@@ -79,7 +82,7 @@ class Worker:
         except (EOFError, OSError):
             return self._died(task, seconds)
         self.task = None
-        return Outcome(task, seconds, [_finding(one) for one in answer])
+        return Outcome(task, seconds, [_finding(one) for one in answer["found"]], done=answer["done"])
 
     def hang(self) -> Outcome:
         """End the process of an attempt that is overdue; the finding says where it hung."""
@@ -165,7 +168,9 @@ def _serve(attacks: Mapping[str, Attack], root: Path, connection: Connection) ->
             found = attempt(attacks[name], seed, folder)
             faulthandler.unregister(signal.SIGUSR1)
             faulthandler.disable()
-        connection.send_bytes(json.dumps(found, default=str).encode())
+        answer = {"found": found, "done": getattr(attacks[name], "done", {})}
+        connection.send_bytes(json.dumps(answer, default=str).encode())
+        answer["done"].clear()
 
 
 def _stack(folder: Path) -> Path:

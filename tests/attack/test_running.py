@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from collections import Counter
 
 import attack.__main__ as command
 import pytest
@@ -52,6 +53,22 @@ def run(attacks, folder, **wanted):
     state = State(folder)
     Runner({one.name: one for one in attacks}, state, Wanted(jobs=2, **wanted)).run()
     return state
+
+
+def test_what_attempts_did_is_counted_over_all_of_them(tmp_path):
+    planted = Planted()
+    planted.done = Counter()
+
+    def count(seed, folder):
+        planted.done["kills"] += seed
+        return []
+
+    planted.deeds = dict.fromkeys(range(5), count)
+    for most in (3, 2):
+        state = run([planted], tmp_path, count=most)
+        state.write()
+    assert state.tally("planted").done == {"kills": 10}
+    assert "5 (10 kills)" in command.table({"planted": planted}, state)
 
 
 def test_findings_are_kept_with_what_reproduces_them(tmp_path):

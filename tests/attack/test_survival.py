@@ -75,7 +75,7 @@ def test_kills_find_half_a_file(proving, tmp_path):
 def test_nothing_is_found_where_nothing_is_wrong(proving, tmp_path, kind):
     attack = use(proving, kind([CAREFUL]))
     assert list(islice(attempts(attack, tmp_path), 24)) == [[]] * 24
-    assert kind is Faults or attack.kills > 20
+    assert kind is Faults or attack.done["kills"] > 20
 
 
 @pytest.mark.skipif(bool(Calls().missing), reason="strace is not here")

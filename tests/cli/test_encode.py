@@ -6,7 +6,7 @@ import tifffile
 from PIL import Image
 
 from pointillist import contrast_normalise, load_signals
-from pointillist.cli import groups
+from pointillist.cli import groups, inputs
 from pointillist.data import mapped
 from pointillist.learners.persistence import load
 from pointillist.solvers import tiles
@@ -88,6 +88,40 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
     assert two["psnr"] == pytest.approx(one["psnr"], abs=0.01)
     assert two["status"] == "converged"
     assert len(load_codes(tmp_path / "large")) == 2
+
+
+def test_nan_marks_samples_that_were_not_seen(cli, images, learn, tmp_path):
+    """A model learned from a stack with gaps codes the same stack, and its pictures have no holes."""
+    stack = np.stack(load_signals(images)).astype(np.float32)
+    stack[:, 10:14, 12:20] = np.nan
+    np.save(tmp_path / "gaps.npy", stack)
+    learned = learn("--normalise", "none", "--penalty", "0.02", paths=[tmp_path / "gaps.npy"])
+    assert learned.code == 0, learned.err
+    model = tmp_path / "out.safetensors"
+    answer = cli("encode", model, tmp_path / "gaps.npy", "-o", tmp_path / "c", "--reconstruction", tmp_path / "made")
+    assert answer.code == 0, answer.err
+    expected = load(model).transform(stack)
+    np.testing.assert_array_equal(load_codes(tmp_path / "c").to_dense(), expected.to_dense())
+    entry = load_codes_metadata(tmp_path / "c")["signals"][0]
+    seen, whole = ~np.isnan(stack[0]), load(model).inverse_transform(expected)[0]
+    error = np.mean((stack[0] - whole)[seen] ** 2)
+    assert entry["psnr"] == pytest.approx(10 * np.log10(np.ptp(stack[0][seen]) ** 2 / error), abs=0.01)
+    picture = np.asarray(Image.open(tmp_path / "made" / "gaps-0.png"), float) / 255
+    np.testing.assert_allclose(picture, np.clip(whole, 0, 1), atol=0.5 / 255 + 1e-4)
+
+
+def test_nan_is_refused_where_gaps_cannot_be_left_out(cli, images, model, learn, tmp_path, monkeypatch):
+    stack = np.stack(load_signals(images))
+    stack[0, 3, 3] = np.nan
+    np.save(tmp_path / "gaps.npy", stack)
+    contrast = cli("encode", model, tmp_path / "gaps.npy", "-o", tmp_path / "c")
+    monkeypatch.setattr(inputs, "LARGE", 1000)
+    assert learn("--normalise", "none", "--penalty", "0.02").code == 0
+    large = cli("encode", tmp_path / "out.safetensors", tmp_path / "gaps.npy", "-o", tmp_path / "c")
+    for answer in (contrast, large):
+        assert answer.code == 2
+        assert "gaps.npy" in answer.err
+        assert "holds NaN" in answer.err
 
 
 def test_a_device_is_given_many_small_signals_or_few_large_ones_at_a_time():

@@ -181,6 +181,26 @@ def test_decompression_bomb(tmp_path, monkeypatch, suffix):
         photograph_size(path)
 
 
+def test_jpeg_files_that_claim_more_than_they_hold(tmp_path):
+    """A few hundred bytes that claim a hundred megapixels take Pillow more than ten seconds."""
+    path = tmp_path / "small.jpg"
+    Image.new("CMYK", (64, 64)).save(path)
+    data = path.read_bytes()
+    frame = data.index(b"\xff\xc0") + 5
+    path.write_bytes(data[:frame] + (9_000).to_bytes(2) * 2 + data[frame + 4 :])
+    assert "claims 81,000,000 pixels" in unreadable(path)
+    path.write_bytes(data + b"\xff\xda" * 500)
+    assert "501 scans" in unreadable(path)
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_empty_jpeg_files_are_read(tmp_path, progressive):
+    """Nothing takes fewer bytes a pixel than an empty picture."""
+    path = tmp_path / "empty.jpg"
+    Image.new("L", (3000, 2000)).save(path, quality=1, optimize=True, progressive=progressive)
+    assert load_image(path).shape == (2000, 3000)
+
+
 def test_missing_file_and_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere\.png"):
         load_image(tmp_path / "nowhere.png")

@@ -16,7 +16,8 @@ from pointillist.cli.console import count, say, write
 from pointillist.cli.paths import DASH
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import sizes
-from pointillist.model.large import extent, walked
+from pointillist.model.large import walked
+from pointillist.model.usable import extremes
 from pointillist.solvers.base import Result, Status
 from pointillist.storage import atomic_path
 from pointillist.storage.schema import either, list_of, nothing, number, one_of, record, text, whole
@@ -102,12 +103,16 @@ def coded_rows(names: Sequence[str], signals: Sequence[NDArray], result: Result,
 
 
 def _decibels(signal: NDArray, residual: NDArray) -> float | None:
-    """PSNR with the signal's range as peak, from what the codes leave; None where that is no number."""
-    low, high = extent(signal[None])
+    """PSNR of what was seen, with its range as peak, from what the codes leave; None where that is no number."""
+    ends, missing = [], 0
+    for _, rows in walked(signal[None]):
+        ends.append(extremes(signal[rows]))
+        missing += int(np.count_nonzero(np.isnan(signal[rows])))
+    span = float(np.nanmax(ends) - np.nanmin(ends))
     error = sum(float(np.sum(np.square(residual[band], dtype=np.float64))) for band in walked(residual))
-    if high == low or error == 0:
+    if span == 0 or error == 0:
         return None
-    return 10 * float(np.log10((high - low) ** 2 * residual.size / error))
+    return 10 * float(np.log10(span**2 * (residual.size - missing) / error))
 
 
 def write_table(coded: Coded, path: Path) -> None:

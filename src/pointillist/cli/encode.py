@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -27,7 +28,7 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
     show_log(quiet=quiet, verbose=verbose)
     model = request.load()
     wanted = request.wanted(model)
-    reader = SignalReader(wanted, model.filters_.shape[1 + model.channels :])
+    reader = SignalReader(wanted, model.filters_.shape[1 + model.channels :], gaps=True)
     identity = run_identity(request.model, request.choices(wanted), reader.source.describe())
     parts = Parts(request.output, request.survival, identity)
     coded, first = parts.begin(touch=not request.only_plan)
@@ -86,8 +87,9 @@ def _encode(
                 result = model.encode(signals, progress=done)
             rows = coded_rows([item.name for item in group], signals, result, time.perf_counter() - begin)
             if pictures is not None:
-                for item, residual in zip(group, result.residuals, strict=True):
-                    pictures.write(item.name, item.signal, residual)
+                for i, item in enumerate(group):
+                    decode = partial(model.inverse_transform, result.codes[i])
+                    pictures.write(item.name, item.signal, result.residuals[i], decode)
             codes = result.codes.on_host()
             codes.names = [item.name for item in group]
             coded.codes.append(codes)

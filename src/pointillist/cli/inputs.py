@@ -19,7 +19,7 @@ from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
-from pointillist.model.large import scratch
+from pointillist.model.large import LARGE, scratch
 from pointillist.model.usable import why_unusable
 
 
@@ -120,10 +120,12 @@ class SignalReader:
     wanted : Wanted
     least : sequence of int
         Size of the filters; a signal must not be smaller.
+    gaps : bool
+        Whether NaN may mark samples that were not seen, of signals that are taken as they are and not left in files.
     """
 
-    def __init__(self, wanted: Wanted, least: Sequence[int]) -> None:
-        self.wanted, self.least = wanted, least
+    def __init__(self, wanted: Wanted, least: Sequence[int], *, gaps: bool = False) -> None:
+        self.wanted, self.least, self.gaps = wanted, least, gaps
         self.source = wanted.open()
 
     def __len__(self) -> int:
@@ -137,7 +139,7 @@ class SignalReader:
         """Return signal `index`; raises `UnreadableFileError` or its kind `UnusableSignalError` where there is none."""
         plain = self.wanted.normalise == "none"
         signal = self.source.mapped(index)
-        reason = why_unusable(signal, self.least, gaps=False, constant=plain)
+        reason = why_unusable(signal, self.least, gaps=self.gaps and plain and signal.size < LARGE, constant=plain)
         if reason is not None:
             raise UnusableSignalError(f"{self.name(index)} {reason}{_turned(signal, self.least, self.wanted)}")
         return signal if plain else _normalised(signal, self.wanted)

@@ -13,6 +13,10 @@ from pointillist.storage import check_regular
 
 _LARGEST_PIXEL = 8
 """Bytes of a pixel with four channels of 16 bits."""
+_JPEG_PIXELS = 512
+"""Pixels that a byte of a JPEG file can stand for: a block of 64 takes a bit at least."""
+_JPEG_SCANS = 500
+"""Scans of a JPEG file that are decoded; progressive files have some ten."""
 
 
 @contextmanager
@@ -46,6 +50,15 @@ def check_bytes(stream: BinaryIO) -> None:
     size = os.fstat(stream.fileno()).st_size
     if Image.MAX_IMAGE_PIXELS and size > 2 * Image.MAX_IMAGE_PIXELS * _LARGEST_PIXEL:
         raise ValueError(f"it has {size:,} bytes, more than an image with as many pixels as are decoded")
+
+
+def check_jpeg(data: bytes, pixels: int) -> None:
+    """Refuse a JPEG file that claims more pixels than its bytes can hold, or that goes over them again and again."""
+    if pixels > _JPEG_PIXELS * len(data):
+        raise ValueError(f"it claims {pixels:,} pixels but has {len(data):,} bytes: it is damaged or cut short")
+    scans = data.count(b"\xff\xda")
+    if scans > _JPEG_SCANS:
+        raise ValueError(f"it has {scans:,} scans, {_JPEG_SCANS} are decoded at most: save it again in another way")
 
 
 def _reason(error: Exception) -> str:

@@ -18,7 +18,7 @@ from pointillist.data.npy import map_npy
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.opening import check_bytes, opened
+from pointillist.data.photofiles.opening import check_bytes, check_jpeg, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import as_path
@@ -134,6 +134,8 @@ def _read_image(stream: BinaryIO) -> Photograph:
             raise ValueError(
                 f"it is {image.format} (PostScript or the like), a program that is not run: save it as PNG"
             )
+        if image.format in ("JPEG", "MPO"):
+            check_jpeg(data, image.width * image.height)
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
         if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:
