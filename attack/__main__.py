@@ -62,7 +62,8 @@ def table(attacks: Mapping[str, Attack], state: State) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(tally.kinds().items()))
         done = ", ".join(f"{count:,} {what}" for what, count in tally.done.items())
         attempts = f"{tally.attempts:,} ({done})" if done else f"{tally.attempts:,}"
-        rows.append((name, attempts, f"{tally.seconds:,.0f}", kinds or "nothing", one.about))
+        about = f"{one.about}; {tally.remark}" if tally.remark else one.about
+        rows.append((name, attempts, f"{tally.seconds:,.0f}", kinds or "nothing", about))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join(
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -28,7 +28,8 @@ class Attack(Protocol):
 
     An attack may also have ``patience``, the seconds after which an attempt counts as a hang (600 unless it says otherwise),
     ``memory``, the bytes that an attempt may take beyond what its process has, ``missing``, a line that says why it
-    cannot run here, and ``done``, a `collections.Counter` of what its attempts did, taken from it after each of them.
+    cannot run here, ``done``, a `collections.Counter` of what its attempts did, taken from it after each of them, and
+    ``remark``, words for the table after each of them.
     """
 
     name: str

@@ -126,7 +126,7 @@ class Runner:
             self._suspects.add(task)
             self._again.append(task)
             return
-        self._state.record(task.attack, task.seed, outcome.seconds, outcome.findings, outcome.done)
+        self._state.record(outcome)
         for finding in outcome.findings:
             self._say(f"{finding.attack} {finding.seed}: {finding.kind}: {finding.title}")
         for path in (folder / f"{task.attack}-{task.seed}", folder / f"{task.attack}-{task.seed}.stack"):

@@ -81,6 +81,14 @@ class Soak:
             self._child = None
             raise
 
+    @property
+    def remark(self) -> str:
+        """By how much its memory grew since the middle of the time."""
+        if len(self.readings) < LEAST:
+            return ""
+        half = self.readings[len(self.readings) // 2 :]
+        return f"{trend(half)[0]:+.2%} of memory in the last {half[-1].seconds - half[0].seconds:,.0f} s"
+
     def close(self) -> None:
         """End the process."""
         if self._child is not None:
@@ -91,12 +99,10 @@ class Soak:
 def growth(readings: Sequence[Reading]) -> list[str]:
     """What has grown in the second half of several readings, in words."""
     half = list(readings[len(readings) // 2 :])
-    seconds = np.array([one.seconds for one in half])
-    memory = np.array([one.memory for one in half], float)
-    slope = float(np.polyfit(seconds - seconds[0], memory, 1)[0])
+    share, slope = trend(half)
     # A run of less than an hour may grow by as much as one of an hour: figures scatter by a few pages.
-    share = slope * max(float(seconds[-1] - seconds[0]), min(3600.0, float(seconds[-1]))) / float(np.mean(memory))
-    found = []
+    longer = min(3600.0, half[-1].seconds) / (half[-1].seconds - half[0].seconds)
+    found, share = [], share * max(1.0, longer)
     if share > GROWTH:
         found.append(f"memory grows by {100 * share:.1f} %, {slope * 3600 / 2**20:.1f} MiB an hour")
     for name in COUNTED:
@@ -106,6 +112,14 @@ def growth(readings: Sequence[Reading]) -> list[str]:
         if min(last) > max(first):
             found.append(f"{name} grow from {max(first)} to {min(last)}")
     return found
+
+
+def trend(readings: Sequence[Reading]) -> tuple[float, float]:
+    """The share by which memory grew from the first to the last reading, and bytes a second, by a line through all."""
+    seconds = np.array([one.seconds for one in readings])
+    memory = np.array([one.memory for one in readings], float)
+    slope = float(np.polyfit(seconds - seconds[0], memory, 1)[0])
+    return slope * float(seconds[-1] - seconds[0]) / float(np.mean(memory)), slope
 
 
 def read_process(begin: float, temporary: Path) -> Reading:

@@ -6,12 +6,12 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from attack.base import Finding
+from attack.workers import Outcome
 
 _LARGEST = 2**26
 """Bytes of a file that is copied."""
@@ -28,6 +28,8 @@ class Tally:
     """Kind and title of what was found, by seed."""
     done: dict[str, int] = field(default_factory=dict)
     """What the attack counted, besides attempts."""
+    remark: str = ""
+    """What it said last."""
 
     @property
     def attempts(self) -> int:
@@ -80,14 +82,14 @@ class State:
         """What one attack has tried and found."""
         return self.tallies.setdefault(name, Tally())
 
-    def record(
-        self, name: str, seed: int, seconds: float, findings: Iterable[Finding], done: Mapping[str, int] | None = None
-    ) -> None:
+    def record(self, outcome: Outcome) -> None:
         """Take note of an attempt and of what it did, and keep what reproduces its findings."""
-        tally, found = self.tally(name), list(findings)
+        name, seed = outcome.task
+        tally, found = self.tally(name), outcome.findings
         tally.add(seed)
-        tally.seconds += seconds
-        tally.done = dict(Counter(tally.done) + Counter(done))
+        tally.seconds += outcome.seconds
+        tally.done = dict(Counter(tally.done) + Counter(outcome.done))
+        tally.remark = outcome.remark or tally.remark
         tally.findings.pop(str(seed), None)
         if found:
             tally.findings[str(seed)] = [f"{one.kind}: {one.title}" for one in found]

@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
     failure: str = ""
     done: Mapping[str, int] = MappingProxyType({})
     """What the attack counted in this attempt."""
+    remark: str = ""
 
 
 class Worker:
@@ -82,7 +83,8 @@ class Worker:
         except (EOFError, OSError):
             return self._died(task, seconds)
         self.task = None
-        return Outcome(task, seconds, [_finding(one) for one in answer["found"]], done=answer["done"])
+        found = [_finding(one) for one in answer["found"]]
+        return Outcome(task, seconds, found, done=answer["done"], remark=answer["remark"])
 
     def hang(self) -> Outcome:
         """End the process of an attempt that is overdue; the finding says where it hung."""
@@ -168,9 +170,9 @@ def _serve(attacks: Mapping[str, Attack], root: Path, connection: Connection) ->
             found = attempt(attacks[name], seed, folder)
             faulthandler.unregister(signal.SIGUSR1)
             faulthandler.disable()
-        answer = {"found": found, "done": getattr(attacks[name], "done", {})}
-        connection.send_bytes(json.dumps(answer, default=str).encode())
-        answer["done"].clear()
+        done, remark = getattr(attacks[name], "done", {}), getattr(attacks[name], "remark", "")
+        connection.send_bytes(json.dumps({"found": found, "done": done, "remark": remark}, default=str).encode())
+        done.clear()
 
 
 def _stack(folder: Path) -> Path:
