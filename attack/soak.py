@@ -30,8 +30,8 @@ from pointillist.system import memory_now
 
 ROUNDS = 1
 """How often each activity is done in one attempt."""
-LEAST = 12
-"""Readings before growth is judged: everything has been loaded and compiled by then."""
+LEAST = 48
+"""Readings before growth is judged: everything has been loaded and compiled by then, and caches have what they may hold."""
 GROWTH = 0.02
 """Share of its memory by which a process may grow in an hour, or in less."""
 COUNTED = ("files", "threads", "cached", "temporary")
