@@ -11,10 +11,12 @@ import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from types import FrameType
 from typing import Any
 
 import typer
+import typer.main
 
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, show_log, tell
@@ -68,7 +70,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
         with handling(ENDINGS, end), _warnings_as_lines():
-            code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
+            code = _command()(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as error:
@@ -86,6 +88,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         fail(f"interrupted; {words}" if words else "interrupted")
         return exit_code(received[-1])
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _command() -> Any:
+    """All commands, as typer makes them of functions; that takes longer than many of them do."""
+    return typer.main.get_command(app)
 
 
 @contextmanager
