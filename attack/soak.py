@@ -33,7 +33,7 @@ ROUNDS = 1
 LEAST = 48
 """Readings before growth is judged: everything has been loaded and compiled by then, and caches have what they may hold."""
 GROWTH = 0.02
-"""Share of its memory by which a process may grow in an hour, or in less."""
+"""Share of its memory by which a process may grow in an hour, or in the second half of less."""
 COUNTED = ("files", "threads", "cached", "temporary")
 """What must not be more in the end than in the middle."""
 
@@ -100,9 +100,8 @@ def growth(readings: Sequence[Reading]) -> list[str]:
     """What has grown in the second half of several readings, in words."""
     half = list(readings[len(readings) // 2 :])
     share, slope = trend(half)
-    # A run of less than an hour may grow by as much as one of an hour: figures scatter by a few pages.
-    longer = min(3600.0, half[-1].seconds) / (half[-1].seconds - half[0].seconds)
-    found, share = [], share * max(1.0, longer)
+    # What grew in the second half of an hour counts twice; in a few minutes a single step would look like a leak then.
+    found, share = [], share * min(max(half[-1].seconds / 1800, 1.0), 2.0)
     if share > GROWTH:
         found.append(f"memory grows by {100 * share:.1f} %, {slope * 3600 / 2**20:.1f} MiB an hour")
     for name in COUNTED:
