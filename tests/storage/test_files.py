@@ -5,12 +5,13 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pointillist import system
 from pointillist.errors import ModelFileError, UnreadableFileError
-from pointillist.storage import atomic_path, check_regular, check_writable, remove_abandoned
+from pointillist.storage import atomic_path, check_regular, check_writable, read_whole, remove_abandoned
 from pointillist.storage import files as files_module
 
 needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -287,3 +288,21 @@ def test_a_folder_that_cannot_be_flushed_does_not_fail_the_write(tmp_path, monke
     with atomic_path(tmp_path / "a.bin") as temporary:
         temporary.write_bytes(b"new")
     assert (tmp_path / "a.bin").read_bytes() == b"new"
+
+
+def test_whole_files_are_read_or_named(tmp_path):
+    file = tmp_path / "few.json"
+    file.write_bytes(b"12345")
+    assert read_whole(file, "log", 5) == b"12345"
+    with pytest.raises(UnreadableFileError, match=r"few\.json is no log: it has 5 bytes, more than 4"):
+        read_whole(file, "log", 4)
+    with pytest.raises(UnreadableFileError, match="is a folder"):
+        read_whole(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no file that fails when it is read")
+def test_a_disk_that_fails_is_named(tmp_path):
+    """The first page of a process's memory is never there."""
+    (tmp_path / "results.json").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match=r"Input/output error.*results\.json"):
+        read_whole(tmp_path / "results.json")

@@ -15,7 +15,7 @@ from pointillist.cli.learning_request import Survival
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import differences, parse_every
 from pointillist.model.codes import SparseCodes
-from pointillist.storage import PartFolder, own_version, stamp
+from pointillist.storage import PartFolder, own_version, read_whole, stamp
 from pointillist.storage.schema import list_of, mapping, record, text, whole
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ _check = record(
 
 def run_identity(model: Path, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     """What the codes of a run depend on, for its parts; the number of threads and what is skipped may change."""
-    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    digest = hashlib.sha256(read_whole(model, "model")).hexdigest()
     return {"model": digest, **settings, "data": data, "pointillist": own_version()}
 
 

@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
-from pointillist.storage import atomic_path
+from pointillist.storage import atomic_path, read_whole
 from pointillist.storage.schema import parse_json, record, whole
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class JsonLog(_Watcher):
 def read_log(path: str | Path) -> list[dict[str, Any]]:
     """The records in a file that `JsonLog` writes, but for a last line that is not complete yet."""
     records = []
-    for number, line in enumerate(Path(path).read_bytes().splitlines(keepends=True), 1):
+    for number, line in enumerate(read_whole(path, "log").splitlines(keepends=True), 1):
         if line.endswith(b"\n"):
             try:
                 info = parse_json(line)

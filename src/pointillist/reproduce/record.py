@@ -11,7 +11,7 @@ from typing import Any
 from pointillist.report.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
 from pointillist.report.machine import fact_items
 from pointillist.reproduce.lab import Outcome
-from pointillist.storage import atomic_path, check_regular
+from pointillist.storage import atomic_path, read_whole
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, parse_json, text, whole
 from pointillist.storage.schema import record as record_of
 
@@ -62,11 +62,9 @@ class Record:
 
 def read_record(path: Path) -> Record:
     """The record that `Record.write` wrote."""
-    check_regular(path, "results file")
+    content = read_whole(path, "results file", _LARGEST)
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError(f"it has more than {_LARGEST:,} bytes")
-        plain = parse_json(path.read_bytes())
+        plain = parse_json(content)
         if not isinstance(plain, dict) or plain.pop("format", None) != FORMAT:
             raise ValueError("it is of another version, run pointillist reproduce into another folder")
         _SCHEMA(plain, "record")

@@ -53,6 +53,18 @@ def check_regular(
         raise refusal(f"{path} is {found}, not a file: give the {what} itself")
 
 
+def read_whole(path: str | os.PathLike[str], what: str = "file", most: int | None = None) -> bytes:
+    """What a regular file of at most so many bytes holds; every error names it, also that of a disk which fails."""
+    check_regular(path, what)
+    size = Path(path).stat().st_size
+    if most is not None and size > most:
+        raise UnreadableFileError(f"{path} is no {what}: it has {size:,} bytes, more than {most:,}")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
 def missing(path: str | os.PathLike[str], what: str) -> FileNotFoundError:
     """The error that there is nothing at a path."""
     advice = ": standard input is not read, save it as a file and give that" if str(path) == "-" else ""
