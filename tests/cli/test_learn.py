@@ -67,7 +67,18 @@ def test_series_and_several_sizes(learn, tmp_path):
     assert answer.code == 0, answer.err
     model = load(tmp_path / "out.safetensors")
     assert model.filters_.shape == (4, 7)
-    assert model.filter_size == [3, 7]
+    assert model.filter_size == [(3,), (7,)]
+
+
+@pytest.mark.parametrize("mode", ["online", "batch"])
+def test_narrow_signals_are_no_colours(learn, tmp_path, mode):
+    """How many dimensions signals have is said by --ndim: nobody guesses that three columns are colours."""
+    generator = np.random.default_rng(1)
+    np.save(tmp_path / "many.npy", generator.standard_normal((2, 14, 3)))
+    np.save(tmp_path / "one.npy", generator.standard_normal((14, 3)))
+    options = ["--mode", mode, "--size", "3", "--validation", tmp_path / "one.npy"]
+    answer = learn(*options, paths=[tmp_path / "many.npy"])
+    assert answer.code == 0, answer.err
 
 
 def test_skips_what_cannot_be_used_when_told_to(learn, images, tmp_path):

@@ -74,6 +74,11 @@ def _size(text: str) -> Any:
     return plain[0] if len(plain) == 1 else plain
 
 
+def _sides(size: Any, axes: int) -> Any:
+    """A size in so many dimensions; one that says its sides, or that has several sizes, stays as it is."""
+    return (size,) * axes if isinstance(size, int) else size
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -203,7 +208,7 @@ def learn(
         normalise=usual if normalise is None else normalise.value,
         on_error=on_error.value,
         crops=crops,
-        crop_size=(side,) * axes if isinstance(side, int) else side,
+        crop_size=_sides(side, axes),
         seed=seed,
         layout=layout,
         recursive=recursive,
@@ -215,7 +220,7 @@ def learn(
             mode=mode.value,
             parameters={
                 "n_filters": filters,
-                "filter_size": size,
+                "filter_size": [_sides(one, axes) for one in size] if isinstance(size, list) else _sides(size, axes),
                 "penalty": penalty,
                 "sampling": sampling,
                 "boundary": boundary.value,
