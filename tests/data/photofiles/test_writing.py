@@ -139,6 +139,17 @@ def test_tiff_keeps_its_compression_texts_and_order_of_samples(tmp_path, colour,
     np.testing.assert_array_equal(tifffile.imread(tmp_path / "b.tif"), deep)
 
 
+@pytest.mark.parametrize("stored", ["Jürgen Müller".encode(), "Jürgen Müller".encode("cp1252")])
+def test_tiff_keeps_texts_of_every_language(tmp_path, colour, stored):
+    source = tmp_path / "a.tif"
+    tifffile.imwrite(source, colour, photometric="rgb", extratags=[(315, 2, len(stored) + 1, stored + b"\0", True)])
+    for name in ("b.tif", "c.tif"):
+        pt.write_photograph(pt.read_photograph(source), tmp_path / name)
+        source = tmp_path / name
+        with tifffile.TiffFile(source) as file:
+            assert file.pages[0].tags[315].value == "Jürgen Müller"
+
+
 @pytest.mark.parametrize("extra", ["unassalpha", "assocalpha"])
 def test_tiff_says_what_its_alpha_is(tmp_path, full, extra):
     samples = np.dstack([full.pixels, full.alpha])

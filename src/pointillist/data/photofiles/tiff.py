@@ -159,14 +159,22 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
 
 def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, int, Any, bool]]:
     """Descriptive tags of a TIFF source, or the texts of EXIF that came from elsewhere, and XMP."""
-    tags = [(code, kind, count, value, True) for code, kind, count, value in source.tags]
+    tags = [(code, kind, *_counted(count, value), True) for code, kind, count, value in source.tags]
     if metadata.tiff is None and metadata.exif is not None:
         first = exif.directories(metadata.exif)[0]
-        texts = {code: str(first[code]).encode() + b"\0" for code in exif.TEXT_TAGS if code in first}
-        tags += [(code, 2, len(text), text, True) for code, text in texts.items()]
+        texts = {code: str(first[code]) for code in exif.TEXT_TAGS if code in first}
+        tags += [(code, 2, *_counted(len(text), text), True) for code, text in texts.items()]
     if metadata.xmp is not None:
         tags.append((_XMP, 1, len(metadata.xmp), metadata.xmp, True))
     return tags
+
+
+def _counted(count: int, value: Any) -> tuple[int, Any]:
+    """The value of a tag with its length; text as UTF-8, since tifffile writes no other than plain ASCII from strings."""
+    if not isinstance(value, str):
+        return count, value
+    text = value.encode(errors="replace") + b"\0"
+    return len(text), text
 
 
 def _held(code: int) -> int:
