@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import logging
 import os
@@ -25,6 +26,8 @@ from pointillist.errors import PointillistError
 NAME = "strange"
 """What the names of strange files begin with; a clear error says it."""
 _CODES = (0, 2)
+_FAILING_DISK = os.strerror(errno.EIO)
+"""Words for what is no fault of the content, as when a process reads its own memory: such a command ends with 1."""
 _MARK = ".pointillist-"
 """What the names of the package's temporary folders begin with."""
 _ARGUMENT = r"error: (--[a-z-]+|X\[\d+\]|the model's) "
@@ -121,7 +124,8 @@ def judge_printed(words: Sequence[str], code: int, out: str, err: str) -> list[F
     command, printed = " ".join(map(ascii, words)), out + err
     faults = []
     errors = [line for line in err.splitlines() if line.startswith("error: ")]
-    if code not in _CODES or (code and not errors):
+    accepted = code in _CODES or (code == 1 and any(_FAILING_DISK in line for line in errors))
+    if not accepted or (code and not errors):
         faults.append(Fault("unnamed error", f"{words[0]} ended with {code}: {err.strip()[-300:]}"))
     elif code and not any(_names(line, words) for line in errors):
         faults.append(Fault("unnamed error", f"{words[0]} does not name the file: {errors[-1][:300]}"))
