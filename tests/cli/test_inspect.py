@@ -57,7 +57,8 @@ def test_info_of_codes(cli, model, images, tmp_path, monkeypatch):
 
 def test_info_of_codes_that_python_wrote(cli, tmp_path):
     codes = SparseCodes.from_dense(np.eye(3)[None].astype(np.float32))
-    for metadata in ({}, {"signals": 3, "skipped": {}, "preprocessing": [], "penalty": "high"}):
+    odd = {"signals": [{"gap": 10**400}, {"gap": True}], "skipped": {}, "preprocessing": [], "penalty": "high"}
+    for metadata in ({}, odd, {**odd, "signals": 3}):
         save_codes(codes, tmp_path / "c", metadata)
         answer = cli("info", tmp_path / "c")
         assert answer.code == 0, answer.err

@@ -18,6 +18,7 @@ from pointillist.learners.watching import finite
 from pointillist.model.geometry import filters_in_words, sizes
 from pointillist.report import save_mosaic
 from pointillist.storage import Stored, check_writable, kind_of, load_model, read_codes
+from pointillist.storage.schema import is_number
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ def _codes_facts(path: Path) -> dict[str, Any]:
     codes, recorded = read_codes(path)
     signals = recorded.get("signals")
     rows = [row for row in signals if isinstance(row, dict)] if isinstance(signals, list) else []
-    gaps = [row["gap"] for row in rows if isinstance(row.get("gap"), int | float)]
+    gaps = [row["gap"] for row in rows if is_number(row.get("gap"))]
     skipped = recorded.get("skipped")
     return {
         "file": str(path),

@@ -173,3 +173,17 @@ def test_the_small_picture_of_how_it_was_is_not_shown_any_more(tmp_path, colour,
     written = pt.read_photograph(tmp_path / "b.jpg").metadata.exif
     assert int.from_bytes(written[link : link + 4], order) == 0
     assert written[:link] == bytes(blob[:link])
+
+
+def test_what_lies_between_segments_does_no_harm(tmp_path, colour):
+    """Decoders skip it; the file is encoded again as a whole, with a note."""
+    _jpeg(tmp_path / "a.jpg", colour)
+    data = (tmp_path / "a.jpg").read_bytes()
+    frame = data.index(b"\xff\xc0")
+    (tmp_path / "a.jpg").write_bytes(data[:frame] + b"\0\0" + data[frame:])
+    photo = pt.read_photograph(tmp_path / "a.jpg")
+    pixels, changed = _patched(photo)
+    notes = pt.write_photograph(photo.with_pixels(pixels), tmp_path / "b.jpg")
+    assert "because its header is unusual" in " ".join(notes)
+    written = pt.read_photograph(tmp_path / "b.jpg").pixels
+    assert np.abs(written.astype(int) - pixels)[~changed].mean() < 1

@@ -179,12 +179,14 @@ def _renew(
 
 def _names(data: bytes) -> list[int]:
     """Identifiers of a file's colour components; some decoders tell from them which colours these are."""
-    frame = next(content for marker, content in segments(data) if marker in _FRAMES)
-    return [frame[6 + 3 * i] for i in range(frame[5])]
+    frame = next((content for marker, content in segments(data) if marker in _FRAMES), b"")
+    return list(frame[6::3])
 
 
 def _with_names(stream: bytes, names: list[int]) -> bytes:
     """A stream whose components have other names."""
+    if len(names) != len(_names(stream)):
+        raise UnusualJpegError("its header is unusual")
     data = bytearray(stream)
     old = dict(zip(_names(stream), names, strict=True))
     at = 2
