@@ -92,6 +92,8 @@ def test_no_pickle_of_a_store_is_loaded(tmp_path, place, dtype):
         {"filters": [{"id": "json2"}]},
         {"filters": [{"id": "delta", "dtype": "|O"}]},
         {"filters": [{"id": "vlen-array", "dtype": "<f4"}]},
+        {"filters": [{"id": "fixedscaleoffset", "scale": 0, "offset": 0, "dtype": "<f4"}]},
+        {"filters": [{"id": "fixedscaleoffset", "scale": 1, "offset": "1", "dtype": "<f4"}]},
         {"compressor": {"id": "unheard_of"}},
         {"compressor": "zstd"},
         {"compressor": {}},

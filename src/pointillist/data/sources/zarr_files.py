@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from pointillist.data.damage import LARGEST_CHUNK, check_chunk
 from pointillist.data.packed import CheckedArray, check_packed, check_stored
 from pointillist.data.sources.zarr_chunks import SHARDING, ChunkLayout, codec_name
 from pointillist.storage import check_regular
+from pointillist.storage.schema import is_number
 
 _METADATA = {3: "zarr.json", 2: ".zarray"}
 _LARGEST_METADATA = 2**24
@@ -225,6 +227,9 @@ def _check_codec(name: str, settings: dict[str, Any]) -> None:
     for key in ("dtype", "astype"):
         if key in settings:
             _check_numbers(settings[key])
+    for key in ("scale", "offset"):
+        if not is_number(settings.get(key, 1)) or (key == "scale" and settings.get(key, 1) == 0):
+            raise ValueError(f"the {key} of its codec {name!r} is {reprlib.repr(settings[key])}: it is damaged")
 
 
 def _check_numbers(kind: Any) -> None:
