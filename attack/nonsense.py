@@ -121,5 +121,5 @@ def with_header(rng: random.Random, content: bytes) -> bytes:
         text = json.dumps(header).encode()
     else:
         text = mutated_text(rng, header)
-    size = len(text) if rng.random() < 0.9 else rng.choice([0, 2**40, 2**63, len(text) - 1, len(text) + 9])
+    size = len(text) if rng.random() < 0.9 else rng.choice([0, 2**40, 2**63, max(len(text) - 1, 0), len(text) + 9])
     return size.to_bytes(8, "little") + text + content[8 + length :]
