@@ -182,7 +182,7 @@ class HostWorkingSet:
             positions = dual.touched(self.geometry, ratios)
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self._can_screen and len(positions) < _SCREENED * len(ratios):
+            if self.state.can_screen and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
                 ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
             else:
@@ -216,11 +216,6 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
-    @property
-    def _can_screen(self) -> bool:
-        """Whether some positions can be scanned alone."""
-        return self.problem.sample is None and self.state.transforms is None
-
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
@@ -230,7 +225,7 @@ class HostWorkingSet:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         stale = None
-        if self.scanned is not None and self._can_screen:
+        if self.scanned is not None and self.state.can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()

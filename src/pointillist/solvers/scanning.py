@@ -12,6 +12,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
+from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 
@@ -44,10 +45,25 @@ class DescentState:
         out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
 
+    @property
+    def scans_all(self) -> bool:
+        """Whether a scan goes over all codes, not over the sampled ones alone."""
+        return self.problem.sample is None or self.is_dense
+
+    @property
+    def can_screen(self) -> bool:
+        """Whether some positions can be scanned alone, for less than all of them take."""
+        return self.problem.sample is None and self.separable is None and self.transforms is None
+
+    @cached_property
+    def separable(self) -> SeparableScan | None:
+        """The scan of mixed channels where the filters allow it and it takes fewer operations; None where it does not."""
+        return SeparableScan.of(self.problem) if self.scans_all else None
+
     @cached_property
     def transforms(self) -> Transforms | None:
         """The scan by transforms where that takes fewer operations; None where it does not."""
-        if self.problem.sample is not None and not self.is_dense:
+        if not self.scans_all or self.separable is not None:
             return None
         return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
@@ -80,10 +96,13 @@ class DescentState:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem, layout = self.problem, self.problem.operator.layout
         best[:] = 0
-        if problem.sample is not None and not self.is_dense:
+        if not self.scans_all:
             self.scan_codes(residual, problem.sample, best, winner)
             return
         factors = self.per_penalty if problem.sample is None else self.masked
+        if self.separable is not None:
+            self.separable.scan(residual, self.row_chunks, factors, best, winner, mapper)
+            return
         if self.transforms is not None:
             self.transforms.scan(residual, factors, best, winner, mapper)
             return
@@ -102,7 +121,8 @@ class DescentState:
             return self.transforms.rounding(residual)
         problem = self.problem
         largest = np.sqrt(np.max(box_sums(geometry, residual**2)))
-        terms, unit = len(problem.operator.layout.taps) + 2, float(np.finfo(residual.dtype).eps) / 2
+        unit = float(np.finfo(residual.dtype).eps) / 2
+        terms = len(problem.operator.layout.taps) + 2 if self.separable is None else self.separable.terms
         return terms * unit * problem.largest_norm * float(largest) / problem.smallest_penalty
 
     def scan_positions(
