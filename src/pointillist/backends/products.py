@@ -42,11 +42,11 @@ def descend_on_products(
     `slopes` are the correlations of the residual with each code, kept up to date; a move is √curvature · |change|.
     """
     for _ in range(max_sweeps):
-        moved = _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False)
+        moved = sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False)
         if moved < target:
             break
         for _ in range(extra):
-            again = _sweep(
+            again = sweep(
                 first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, True
             )
             if again < 0.5 * target:
@@ -54,7 +54,8 @@ def descend_on_products(
 
 
 @helper()
-def _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, alive):
+def sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, alive):
+    """One pass over all codes, or over those that are not zero; returns the largest move."""
     largest = 0.0
     for i in range(len(values)):
         old = values[i]

@@ -28,11 +28,12 @@ def mix(patterns, signal, out):
 
 
 @kernel
-def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegative, best, best_filter):
+def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegative, best, best_filter, kept):
     """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 
     `layout` is that of the shapes, (n_filters, taps), as filters of one channel; `mixed` (n_filters, samples) has the
     residual mixed for each of them. `per_penalty`, `best` and `best_filter` are those of `descent.scan`.
+    `kept` (n_filters, n_positions) takes the correlations themselves, unless it has no rows.
     """
     width = len(layout.block_lanes)
     n_filters, n_taps = shapes.shape
@@ -49,6 +50,9 @@ def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegat
                 sums[:] = 0
                 base = k * samples + layout.row_bases[row] + at
                 correlate_rows(layout.block_lanes, flat, base, width, taps, k * n_taps, layout.taps, sums, 0)
+                if len(kept):
+                    for n in range(count):
+                        kept[k, place + n] = sums[n]
                 if shared:
                     factor = per_penalty[k, 0]
                     for n in range(count):

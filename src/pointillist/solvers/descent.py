@@ -25,6 +25,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
+from pointillist.solvers.correlated import Aim, follow
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions
 from pointillist.solvers.staging import stage_of
@@ -138,6 +139,9 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
+        self.follows = state.can_follow and settings.ridge == 0
+        self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
+        self.turns = 0
         if begin is not None:
             self._begin(*begin)
 
@@ -229,7 +233,9 @@ class HostWorkingSet:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
-        if stale is None or len(stale) > _SCREENED * len(self.best):
+        if self.follows:
+            self.correlations = state.scan_and_keep(residual, self.best, self.winner, self.mapper)
+        elif stale is None or len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
             self.slack[:] = 0
         else:
@@ -245,6 +251,8 @@ class HostWorkingSet:
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
+        if self.follows:  # violators are looked for between the sweeps
+            return
         floor = self.best.dtype.type(floor)
         fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
@@ -253,6 +261,9 @@ class HostWorkingSet:
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
+        if self.follows:
+            self._follow()
+            return
         settings, layout, dtype, target = self.settings, self.layout, self.values.dtype, float(targets[0])
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
@@ -275,7 +286,26 @@ class HostWorkingSet:
         descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
         self._keep(self.values != 0)
 
+    def _follow(self) -> None:
+        """Descend on all that violates, again and again, on the correlations of the last scan."""
+        settings = self.settings
+        aim = Aim(
+            violation=settings.tol * _AIM * _CLOSER**self.turns,
+            share=settings.inner,
+            smallest=4 * self.epsilon,
+            cells=settings.cells[self.turns :] or settings.cells[-1:],
+            extra=settings.extra,
+            max_sweeps=settings.max_sweeps,
+        )
+        correlations = self.correlations.astype(np.float64)
+        self.codes, self.values = follow(
+            self.problem, self.state.overlaps, correlations, self.codes, self.values, aim
+        )
+        self.turns += 1
 
+
+_AIM, _CLOSER = 0.5, 0.25
+"""The violation, beside the tolerance, that correlations are followed down to, and its share in every further round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2

@@ -11,6 +11,7 @@ from pointillist.backends import descent
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
+from pointillist.solvers.correlated import can_follow
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
@@ -91,6 +92,19 @@ class DescentState:
         rows = len(self.problem.operator.layout.row_bases)
         step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+    @cached_property
+    def can_follow(self) -> bool:
+        """Whether the correlations of a scan can be kept, and kept up to date while codes are descended on."""
+        return self.separable is not None and can_follow(self.problem)
+
+    def scan_and_keep(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> NDArray:
+        """Do what `scan` does, and return all correlations Dᵀr as (n_filters, n_positions); see `can_follow`."""
+        assert self.separable is not None
+        best[:] = 0
+        kept = np.empty((self.problem.n_filters, len(best)), residual.dtype)
+        self.separable.scan(residual, self.row_chunks, self.per_penalty, best, winner, mapper, kept)
+        return kept
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""

@@ -114,10 +114,12 @@ class SeparableScan:
         best: NDArray,
         winner: NDArray,
         mapper: Mapper,
+        kept: NDArray | None = None,
     ) -> None:
         """For every position the largest |Dᵀr| · factor over the filters, and which filter it was.
 
-        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` is zero at first.
+        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` is zero at first. `kept`
+        (n_filters, n_positions) takes the correlations themselves.
         """
         geometry, layout = self.problem.geometry, self.layout
         samples = prod(geometry.padded)
@@ -125,8 +127,10 @@ class SeparableScan:
         mixed = np.empty((len(self.patterns), samples + spare), residual.dtype)
         mix(self.patterns, residual[: geometry.channels * samples].reshape(geometry.channels, samples), mixed)
 
+        store = np.empty((0, 0), residual.dtype) if kept is None else kept
+
         def work(rows: tuple[int, int]) -> None:
-            scan_mixed(layout, self.shapes, mixed, *rows, factors, self.problem.nonnegative, best, winner)
+            scan_mixed(layout, self.shapes, mixed, *rows, factors, self.problem.nonnegative, best, winner, store)
 
         list(mapper(work, row_chunks))
 

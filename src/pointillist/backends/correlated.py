@@ -1,0 +1,133 @@
+"""Kernels for coordinate descent on the correlations of a residual with all filters, for signals of one dimension.
+
+A code that moves changes the correlations around it by the inner products of its filter with all others, which a table has.
+Where filters are long and codes are few that takes far less than computing the residual and scanning it: violators are
+found, descended on and looked for again without a look at the signal.
+"""
+
+import numpy as np
+
+from pointillist.backends.compiling import helper, kernel
+from pointillist.backends.products import sweep
+
+_CHUNK = 2**17
+"""Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
+
+
+@kernel
+def violators(correlations, penalties, nonnegative, cell, floor):
+    """The best code of every cell of positions whose |correlation| / λ exceeds `floor`, and the largest of all ratios.
+
+    `correlations` are (n_filters, positions), `penalties` (n_filters,); codes are flat indices, ascending by position.
+    """
+    n_filters, length = correlations.shape
+    ratios, owners = np.zeros(length), np.zeros(length, np.int32)
+    for k in range(n_filters):
+        factor, row, number = 1 / penalties[k], correlations[k], np.int32(k)
+        for t in range(length):
+            ratio = row[t] * factor
+            ratio = ratio if nonnegative else abs(ratio)
+            better = ratio > ratios[t]
+            ratios[t] = ratio if better else ratios[t]
+            owners[t] = number if better else owners[t]
+    chosen, count, largest = np.empty(-(-length // cell), np.int64), 0, 0.0
+    for first in range(0, length, cell):
+        top = first
+        for t in range(first, min(first + cell, length)):
+            if ratios[t] > ratios[top]:
+                top = t
+        largest = max(largest, ratios[top])
+        if ratios[top] > floor:
+            chosen[count] = owners[top] * length + top
+            count += 1
+    return chosen[:count], largest
+
+
+@kernel
+def descend_chunks(
+    correlations, table, codes, values, curvatures, penalties, nonnegative, target, extra, max_sweeps
+):
+    """Descend on codes, sorted by position, and bring the correlations of all positions up to date.
+
+    `correlations` (n_filters, positions) and `values` are float64 and change in place; `table[k, l, δ + taps − 1]` is the
+    inner product of filter k with filter l shifted by δ; `curvatures` and `penalties` belong to filters. Part after
+    part of the codes is swept over until no move exceeds `target`, as `descend_on_products` does it.
+    """
+    n_filters, length = correlations.shape
+    n_taps = (table.shape[2] + 1) // 2
+    owners, positions = codes // length, codes % length
+    begin = 0
+    while begin < len(codes):
+        end, first, last, offsets = _part(positions, begin, n_taps)
+        count = end - begin
+        own, place, found = owners[begin:end], positions[begin:end], values[begin:end]
+        products = np.empty(offsets[count])
+        _fill(own, place, first, last, offsets, table, products)
+        slopes, curvature, penalty, before = np.empty(count), np.empty(count), np.empty(count), found.copy()
+        for i in range(count):
+            slopes[i] = correlations[own[i], place[i]]
+            curvature[i], penalty[i] = curvatures[own[i]], penalties[own[i]]
+        for _ in range(max_sweeps):
+            moved = sweep(first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, False)
+            if moved < target:
+                break
+            for _ in range(extra):
+                again = sweep(first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, True)
+                if again < 0.5 * target:
+                    break
+        for i in range(count):
+            if found[i] != before[i]:
+                _move(correlations, table, own[i], place[i], found[i] - before[i])
+        begin = end
+
+
+@helper()
+def _part(positions, begin, n_taps):
+    """The end of a part of the codes from `begin` on, and where each of its codes has the products with its neighbours.
+
+    Within the part, code i overlaps with the codes first[i] … last[i] − 1; their products begin at offsets[i].
+    """
+    longest = len(positions) - begin
+    first, last = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    low, high, count, total = 0, 0, 0, 0
+    while count < longest:
+        here = positions[begin + count]
+        while positions[begin + low] <= here - n_taps:
+            low += 1
+        high = max(high, count + 1)
+        while high < longest and positions[begin + high] < here + n_taps:
+            high += 1
+        total += high - low
+        if count > 0 and total > _CHUNK:
+            break
+        first[count], last[count] = low, high
+        count += 1
+    offsets = np.empty(count + 1, np.int64)
+    offsets[0] = 0
+    for i in range(count):
+        last[i] = min(last[i], count)
+        offsets[i + 1] = offsets[i] + last[i] - first[i]
+    return begin + count, first[:count], last[:count], offsets
+
+
+@helper()
+def _fill(owners, positions, first, last, offsets, table, out):
+    """Inner products of overlapping codes, from those of their filters."""
+    n_taps = (table.shape[2] + 1) // 2
+    for i in range(len(owners)):
+        row, centre, place = table[owners[i]], n_taps - 1 - positions[i], offsets[i] - first[i]
+        for j in range(first[i], last[i]):
+            out[place + j] = row[owners[j], centre + positions[j]]
+
+
+@helper()
+def _move(correlations, table, owner, position, change):
+    """Take the share of a code that moved out of all correlations around it."""
+    n_filters, length = correlations.shape
+    n_taps = (table.shape[2] + 1) // 2
+    begin, end = max(position - n_taps + 1, 0), min(position + n_taps, length)
+    shift = n_taps - 1 - position
+    for k in range(n_filters):
+        around, inner = correlations[k, begin:end], table[owner, k, begin + shift : end + shift]
+        for n in range(len(around)):  # over slices the loop becomes vectors
+            around[n] -= change * inner[n]
