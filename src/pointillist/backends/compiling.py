@@ -24,6 +24,9 @@ _LEAN: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # no entry fo
 kernel = njit(cache=True, **_LEAN)
 """Compile a function that Python calls; it is kept on disk."""
 
+contracted = njit(cache=True, fastmath={"contract"}, **_LEAN)
+"""Compile a function that Python calls, with products that are added without being rounded before, where machines can."""
+
 helper = partial(njit, **_LEAN, no_cpython_wrapper=True)
 """Compile a function that kernels call, and Python never does."""
 
