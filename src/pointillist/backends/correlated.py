@@ -10,6 +10,10 @@ import numpy as np
 from pointillist.backends.compiling import helper, kernel
 from pointillist.backends.products import sweep
 
+_STEP = 64
+"""Positions that are looked at together, before each of them is."""
+_LEAST = 0.2
+"""Moves of less than this share of the largest that may be left are not worth their time."""
 _CHUNK = 2**17
 """Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
 
@@ -19,27 +23,36 @@ def violators(correlations, penalties, nonnegative, cell, floor):
     """The best code of every cell of positions whose |correlation| / λ exceeds `floor`, and the largest of all ratios.
 
     `correlations` are (n_filters, positions), `penalties` (n_filters,); codes are flat indices, ascending by position.
+    The largest ratio is `floor` where none exceeds it.
     """
     n_filters, length = correlations.shape
-    ratios, owners = np.zeros(length), np.zeros(length, np.int32)
-    for k in range(n_filters):
-        factor, row, number = 1 / penalties[k], correlations[k], np.int32(k)
-        for t in range(length):
-            ratio = row[t] * factor
-            ratio = ratio if nonnegative else abs(ratio)
-            better = ratio > ratios[t]
-            ratios[t] = ratio if better else ratios[t]
-            owners[t] = number if better else owners[t]
-    chosen, count, largest = np.empty(-(-length // cell), np.int64), 0, 0.0
-    for first in range(0, length, cell):
-        top = first
-        for t in range(first, min(first + cell, length)):
-            if ratios[t] > ratios[top]:
-                top = t
-        largest = max(largest, ratios[top])
-        if ratios[top] > floor:
-            chosen[count] = owners[top] * length + top
-            count += 1
+    step = cell * -(-_STEP // cell)
+    chosen, count, largest = np.empty(-(-length // cell), np.int64), 0, floor
+    for begin in range(0, length, step):
+        end = min(begin + step, length)
+        above = 0
+        for k in range(n_filters):
+            row, limit = correlations[k, begin:end], floor * penalties[k]
+            if nonnegative:
+                for t in range(len(row)):
+                    above += row[t] > limit
+            else:
+                for t in range(len(row)):
+                    above += abs(row[t]) > limit
+        if above == 0:  # so it is nearly everywhere
+            continue
+        for first in range(begin, end, cell):
+            best, code = floor, -1
+            for k in range(n_filters):
+                for t in range(first, min(first + cell, end)):
+                    ratio = correlations[k, t] / penalties[k]
+                    ratio = ratio if nonnegative else abs(ratio)
+                    if ratio > best:
+                        best, code = ratio, k * length + t
+            largest = max(largest, best)
+            if code >= 0:
+                chosen[count] = code
+                count += 1
     return chosen[:count], largest
 
 
@@ -56,7 +69,7 @@ def descend_chunks(
     n_filters, length = correlations.shape
     n_taps = (table.shape[2] + 1) // 2
     owners, positions = codes // length, codes % length
-    begin = 0
+    begin, least = 0, _LEAST * target
     while begin < len(codes):
         end, first, last, offsets = _part(positions, begin, n_taps)
         count = end - begin
@@ -68,11 +81,15 @@ def descend_chunks(
             slopes[i] = correlations[own[i], place[i]]
             curvature[i], penalty[i] = curvatures[own[i]], penalties[own[i]]
         for _ in range(max_sweeps):
-            moved = sweep(first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, False)
+            moved = sweep(
+                first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, False, least
+            )
             if moved < target:
                 break
             for _ in range(extra):
-                again = sweep(first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, True)
+                again = sweep(
+                    first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, True, least
+                )
                 if again < 0.5 * target:
                     break
         for i in range(count):

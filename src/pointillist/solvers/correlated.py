@@ -5,6 +5,7 @@ made on the correlations of one scan: the inner products of the filters say how 
 meanwhile is no matter, because the next scan computes them from the signal.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,17 +19,18 @@ MOST_CORRELATIONS = 2**23
 """Correlations, of all filters at all positions, that are kept at most."""
 _MOST_PAIRS = 2**22
 """Entries of the table of inner products of filters that is kept at most."""
-_MOST_ROUNDS = 30
-_SLOW, _LEAST_SHARE = 0.7, 0.1
-"""A violation that is still this part of the last one is slow: moves are followed up further, down to the last share."""
+_MOST_ROUNDS = 40
+_SHARE = 0.1
+"""Moves are followed up until they are less than this share of the largest violation."""
+_COARSEST = 4
+"""The first cells are so many times smaller than a filter: where codes are few they find about one for each event."""
 
 
 class Aim(NamedTuple):
     """How far a descent goes."""
 
     violation: float  # the largest |Dᵀr| / λ − 1 that may be left
-    share: float  # moves are followed up until they are less than this share of the violation
-    smallest: float  # and at most down to this
+    smallest: float  # the smallest move that is followed up, beside the penalty
     cells: tuple[int, ...]  # sides of the cells that take one new code each, round by round
     extra: int
     max_sweeps: int
@@ -51,23 +53,28 @@ def follow(
 
     `correlations` (n_filters, n_positions), in float64, are those of the residual of the codes, and change in place.
     """
-    penalties, n_filters = problem.penalty[:, 0], problem.n_filters
+    penalties, n_filters, signed = problem.penalty[:, 0].copy(), problem.n_filters, problem.nonnegative
     curvatures = table[np.arange(n_filters), np.arange(n_filters), table.shape[2] // 2]
-    found, share, before = values.astype(np.float64), aim.share, np.inf
-    fresh, violation = violators(correlations, penalties, problem.nonnegative, aim.cells[0], 1.0)
-    for cell in [*aim.cells[1:], *aim.cells[-1:] * _MOST_ROUNDS][:_MOST_ROUNDS]:
-        codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
-        target = max(share * min(violation - 1, 1.0), aim.smallest) * problem.smallest_penalty
-        descend_chunks(
-            correlations, table, codes, found, curvatures, penalties, problem.nonnegative, target, aim.extra,
-            aim.max_sweeps,
-        )  # fmt: skip
-        kept = found != 0
-        codes, found = codes[kept], found[kept]
-        fresh, ratio = violators(correlations, penalties, problem.nonnegative, cell, 1 + aim.smallest)
-        before, violation = violation, ratio
-        if violation - 1 <= aim.violation:
+    found, floor = values.astype(np.float64), 1 + aim.smallest
+    for cell in _cells(aim.cells, problem.geometry.filter[0]):
+        fresh, ratio = violators(correlations, penalties, signed, cell, floor)
+        if ratio - 1 <= aim.violation and cell == aim.cells[-1]:
             break
-        if violation - 1 > _SLOW * (before - 1):
-            share = max(0.5 * share, min(share, _LEAST_SHARE))
+        codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
+        target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty
+        descend_chunks(
+            correlations, table, codes, found, curvatures, penalties, signed, target, aim.extra, aim.max_sweeps
+        )
+        codes, found = codes[found != 0], found[found != 0]
     return codes, found.astype(values.dtype)
+
+
+def _cells(cells: tuple[int, ...], taps: int) -> Iterator[int]:
+    """Sides of cells, round by round: coarse ones, half as large each time, before those that are asked for."""
+    coarse = taps // _COARSEST
+    while coarse > cells[0]:
+        yield coarse
+        coarse //= 2
+    yield from cells
+    for _ in range(_MOST_ROUNDS):
+        yield cells[-1]

@@ -290,22 +290,19 @@ class HostWorkingSet:
         """Descend on all that violates, again and again, on the correlations of the last scan."""
         settings = self.settings
         aim = Aim(
-            violation=settings.tol * _AIM * _CLOSER**self.turns,
-            share=settings.inner,
+            violation=settings.tol * _CLOSER**self.turns,
             smallest=4 * self.epsilon,
-            cells=settings.cells[self.turns :] or settings.cells[-1:],
+            cells=settings.cells[-1:] if self.turns else settings.cells,
             extra=settings.extra,
             max_sweeps=settings.max_sweeps,
         )
         correlations = self.correlations.astype(np.float64)
-        self.codes, self.values = follow(
-            self.problem, self.state.overlaps, correlations, self.codes, self.values, aim
-        )
+        self.codes, self.values = follow(self.problem, self.state.overlaps, correlations, self.codes, self.values, aim)
         self.turns += 1
 
 
-_AIM, _CLOSER = 0.5, 0.25
-"""The violation, beside the tolerance, that correlations are followed down to, and its share in every further round."""
+_CLOSER = 0.25
+"""Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
