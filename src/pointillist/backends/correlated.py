@@ -7,7 +7,7 @@ found, descended on and looked for again without a look at the signal.
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, kernel
+from pointillist.backends.compiling import helper, kernel, relaxed
 from pointillist.backends.products import sweep
 
 _STEP = 64
@@ -16,6 +16,38 @@ _LEAST = 0.2
 """Moves of less than this share of the largest that may be left are not worth their time."""
 _CHUNK = 2**17
 """Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
+
+
+@relaxed
+def leave(signal, fit, offset, exact, residual, energies, products):
+    """What a fit leaves of a signal, (channels, n), in float64 and, laid into a padded signal, in the signal's precision.
+
+    `fit` and `residual` are (channels, padded n), where the signal begins at sample `offset`; `energies` (padded n,) and
+    `products` (n,) become, for every sample, Σ r² and Σ r x over channels. All but the signal and the fit are zero before.
+    """
+    n_channels, length = signal.shape
+    around = energies[offset : offset + length]
+    for c in range(n_channels):
+        given, taken, left = signal[c], fit[c, offset : offset + length], exact[c]
+        rounded = residual[c, offset : offset + length]
+        for t in range(length):
+            rest = given[t] - taken[t]
+            left[t] = rest
+            rounded[t] = rest
+            around[t] += rest * rest
+            products[t] += rest * given[t]
+
+
+@kernel
+def largest_window(energies, width):
+    """The largest sum of so many neighbours."""
+    running, largest = 0.0, 0.0
+    for t in range(len(energies)):
+        running += energies[t]
+        if t >= width:
+            running -= energies[t - width]
+        largest = max(largest, running)
+    return largest
 
 
 @kernel

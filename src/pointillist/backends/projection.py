@@ -6,13 +6,13 @@ at a time, so that sums are loaded and stored less often.
 
 import numpy as np
 
-from pointillist.backends.compiling import contracted
+from pointillist.backends.compiling import relaxed
 
 _BLOCK = 256
 _AT_ONCE = 4
 
 
-@contracted
+@relaxed
 def project(basis, signal, inside, energy):
     """inside = Qᵀ x, and for every sample the energy of x that is not in the span of Q.
 
@@ -54,7 +54,7 @@ def project(basis, signal, inside, energy):
             energy[first + t] = max(total[t], 0.0)
 
 
-@contracted
+@relaxed
 def take_product(basis, inside, signal, out):
     """out = x − Q y for a signal x (channels, n), y = `inside` (rank, n) and Q (channels, rank), all of one precision."""
     n_channels, rank = basis.shape

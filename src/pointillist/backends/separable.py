@@ -6,11 +6,58 @@ channels + samples products a position instead of channels · samples.
 
 import numpy as np
 
-from pointillist.backends.compiling import kernel
+from pointillist.backends.compiling import kernel, relaxed
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 SPARE_VECTORS = ROWS_AT_ONCE
 """Vectors that a mixed signal needs behind its end: the last block of positions may reach beyond it."""
+
+
+@relaxed
+def factor(filters, limit, patterns, shapes, lost):
+    """Write filters as products of patterns over channels and shapes, and tell whether they are that.
+
+    `filters` (n_filters, channels, samples); the others are float64: `patterns` (n_filters, channels), of unit norm,
+    `shapes` (n_filters, samples), `lost` (n_filters,) the norms of what filters are besides. The first filter that
+    loses more than `limit` of its norm, or that is zero, ends it.
+    """
+    n_filters, n_channels, n_samples = filters.shape
+    for k in range(n_filters):
+        whole, largest, top = 0.0, 0.0, 0
+        for c in range(n_channels):
+            row, energy = filters[k, c], 0.0
+            for t in range(n_samples):
+                energy += np.float64(row[t]) * np.float64(row[t])
+            whole += energy
+            if energy > largest:
+                largest, top = energy, c
+        if whole == 0:
+            return False
+        # Any row that is not zero is the shape, up to rounding, which is least beside the largest.
+        strongest, size = filters[k, top], 0.0
+        for c in range(n_channels):
+            row, along = filters[k, c], 0.0
+            for t in range(n_samples):
+                along += np.float64(row[t]) * np.float64(strongest[t])
+            patterns[k, c] = along
+            size += along * along
+        shape = shapes[k]
+        shape[:] = 0
+        for c in range(n_channels):
+            patterns[k, c] /= np.sqrt(size)
+            row, share = filters[k, c], patterns[k, c]
+            for t in range(n_samples):
+                shape[t] += share * row[t]
+        rest = 0.0
+        for c in range(n_channels):
+            row, share = filters[k, c], patterns[k, c]
+            for t in range(n_samples):
+                left = row[t] - share * shape[t]
+                rest += left * left
+        lost[k] = np.sqrt(rest)
+        if not lost[k] <= limit * np.sqrt(whole):
+            return False
+    return True
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.correlated import descend_chunks, violators
+from pointillist.backends.correlated import descend_chunks, largest_window, leave, violators
 from pointillist.backends.descent import merge
 from pointillist.model.problem import Problem
 
@@ -20,6 +20,7 @@ MOST_CORRELATIONS = 2**23
 _MOST_PAIRS = 2**22
 """Entries of the table of inner products of filters that is kept at most."""
 _MOST_ROUNDS = 40
+_RUNNING = 1e-12
 _SHARE = 0.1
 """Moves are followed up until they are less than this share of the largest violation."""
 _COARSEST = 4
@@ -46,6 +47,30 @@ def can_follow(problem: Problem) -> bool:
     return few and problem.sample is None and problem.penalty.shape[1] == 1
 
 
+class Remainder(NamedTuple):
+    """What codes leave of a signal, and what its certificate needs to know of that."""
+
+    exact: NDArray  # x − Dz in float64, (channels, samples)
+    padded: NDArray  # the same in the signal's precision, flat and padded
+    loss: float  # ½ Σ r²
+    energy: float  # Σ r x
+    largest: float  # the norm of the largest box that a filter can meet
+
+
+def remainder(problem: Problem, signal: NDArray, codes: NDArray, values: NDArray) -> Remainder:
+    """Compute what codes leave of a signal (channels, samples), for problems that `can_follow` allows."""
+    geometry = problem.geometry
+    count, samples = geometry.channels * geometry.padded[0], geometry.padded[0]
+    fit = problem.exact_operator.synthesise_padded(codes, values.astype(np.float64))
+    exact, padded = np.empty(signal.shape), np.zeros(geometry.padded_length, signal.dtype)
+    energies, products = np.zeros(samples), np.zeros(signal.shape[1])
+    inside = fit[:count].reshape(-1, samples), padded[:count].reshape(-1, samples)
+    leave(signal, inside[0], geometry.offset[0], exact, inside[1], energies, products)
+    # Running sums are off by some ε of all that they went through.
+    largest = largest_window(energies, geometry.filter[0]) + _RUNNING * float(energies.sum())
+    return Remainder(exact, padded, 0.5 * float(energies.sum()), float(products.sum()), float(np.sqrt(largest)))
+
+
 def follow(
     problem: Problem, table: NDArray, correlations: NDArray, codes: NDArray, values: NDArray, aim: Aim
 ) -> tuple[NDArray, NDArray]:
@@ -58,7 +83,7 @@ def follow(
     found, floor = values.astype(np.float64), 1 + aim.smallest
     for cell in _cells(aim.cells, problem.geometry.filter[0]):
         fresh, ratio = violators(correlations, penalties, signed, cell, floor)
-        if ratio - 1 <= aim.violation and cell == aim.cells[-1]:
+        if ratio - 1 <= max(aim.violation, 2 * aim.smallest) and cell == aim.cells[-1]:
             break
         codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
         target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.correlated import Aim, follow
+from pointillist.solvers.correlated import Aim, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions
 from pointillist.solvers.staging import stage_of
@@ -121,13 +122,9 @@ class HostWorkingSet:
         promised = settings.tol <= _LOOSE and settings.ridge == 0 and not settings.keep_start
         self.certifies = certifies and promised
         self.problem, self.geometry = state.problem, state.problem.geometry
-        self.layout = self.problem.operator.layout
         self.signal = signal
         self.epsilon = float(np.finfo(signal.dtype).eps)
-        self.weights = weights = self.problem.weights_of(i)
-        seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
-        self.padded_weights = self.geometry.spread(seen)
-        self.clean = clean_positions(self.geometry, self.padded_weights)
+        self.weights = self.problem.weights_of(i)
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
@@ -139,11 +136,21 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
-        self.follows = state.can_follow and settings.ridge == 0
+        self.follows = certifies and settings.ridge == 0 and state.can_follow
         self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
         self.turns = 0
         if begin is not None:
             self._begin(*begin)
+
+    @cached_property
+    def padded_weights(self) -> NDArray:
+        seen = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
+        return self.geometry.spread(seen.astype(self.signal.dtype))
+
+    @cached_property
+    def clean(self) -> NDArray:
+        """Positions whose whole box has weight one."""
+        return clean_positions(self.geometry, self.padded_weights)
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -161,22 +168,30 @@ class HostWorkingSet:
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
-        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
-        np.subtract(self.signal, difference, out=difference)
-        self.exact = difference if self.weights is None else self.weights * difference
-        loss = 0.5 * inner(self.exact, difference)
+        loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self.state.rounding(self.geometry, self.residual)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
         constant = self.problem.constant_of(self.i)
-        gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding, constant)
+        gap = relative_gap(objective, loss, energy, self.ratio + rounding, constant)
         if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
             gap = min(gap, self._local_gap(objective, rounding))
         return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
+
+    def _remain(self) -> tuple[float, float, float]:
+        """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
+        if self.follows:
+            left = remainder(self.problem, self.signal, self.codes, self.values)
+            self.exact, self.residual = left.exact, left.padded
+            return left.loss, left.energy, self.state.rounding_of(left.largest, self.residual.dtype)
+        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
+        np.subtract(self.signal, difference, out=difference)
+        self.exact = difference if self.weights is None else self.weights * difference
+        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
+        rounding = self.state.rounding(self.geometry, self.residual)
+        return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
 
     def _local_gap(self, objective: float, rounding: float) -> float:
         """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`."""
@@ -232,10 +247,11 @@ class HostWorkingSet:
         if self.scanned is not None and self.state.can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
-        self.scanned = residual.copy()
         if self.follows:
             self.correlations = state.scan_and_keep(residual, self.best, self.winner, self.mapper)
-        elif stale is None or len(stale) > _SCREENED * len(self.best):
+            return float(np.max(self.best))
+        self.scanned = residual.copy()
+        if stale is None or len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
             self.slack[:] = 0
         else:
@@ -264,7 +280,8 @@ class HostWorkingSet:
         if self.follows:
             self._follow()
             return
-        settings, layout, dtype, target = self.settings, self.layout, self.values.dtype, float(targets[0])
+        settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
+        layout = self.problem.operator.layout
         curvatures = np.empty(len(self.codes), dtype)
         convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
@@ -280,7 +297,7 @@ class HostWorkingSet:
             self._keep(self.values != 0)
             return
 
-        stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
+        stage = stage_of(self.geometry, layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
 
         codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
         descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)

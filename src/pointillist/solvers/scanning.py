@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
+from pointillist.backends.layout import whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
@@ -27,8 +28,7 @@ class DescentState:
     def per_penalty(self) -> NDArray:
         """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for the padding."""
         problem = self.problem
-        layout = problem.operator.layout
-        out = np.zeros((len(layout.blocks) // len(layout.taps), problem.penalty.shape[1]), problem.filters.dtype)
+        out = np.zeros((whole_blocks(problem.n_filters), problem.penalty.shape[1]), problem.filters.dtype)
         out[: problem.n_filters] = 1 / problem.penalty
         return out
 
@@ -89,7 +89,7 @@ class DescentState:
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
-        rows = len(self.problem.operator.layout.row_bases)
+        rows = prod(self.problem.geometry.grid[:-1])
         step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
@@ -108,7 +108,7 @@ class DescentState:
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
-        problem, layout = self.problem, self.problem.operator.layout
+        problem = self.problem
         best[:] = 0
         if not self.scans_all:
             self.scan_codes(residual, problem.sample, best, winner)
@@ -120,6 +120,8 @@ class DescentState:
         if self.transforms is not None:
             self.transforms.scan(residual, factors, best, winner, mapper)
             return
+
+        layout = problem.operator.layout
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
@@ -133,11 +135,13 @@ class DescentState:
         """
         if self.transforms is not None:
             return self.transforms.rounding(residual)
-        problem = self.problem
-        largest = np.sqrt(np.max(box_sums(geometry, residual**2)))
-        unit = float(np.finfo(residual.dtype).eps) / 2
-        terms = len(problem.operator.layout.taps) + 2 if self.separable is None else self.separable.terms
-        return terms * unit * problem.largest_norm * float(largest) / problem.smallest_penalty
+        return self.rounding_of(float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype)
+
+    def rounding_of(self, largest: float, dtype: np.dtype) -> float:
+        """The bound of `rounding` for sums in a precision, from the norm of the largest box that a filter can meet."""
+        problem, unit = self.problem, float(np.finfo(dtype).eps) / 2
+        terms = problem.filters[0].size + 2 if self.separable is None else self.separable.terms
+        return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper

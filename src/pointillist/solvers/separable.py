@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.layout import Layout, make_layout, register_width
-from pointillist.backends.separable import SPARE_VECTORS, mix, scan_mixed
-from pointillist.backends.vectors import FILTERS_A_BLOCK, ROWS_AT_ONCE
+from pointillist.backends.layout import Layout, make_layout, register_width, whole_blocks
+from pointillist.backends.separable import SPARE_VECTORS, factor, mix, scan_mixed
+from pointillist.backends.vectors import ROWS_AT_ONCE
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
@@ -31,28 +31,14 @@ class Products(NamedTuple):
 
 def as_products(filters: NDArray) -> Products | None:
     """Patterns and shapes of filters (n_filters, channels, *size) of rank one over channels; None for any others."""
-    if filters.shape[1] == 1:
+    n_filters, channels = filters.shape[:2]
+    if channels == 1:
         return None
-    if _factored(filters[:1]) is None:  # most filters are refused for the price of one
+    flat = np.ascontiguousarray(filters).reshape(n_filters, channels, -1)
+    patterns, shapes, lost = np.empty((n_filters, channels)), np.empty((n_filters, flat.shape[2])), np.empty(n_filters)
+    if not factor(flat, _LOST * float(np.finfo(filters.dtype).eps) / 2, patterns, shapes, lost):
         return None
-    return _factored(filters)
-
-
-def _factored(filters: NDArray) -> Products | None:
-    flat = filters.reshape(*filters.shape[:2], -1).astype(np.float64)
-    energies = np.einsum("kcs,kcs->kc", flat, flat)
-    norms = np.sqrt(energies.sum(axis=1))
-    if not norms.all():
-        return None
-    # Any row that is not zero is the shape, up to rounding, which is least beside the largest.
-    rows = flat[np.arange(len(flat)), np.argmax(energies, axis=1)]
-    patterns = np.matmul(flat, rows[:, :, None])[..., 0]
-    patterns /= np.sqrt(np.einsum("kc,kc->k", patterns, patterns))[:, None]
-    shapes = np.matmul(patterns[:, None], flat)[:, 0]
-    lost = product_losses(flat, patterns, shapes)
-    if np.any(lost > _LOST * float(np.finfo(filters.dtype).eps) / 2 * norms):
-        return None
-    return Products(patterns, shapes.reshape(len(filters), *filters.shape[2:]), lost)
+    return Products(patterns, shapes.reshape(n_filters, *filters.shape[2:]), lost)
 
 
 def product_losses(filters: NDArray, patterns: NDArray, shapes: NDArray) -> NDArray:
@@ -142,5 +128,5 @@ def _is_worth(geometry: Geometry, filters: NDArray) -> bool:
     block = ROWS_AT_ONCE * register_width(filters.dtype)
     taps, row = prod(geometry.filter), geometry.grid[-1]
     mixed = len(filters) * (taps * -(-row // block) * block / row + geometry.channels)
-    plain = -(-len(filters) // FILTERS_A_BLOCK) * FILTERS_A_BLOCK * geometry.channels * taps
+    plain = whole_blocks(len(filters)) * geometry.channels * taps
     return mixed < _WORTH * plain
