@@ -8,7 +8,7 @@ import numpy as np
 
 from pointillist.backends.compiling import relaxed
 
-_BLOCK = 256
+_BLOCK = 512
 _AT_ONCE = 4
 
 
@@ -59,8 +59,8 @@ def take_product(basis, inside, signal, out):
     """out = x − Q y for a signal x (channels, n), y = `inside` (rank, n) and Q (channels, rank), all of one precision."""
     n_channels, rank = basis.shape
     length = signal.shape[1]
-    for first in range(0, length, 4 * _BLOCK):
-        last = min(first + 4 * _BLOCK, length)
+    for first in range(0, length, 2 * _BLOCK):
+        last = min(first + 2 * _BLOCK, length)
         for channel in range(n_channels):
             given, left = signal[channel, first:last], out[channel, first:last]
             done = 0

@@ -83,7 +83,7 @@ def follow(
     found, floor = values.astype(np.float64), 1 + aim.smallest
     for cell in _cells(aim.cells, problem.geometry.filter[0]):
         fresh, ratio = violators(correlations, penalties, signed, cell, floor)
-        if ratio - 1 <= max(aim.violation, 2 * aim.smallest) and cell == aim.cells[-1]:
+        if ratio - 1 <= max(aim.violation, 2 * aim.smallest):
             break
         codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
         target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty

@@ -14,6 +14,7 @@ from pointillist.backends.vectors import ROWS_AT_ONCE
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
+from pointillist.solvers.products import overlap_table
 
 _LOST = 16
 """Units of rounding, beside its norm, that a filter may differ by from the product of its pattern and its shape."""
@@ -91,6 +92,12 @@ class SeparableScan:
         unit = float(np.finfo(self.shapes.dtype).eps) / 2
         lost = float(np.max(product_losses(flat, self.patterns, self.shapes))) / self.problem.largest_norm
         return self.patterns.shape[1] + self.shapes.shape[1] + 4 + 1.01 * lost / unit
+
+    @property
+    def overlaps(self) -> NDArray:
+        """Inner products of the filters at all shifts, as `overlap_table` makes them, for signals of one dimension."""
+        patterns = self.patterns.astype(np.float64)
+        return overlap_table(self.shapes[:, None]) * (patterns @ patterns.T)[..., None]
 
     def scan(
         self,
