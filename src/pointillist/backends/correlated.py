@@ -89,16 +89,14 @@ def violators(correlations, penalties, nonnegative, cell, floor):
 
 
 @kernel
-def descend_chunks(
-    correlations, table, codes, values, curvatures, penalties, nonnegative, target, extra, max_sweeps
-):
+def descend_chunks(correlations, table, codes, values, curvatures, penalties, nonnegative, target, extra, max_sweeps):
     """Descend on codes, sorted by position, and bring the correlations of all positions up to date.
 
     `correlations` (n_filters, positions) and `values` are float64 and change in place; `table[k, l, δ + taps − 1]` is the
     inner product of filter k with filter l shifted by δ; `curvatures` and `penalties` belong to filters. Part after
     part of the codes is swept over until no move exceeds `target`, as `descend_on_products` does it.
     """
-    n_filters, length = correlations.shape
+    length = correlations.shape[1]
     n_taps = (table.shape[2] + 1) // 2
     owners, positions = codes // length, codes % length
     begin, least = 0, _LEAST * target

@@ -42,7 +42,9 @@ def descend_on_products(
     `slopes` are the correlations of the residual with each code, kept up to date; a move is √curvature · |change|.
     """
     for _ in range(max_sweeps):
-        moved = sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False, 0.0)
+        moved = sweep(
+            first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False, 0.0
+        )
         if moved < target:
             break
         for _ in range(extra):

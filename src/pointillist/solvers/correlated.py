@@ -15,10 +15,10 @@ from pointillist.backends.correlated import descend_chunks, largest_window, leav
 from pointillist.backends.descent import merge
 from pointillist.model.problem import Problem
 
-MOST_CORRELATIONS = 2**23
-"""Correlations, of all filters at all positions, that are kept at most."""
-_MOST_PAIRS = 2**22
-"""Entries of the table of inner products of filters that is kept at most."""
+_MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22
+"""Correlations of all filters at all positions, and inner products of filters, that are kept at most."""
+_MOST_FILTERS = 2
+"""Filters for each channel up to which all correlations take no more memory than descent on the residual would."""
 _MOST_ROUNDS = 40
 _RUNNING = 1e-12
 _SHARE = 0.1
@@ -42,9 +42,14 @@ def can_follow(problem: Problem) -> bool:
     geometry = problem.geometry
     if len(geometry.grid) != 1 or geometry.boundary == "circular" or problem.weights is not None:
         return False
+    if (
+        problem.sample is not None
+        or problem.penalty.shape[1] > 1
+        or problem.n_filters > _MOST_FILTERS * geometry.channels
+    ):
+        return False
     pairs = problem.n_filters**2 * (2 * geometry.filter[0] - 1)
-    few = problem.n_filters * geometry.n_positions <= MOST_CORRELATIONS and pairs <= _MOST_PAIRS
-    return few and problem.sample is None and problem.penalty.shape[1] == 1
+    return problem.n_filters * geometry.n_positions <= _MOST_CORRELATIONS and pairs <= _MOST_PAIRS
 
 
 class Remainder(NamedTuple):

@@ -26,9 +26,9 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.correlated import Aim, follow, remainder
+from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions
+from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding
 from pointillist.solvers.staging import stage_of
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
@@ -136,21 +136,18 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
-        self.follows = certifies and settings.ridge == 0 and state.can_follow
+        self.follows = certifies and settings.ridge == 0 and state.separable is not None and can_follow(self.problem)
         self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
         self.turns = 0
         if begin is not None:
             self._begin(*begin)
 
     @cached_property
-    def padded_weights(self) -> NDArray:
-        seen = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
-        return self.geometry.spread(seen.astype(self.signal.dtype))
-
-    @cached_property
-    def clean(self) -> NDArray:
-        """Positions whose whole box has weight one."""
-        return clean_positions(self.geometry, self.padded_weights)
+    def _seen(self) -> tuple[NDArray, NDArray]:
+        """The weights as a flat padded signal, and the positions whose whole box has weight one."""
+        ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
+        padded = self.geometry.spread(ones.astype(self.signal.dtype))
+        return padded, clean_positions(self.geometry, padded)
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -185,7 +182,7 @@ class HostWorkingSet:
         if self.follows:
             left = remainder(self.problem, self.signal, self.codes, self.values)
             self.exact, self.residual = left.exact, left.padded
-            return left.loss, left.energy, self.state.rounding_of(left.largest, self.residual.dtype)
+            return left.loss, left.energy, scan_rounding(self.state, left.largest, self.residual.dtype)
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
         self.exact = difference if self.weights is None else self.weights * difference
@@ -243,13 +240,17 @@ class HostWorkingSet:
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
+        if self.follows and state.separable is not None:
+            self.best[:] = 0
+            self.correlations = np.empty((self.problem.n_filters, len(self.best)), residual.dtype)
+            state.separable.scan(
+                residual, state.row_chunks, state.per_penalty, self.best, self.winner, self.mapper, self.correlations
+            )
+            return float(np.max(self.best))
         stale = None
         if self.scanned is not None and self.state.can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
-        if self.follows:
-            self.correlations = state.scan_and_keep(residual, self.best, self.winner, self.mapper)
-            return float(np.max(self.best))
         self.scanned = residual.copy()
         if stale is None or len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
@@ -282,22 +283,23 @@ class HostWorkingSet:
             return
         settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
         layout = self.problem.operator.layout
+        weights, clean_everywhere = self._seen
         curvatures = np.empty(len(self.codes), dtype)
-        convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
+        convolution.curvatures(layout, self.codes, weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
         positions = self.codes % self.geometry.n_positions
-        clean = self.clean[positions]
+        clean = clean_everywhere[positions]
         if products.are_worth(self.geometry, self.problem.n_filters, positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
                 slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=curvatures,
-                penalties=penalties, clean=clean, weights=self.padded_weights, ridge=settings.ridge, target=target,
+                penalties=penalties, clean=clean, weights=weights, ridge=settings.ridge, target=target,
                 nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
             )  # fmt: skip
             self._keep(self.values != 0)
             return
 
-        stage = stage_of(self.geometry, layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
+        stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
 
         codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
         descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)

@@ -12,7 +12,6 @@ from pointillist.backends.layout import whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.correlated import can_follow
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
@@ -47,11 +46,6 @@ class DescentState:
         return out
 
     @property
-    def scans_all(self) -> bool:
-        """Whether a scan goes over all codes, not over the sampled ones alone."""
-        return self.problem.sample is None or self.is_dense
-
-    @property
     def can_screen(self) -> bool:
         """Whether some positions can be scanned alone, for less than all of them take."""
         return self.problem.sample is None and self.separable is None and self.transforms is None
@@ -59,12 +53,14 @@ class DescentState:
     @cached_property
     def separable(self) -> SeparableScan | None:
         """The scan of mixed channels where the filters allow it and it takes fewer operations; None where it does not."""
-        return SeparableScan.of(self.problem) if self.scans_all else None
+        if self.problem.sample is not None and not self.is_dense:
+            return None
+        return SeparableScan.of(self.problem)
 
     @cached_property
     def transforms(self) -> Transforms | None:
         """The scan by transforms where that takes fewer operations; None where it does not."""
-        if not self.scans_all or self.separable is not None:
+        if (self.problem.sample is not None and not self.is_dense) or self.separable is not None:
             return None
         return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
@@ -93,24 +89,11 @@ class DescentState:
         step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
-    @cached_property
-    def can_follow(self) -> bool:
-        """Whether the correlations of a scan can be kept, and kept up to date while codes are descended on."""
-        return self.separable is not None and can_follow(self.problem)
-
-    def scan_and_keep(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> NDArray:
-        """Do what `scan` does, and return all correlations Dᵀr as (n_filters, n_positions); see `can_follow`."""
-        assert self.separable is not None
-        best[:] = 0
-        kept = np.empty((self.problem.n_filters, len(best)), residual.dtype)
-        self.separable.scan(residual, self.row_chunks, self.per_penalty, best, winner, mapper, kept)
-        return kept
-
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem = self.problem
         best[:] = 0
-        if not self.scans_all:
+        if problem.sample is not None and not self.is_dense:
             self.scan_codes(residual, problem.sample, best, winner)
             return
         factors = self.per_penalty if problem.sample is None else self.masked
@@ -135,13 +118,7 @@ class DescentState:
         """
         if self.transforms is not None:
             return self.transforms.rounding(residual)
-        return self.rounding_of(float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype)
-
-    def rounding_of(self, largest: float, dtype: np.dtype) -> float:
-        """The bound of `rounding` for sums in a precision, from the norm of the largest box that a filter can meet."""
-        problem, unit = self.problem, float(np.finfo(dtype).eps) / 2
-        terms = problem.filters[0].size + 2 if self.separable is None else self.separable.terms
-        return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
+        return scan_rounding(self, float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype)
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
@@ -159,6 +136,13 @@ class DescentState:
         """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
+
+
+def scan_rounding(state: DescentState, largest: float, dtype: np.dtype) -> float:
+    """The bound of `DescentState.rounding` for sums in a precision, from the norm of the largest box that a filter meets."""
+    problem, unit = state.problem, float(np.finfo(dtype).eps) / 2
+    terms = problem.filters[0].size + 2 if state.separable is None else state.separable.terms
+    return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 
 _CHUNK_POSITIONS = 4096
