@@ -5,6 +5,8 @@ Where filters are long and codes are few that takes far less than computing the 
 found, descended on and looked for again without a look at the signal.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pointillist.backends.compiling import helper, kernel, relaxed
@@ -14,8 +16,20 @@ _STEP = 64
 """Positions that are looked at together, before each of them is."""
 _LEAST = 0.2
 """Moves of less than this share of the largest that may be left are not worth their time."""
-_CHUNK = 2**17
-"""Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
+
+
+class Overlaps(NamedTuple):
+    """What inner products of codes are made of. Filters that the border cuts have others than whole ones.
+
+    A filter at position p meets the samples p … p + taps − 1 of a padded signal, of which those from `begin` to `end` are
+    the signal itself.
+    """
+
+    table: np.ndarray  # [k, l, δ + taps − 1]: the inner product of filter k with filter l shifted by δ
+    shapes: np.ndarray  # (n_filters, taps)
+    patterns: np.ndarray  # (n_filters, n_filters), inner products of the patterns over channels
+    begin: int
+    end: int
 
 
 @relaxed
@@ -89,27 +103,26 @@ def violators(correlations, penalties, nonnegative, cell, floor):
 
 
 @kernel
-def descend_chunks(correlations, table, codes, values, curvatures, penalties, nonnegative, target, extra, max_sweeps):
+def descend_chunks(correlations, overlaps, codes, values, penalties, nonnegative, target, extra, max_sweeps, most):
     """Descend on codes, sorted by position, and bring the correlations of all positions up to date.
 
-    `correlations` (n_filters, positions) and `values` are float64 and change in place; `table[k, l, δ + taps − 1]` is the
-    inner product of filter k with filter l shifted by δ; `curvatures` and `penalties` belong to filters. Part after
-    part of the codes is swept over until no move exceeds `target`, as `descend_on_products` does it.
+    `correlations` (n_filters, positions) and `values` are float64 and change in place; `penalties` belong to filters. Part
+    after part of the codes is swept over until no move exceeds `target`, as `descend_on_products` does it; a
+    part has at most so many inner products as `most` says.
     """
-    length = correlations.shape[1]
-    n_taps = (table.shape[2] + 1) // 2
+    length, n_taps = correlations.shape[1], overlaps.shapes.shape[1]
     owners, positions = codes // length, codes % length
     begin, least = 0, _LEAST * target
     while begin < len(codes):
-        end, first, last, offsets = _part(positions, begin, n_taps)
+        end, first, last, offsets = _part(positions, begin, n_taps, most)
         count = end - begin
         own, place, found = owners[begin:end], positions[begin:end], values[begin:end]
         products = np.empty(offsets[count])
-        _fill(own, place, first, last, offsets, table, products)
+        _fill(own, place, first, last, offsets, overlaps, products)
         slopes, curvature, penalty, before = np.empty(count), np.empty(count), np.empty(count), found.copy()
         for i in range(count):
-            slopes[i] = correlations[own[i], place[i]]
-            curvature[i], penalty[i] = curvatures[own[i]], penalties[own[i]]
+            slopes[i], penalty[i] = correlations[own[i], place[i]], penalties[own[i]]
+            curvature[i] = products[offsets[i] + i - first[i]]
         for _ in range(max_sweeps):
             moved = sweep(
                 first, last, offsets, products, curvature, penalty, 0.0, nonnegative, found, slopes, False, least
@@ -124,12 +137,12 @@ def descend_chunks(correlations, table, codes, values, curvatures, penalties, no
                     break
         for i in range(count):
             if found[i] != before[i]:
-                _move(correlations, table, own[i], place[i], found[i] - before[i])
+                _move(correlations, overlaps, own[i], place[i], found[i] - before[i])
         begin = end
 
 
 @helper()
-def _part(positions, begin, n_taps):
+def _part(positions, begin, n_taps, most):
     """The end of a part of the codes from `begin` on, and where each of its codes has the products with its neighbours.
 
     Within the part, code i overlaps with the codes first[i] … last[i] − 1; their products begin at offsets[i].
@@ -145,7 +158,7 @@ def _part(positions, begin, n_taps):
         while high < longest and positions[begin + high] < here + n_taps:
             high += 1
         total += high - low
-        if count > 0 and total > _CHUNK:
+        if count > 0 and total > most:
             break
         first[count], last[count] = low, high
         count += 1
@@ -158,23 +171,51 @@ def _part(positions, begin, n_taps):
 
 
 @helper()
-def _fill(owners, positions, first, last, offsets, table, out):
-    """Inner products of overlapping codes, from those of their filters."""
-    n_taps = (table.shape[2] + 1) // 2
-    for i in range(len(owners)):
-        row, centre, place = table[owners[i]], n_taps - 1 - positions[i], offsets[i] - first[i]
-        for j in range(first[i], last[i]):
-            out[place + j] = row[owners[j], centre + positions[j]]
+def _is_cut(overlaps, position):
+    """Whether the border cuts a filter at a position."""
+    return position < overlaps.begin or position + overlaps.shapes.shape[1] > overlaps.end
 
 
 @helper()
-def _move(correlations, table, owner, position, change):
+def _inner(overlaps, k, p, m, q):
+    """The inner product of filter k at position p with filter m at position q, of what lies in the signal."""
+    n_taps = overlaps.shapes.shape[1]
+    first, last = max(p, q, overlaps.begin), min(p + n_taps, q + n_taps, overlaps.end)
+    total = 0.0
+    for t in range(first, last):
+        total += overlaps.shapes[k, t - p] * overlaps.shapes[m, t - q]
+    return total * overlaps.patterns[k, m]
+
+
+@helper()
+def _fill(owners, positions, first, last, offsets, overlaps, out):
+    """Inner products of overlapping codes: those of their filters, unless the border cuts both."""
+    centre = overlaps.shapes.shape[1] - 1
+    for i in range(len(owners)):
+        row, shift, place = overlaps.table[owners[i]], centre - positions[i], offsets[i] - first[i]
+        cut = _is_cut(overlaps, positions[i])
+        for j in range(first[i], last[i]):
+            if cut and _is_cut(overlaps, positions[j]):
+                out[place + j] = _inner(overlaps, owners[i], positions[i], owners[j], positions[j])
+            else:
+                out[place + j] = row[owners[j], shift + positions[j]]
+
+
+@helper()
+def _move(correlations, overlaps, owner, position, change):
     """Take the share of a code that moved out of all correlations around it."""
     n_filters, length = correlations.shape
-    n_taps = (table.shape[2] + 1) // 2
+    n_taps = overlaps.shapes.shape[1]
     begin, end = max(position - n_taps + 1, 0), min(position + n_taps, length)
     shift = n_taps - 1 - position
     for k in range(n_filters):
-        around, inner = correlations[k, begin:end], table[owner, k, begin + shift : end + shift]
+        around, inner = correlations[k, begin:end], overlaps.table[owner, k, begin + shift : end + shift]
         for n in range(len(around)):  # over slices the loop becomes vectors
             around[n] -= change * inner[n]
+    if not _is_cut(overlaps, position):
+        return
+    for k in range(n_filters):
+        for t in range(begin, end):
+            if _is_cut(overlaps, t):
+                wrong = overlaps.table[owner, k, t + shift]
+                correlations[k, t] += change * (wrong - _inner(overlaps, owner, position, k, t))

@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.correlated import descend_chunks, largest_window, leave, violators
+from pointillist.backends.correlated import Overlaps, descend_chunks, largest_window, leave, violators
 from pointillist.backends.descent import merge
 from pointillist.model.problem import Problem
 
 _MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22
 """Correlations of all filters at all positions, and inner products of filters, that are kept at most."""
+_MOST_PRODUCTS = 2**17
+"""Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
 _MOST_FILTERS = 2
 """Filters for each channel up to which all correlations take no more memory than descent on the residual would."""
 _MOST_ROUNDS = 40
@@ -38,7 +40,7 @@ class Aim(NamedTuple):
 
 
 def can_follow(problem: Problem) -> bool:
-    """Whether the correlations of a problem can be kept up to date: inner products must not depend on the position."""
+    """Whether correlations can be kept up to date: inner products of codes must depend on their distance, or the border."""
     geometry = problem.geometry
     if len(geometry.grid) != 1 or geometry.boundary == "circular" or problem.weights is not None:
         return False
@@ -77,14 +79,13 @@ def remainder(problem: Problem, signal: NDArray, codes: NDArray, values: NDArray
 
 
 def follow(
-    problem: Problem, table: NDArray, correlations: NDArray, codes: NDArray, values: NDArray, aim: Aim
+    problem: Problem, overlaps: Overlaps, correlations: NDArray, codes: NDArray, values: NDArray, aim: Aim
 ) -> tuple[NDArray, NDArray]:
     """Codes, sorted by position, and their values after descent, with all that violate besides taken in.
 
     `correlations` (n_filters, n_positions), in float64, are those of the residual of the codes, and change in place.
     """
     penalties, n_filters, signed = problem.penalty[:, 0].copy(), problem.n_filters, problem.nonnegative
-    curvatures = table[np.arange(n_filters), np.arange(n_filters), table.shape[2] // 2]
     found, floor = values.astype(np.float64), 1 + aim.smallest
     for cell in _cells(aim.cells, problem.geometry.filter[0]):
         fresh, ratio = violators(correlations, penalties, signed, cell, floor)
@@ -93,7 +94,7 @@ def follow(
         codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
         target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty
         descend_chunks(
-            correlations, table, codes, found, curvatures, penalties, signed, target, aim.extra, aim.max_sweeps
+            correlations, overlaps, codes, found, penalties, signed, target, aim.extra, aim.max_sweeps, _MOST_PRODUCTS
         )
         codes, found = codes[found != 0], found[found != 0]
     return codes, found.astype(values.dtype)

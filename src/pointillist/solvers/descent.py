@@ -307,7 +307,8 @@ class HostWorkingSet:
 
     def _follow(self) -> None:
         """Descend on all that violates, again and again, on the correlations of the last scan."""
-        settings = self.settings
+        settings, separable = self.settings, self.state.separable
+        assert separable is not None, "only scans of mixed channels keep correlations"
         aim = Aim(
             violation=settings.tol * _CLOSER**self.turns,
             smallest=4 * self.epsilon,
@@ -316,7 +317,7 @@ class HostWorkingSet:
             max_sweeps=settings.max_sweeps,
         )
         correlations = self.correlations.astype(np.float64)
-        self.codes, self.values = follow(self.problem, self.state.overlaps, correlations, self.codes, self.values, aim)
+        self.codes, self.values = follow(self.problem, separable.overlaps, correlations, self.codes, self.values, aim)
         self.turns += 1
 
 

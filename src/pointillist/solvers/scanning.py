@@ -67,7 +67,7 @@ class DescentState:
     @cached_property
     def overlaps(self) -> NDArray:
         """Inner products of the filters at all shifts, for signals of one dimension."""
-        return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps
+        return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.backends.correlated import Overlaps
 from pointillist.backends.layout import Layout, make_layout, register_width, whole_blocks
 from pointillist.backends.separable import SPARE_VECTORS, factor, mix, scan_mixed
 from pointillist.backends.vectors import ROWS_AT_ONCE
@@ -93,11 +94,17 @@ class SeparableScan:
         lost = float(np.max(product_losses(flat, self.patterns, self.shapes))) / self.problem.largest_norm
         return self.patterns.shape[1] + self.shapes.shape[1] + 4 + 1.01 * lost / unit
 
-    @property
-    def overlaps(self) -> NDArray:
-        """Inner products of the filters at all shifts, as `overlap_table` makes them, for signals of one dimension."""
-        patterns = self.patterns.astype(np.float64)
-        return overlap_table(self.shapes[:, None]) * (patterns @ patterns.T)[..., None]
+    @cached_property
+    def overlaps(self) -> Overlaps:
+        """Inner products of the filters, for signals of one dimension."""
+        patterns, shapes, geometry = (
+            self.patterns.astype(np.float64),
+            self.shapes.astype(np.float64),
+            self.problem.geometry,
+        )
+        inner = patterns @ patterns.T
+        table = overlap_table(shapes[:, None]) * inner[..., None]
+        return Overlaps(table, shapes, inner, geometry.offset[0], geometry.offset[0] + geometry.signal[0])
 
     def scan(
         self,
