@@ -122,10 +122,11 @@ def test_correlations_are_brought_up_to_date(boundary):
     length = problem.geometry.n_positions
     correlations = problem.operator.correlate(signals[0]).reshape(4, -1)
     positions = np.array([0, 2, 3, 20, 21, 25, length - 6, length - 2, length - 1])
-    codes = np.arange(len(positions)) % 4 * length + positions
+    owners = np.arange(len(positions)) % 4
+    codes = owners * length + positions
     values, penalties = np.zeros(len(codes)), np.full(4, 1e-3)
     overlaps = SeparableScan.of(problem).overlaps
-    kernels.descend_chunks(correlations, overlaps, codes, values, penalties, False, 1e-9, 6, 50, 9)
+    kernels.descend_chunks(correlations, overlaps, owners, positions, values, penalties, False, 1e-9, 6, 50, 9)
     assert np.count_nonzero(values) > 6
     left = signals[0] - problem.operator.synthesise(codes, values)
     np.testing.assert_allclose(correlations, problem.operator.correlate(left).reshape(4, -1), atol=1e-12)

@@ -103,25 +103,26 @@ def violators(correlations, penalties, nonnegative, cell, floor):
 
 
 @kernel
-def descend_chunks(correlations, overlaps, codes, values, penalties, nonnegative, target, extra, max_sweeps, most):
-    """Descend on codes, sorted by position, and bring the correlations of all positions up to date.
+def descend_chunks(
+    correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
+):
+    """Descend on codes, of filters `owners` and sorted by position, and bring the correlations of all positions up to date.
 
     `correlations` (n_filters, positions) and `values` are float64 and change in place; `penalties` belong to filters. Part
     after part of the codes is swept over until no move exceeds `target`, as `descend_on_products` does it; a
     part has at most so many inner products as `most` says.
     """
-    length, n_taps = correlations.shape[1], overlaps.shapes.shape[1]
-    owners, positions = codes // length, codes % length
+    n_taps = overlaps.shapes.shape[1]
     begin, least = 0, _LEAST * target
-    while begin < len(codes):
+    while begin < len(owners):
         end, first, last, offsets = _part(positions, begin, n_taps, most)
         count = end - begin
         own, place, found = owners[begin:end], positions[begin:end], values[begin:end]
         products = np.empty(offsets[count])
         _fill(own, place, first, last, offsets, overlaps, products)
-        slopes, curvature, penalty, before = np.empty(count), np.empty(count), np.empty(count), found.copy()
+        slopes, curvature, penalty, before = np.empty(count), np.empty(count), np.empty(count), np.empty(count)
         for i in range(count):
-            slopes[i], penalty[i] = correlations[own[i], place[i]], penalties[own[i]]
+            before[i], slopes[i], penalty[i] = found[i], correlations[own[i], place[i]], penalties[own[i]]
             curvature[i] = products[offsets[i] + i - first[i]]
         for _ in range(max_sweeps):
             moved = sweep(

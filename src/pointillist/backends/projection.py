@@ -22,13 +22,17 @@ def project(basis, signal, inside, energy):
     n_channels, rank = basis.shape
     length = signal.shape[1]
     factors = np.zeros((rank, -(-n_channels // _AT_ONCE) * _AT_ONCE))
-    factors[:, :n_channels] = basis.T
+    for channel in range(n_channels):
+        for r in range(rank):
+            factors[r, channel] = basis[channel, r]
     sums, total, samples = np.empty((rank, _BLOCK)), np.empty(_BLOCK), np.zeros((_AT_ONCE, _BLOCK))
     a, b, c, d = samples[0], samples[1], samples[2], samples[3]
     for first in range(0, length, _BLOCK):
         count = min(_BLOCK, length - first)
-        sums[:] = 0
-        total[:] = 0
+        for t in range(_BLOCK):
+            total[t] = 0
+            for r in range(rank):
+                sums[r, t] = 0
         for channel in range(0, n_channels, _AT_ONCE):
             for n in range(_AT_ONCE):
                 row = samples[n]
@@ -37,7 +41,8 @@ def project(basis, signal, inside, energy):
                     for t in range(count):
                         row[t] = given[t]
                 else:
-                    row[:] = 0
+                    for t in range(_BLOCK):
+                        row[t] = 0
             for t in range(_BLOCK):
                 total[t] += (a[t] * a[t] + b[t] * b[t]) + (c[t] * c[t] + d[t] * d[t])
             for r in range(rank):

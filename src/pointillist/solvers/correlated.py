@@ -94,8 +94,9 @@ def follow(
         codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
         target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty
         descend_chunks(
-            correlations, overlaps, codes, found, penalties, signed, target, aim.extra, aim.max_sweeps, _MOST_PRODUCTS
-        )
+            correlations, overlaps, *np.divmod(codes, correlations.shape[1]), found, penalties, signed, target, aim.extra,
+            aim.max_sweeps, _MOST_PRODUCTS,
+        )  # fmt: skip
         codes, found = codes[found != 0], found[found != 0]
     return codes, found.astype(values.dtype)
 
