@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import as_cupy, is_resident
-from pointillist.backends.projection import project, take_product
+from pointillist.backends.projection import add_energies, project, take_product
 from pointillist.model.large import bands, is_mapped, scratch
 from pointillist.model.problem import Problem
 from pointillist.model.sampling import generator
@@ -136,8 +136,9 @@ def filter_span(filters: NDArray) -> Span | None:
             return None
         basis = left[:, :rank]
         rest = products.patterns - (products.patterns @ basis) @ basis.T
-        missed = np.linalg.norm(rest, axis=1) * _norms(products.shapes) + products.lost
-    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * _norms(filters)) else None
+        sizes = _norms(products.shapes)  # those of the filters, up to what they lost
+        missed = np.linalg.norm(rest, axis=1) * sizes + products.lost
+    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * sizes) else None
 
 
 def _span_of_mixtures(filters: NDArray, unit: float) -> Span | None:
@@ -243,7 +244,7 @@ class Projection:
         # A residual that correlates with a filter by this much more than λ is scaled down to be dual feasible, and the
         # dual objective, which is concave, loses no larger share.
         moved = 1.01 * self.span.lost * _largest_box(residual, size)
-        moved += self.problem.largest_norm * unit * largest * _largest_box(inside, size)
+        moved += (self.smaller.largest_norm + self.span.lost) * unit * largest * _largest_box(inside, size)
         # The energy outside is the difference of two sums over channels in float64.
         differs = self.problem.geometry.channels * 2.0**-53 * largest * float((split.energy + inside).sum())
         change = differs + 2 * unit * np.sqrt(2 * objective * largest) * np.sqrt(float(inside.sum()))
@@ -261,7 +262,11 @@ def _norms(filters: NDArray) -> NDArray:
 
 def _energies(array: NDArray) -> NDArray:
     """Σ x² over the channels of an array (channels, *space), in float64."""
-    return (array.astype(np.float64) ** 2).sum(axis=0)
+    if is_resident(array):
+        return (array.astype(np.float64) ** 2).sum(axis=0)
+    out = np.zeros(array.shape[1:])
+    add_energies(_flat(np.ascontiguousarray(array)), out.reshape(-1))
+    return out
 
 
 def _largest_box(energy: NDArray, size: tuple[int, ...]) -> float:
