@@ -24,6 +24,9 @@ _LEAN: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # no entry fo
 kernel = njit(cache=True, **_LEAN)
 """Compile a function that Python calls; it is kept on disk."""
 
+relaxed = njit(cache=True, fastmath={"contract", "reassoc"}, **_LEAN)
+"""Compile a function that Python calls, which may sum in any order and add products without rounding them before."""
+
 helper = partial(njit, **_LEAN, no_cpython_wrapper=True)
 """Compile a function that kernels call, and Python never does."""
 

@@ -228,6 +228,16 @@ def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_fi
 def window_sums(lines, width, out):
     """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
     outer, length, inner = lines.shape
+    if inner == 1:  # the sum stays in a register
+        for o in range(outer):
+            total = 0.0
+            for i in range(length):
+                total += lines[o, i, 0]
+                if i >= width:
+                    total -= lines[o, i - width, 0]
+                if i >= width - 1:
+                    out[o, i - width + 1, 0] = total
+        return
     running = np.empty(inner, np.float64)
     for o in range(outer):
         for n in range(inner):

@@ -111,9 +111,13 @@ def flat_offsets(shape: Sequence[int], strides: np.ndarray) -> np.ndarray:
     return offsets
 
 
+def whole_blocks(n_filters: int) -> int:
+    """Filters in so many whole blocks as hold `n_filters`."""
+    return -(-n_filters // FILTERS_A_BLOCK) * FILTERS_A_BLOCK
+
+
 def _blocks(filters: np.ndarray) -> np.ndarray:
     n_filters = len(filters)
-    n_blocks = -(-n_filters // FILTERS_A_BLOCK)
-    full = np.zeros((n_blocks * FILTERS_A_BLOCK, filters[0].size), filters.dtype)
+    full = np.zeros((whole_blocks(n_filters), filters[0].size), filters.dtype)
     full[:n_filters] = filters.reshape(n_filters, -1)
-    return np.ascontiguousarray(full.reshape(n_blocks, FILTERS_A_BLOCK, -1).transpose(0, 2, 1)).reshape(-1)
+    return np.ascontiguousarray(full.reshape(-1, FILTERS_A_BLOCK, filters[0].size).transpose(0, 2, 1)).reshape(-1)

@@ -42,19 +42,25 @@ def descend_on_products(
     `slopes` are the correlations of the residual with each code, kept up to date; a move is √curvature · |change|.
     """
     for _ in range(max_sweeps):
-        moved = _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False)
+        moved = sweep(
+            first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, False, 0.0
+        )
         if moved < target:
             break
         for _ in range(extra):
-            again = _sweep(
-                first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, True
+            again = sweep(
+                first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, True, 0.0
             )
             if again < 0.5 * target:
                 break
 
 
 @helper()
-def _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, alive):
+def sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, alive, least):
+    """One pass over all codes, or over those that are not zero; returns the largest move.
+
+    Moves of less than `least` are left for later, but for those to zero.
+    """
     largest = 0.0
     for i in range(len(values)):
         old = values[i]
@@ -71,9 +77,12 @@ def _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnega
         if new == old:
             continue
         change = new - old
+        moved = change * change * curvature
+        if moved < least * least and new != 0:
+            continue
         values[i] = new
         touched, inner = slopes[first[i] : last[i]], products[offsets[i] : offsets[i + 1]]
         for n in range(len(inner)):  # over slices the loop becomes vectors
             touched[n] -= inner[n] * change
-        largest = max(largest, change * change * curvature)
+        largest = max(largest, moved)
     return np.sqrt(largest)

@@ -70,6 +70,8 @@ def release(*arrays: NDArray) -> None:
 
 def extent(array: NDArray) -> tuple[float, float]:
     """Smallest and largest sample of an array (channels, *space); NaN where one is NaN."""
+    if not is_mapped(array):
+        return float(np.min(array)), float(np.max(array))
     ends = np.array([(np.min(array[band]), np.max(array[band])) for band in walked(array)], np.float64)
     return float(np.min(ends[:, 0])), float(np.max(ends[:, 1]))
 

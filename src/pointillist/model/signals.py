@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import as_numbers
 from pointillist.model.foreign import as_several
-from pointillist.model.large import converted, scratch, walked
+from pointillist.model.large import converted, extent, scratch, walked
 from pointillist.model.usable import within_rounding
 
 Signals = NDArray | Sequence[ArrayLike]
@@ -40,6 +40,10 @@ class Namespace:
     def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
         """For each array the number of its elements for which `test`, evaluated element by element, is true."""
         return np.array([sum(np.count_nonzero(test(one[band])) for band in walked(one)) for one in arrays], int)
+
+    def all_finite(self, arrays: Sequence[Any]) -> bool:
+        """Whether no sample of any array is infinite or NaN; both show in the extent, without an array of truths."""
+        return all(np.isfinite(extent(one)).all() for one in arrays)
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""
@@ -117,9 +121,9 @@ def take_seen(
 
     Without weights NaN marks what was not seen. Other samples that are not finite are refused.
     """
-    bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
-    if weights is None and not bad.any():
+    if weights is None and space.all_finite(signals):
         return signals, None
+    bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
     if weights is None:
         weights = _unseen(signals, name, space)
     seen = space.seen_only(signals, weights)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -25,8 +26,9 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
+from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions
+from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding
 from pointillist.solvers.staging import stage_of
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
@@ -43,7 +45,8 @@ class CoordinateDescent(Schedule):
         Rounds (scan, then descent) at most.
     cells : tuple of int
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
-        cells first spread the codes out instead of crowding them around the strongest edges.
+        cells first spread the codes out instead of crowding them around the strongest edges. Recordings of several
+        channels, with filters of rank one over them, get many such rounds between two scans, the first with coarser cells.
     inner : float
         Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
         to a tenth, where violations hardly shrink.
@@ -120,13 +123,9 @@ class HostWorkingSet:
         promised = settings.tol <= _LOOSE and settings.ridge == 0 and not settings.keep_start
         self.certifies = certifies and promised
         self.problem, self.geometry = state.problem, state.problem.geometry
-        self.layout = self.problem.operator.layout
         self.signal = signal
         self.epsilon = float(np.finfo(signal.dtype).eps)
-        self.weights = weights = self.problem.weights_of(i)
-        seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
-        self.padded_weights = self.geometry.spread(seen)
-        self.clean = clean_positions(self.geometry, self.padded_weights)
+        self.weights = self.problem.weights_of(i)
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
@@ -138,8 +137,18 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
+        self.follows = certifies and settings.ridge == 0 and state.separable is not None and can_follow(self.problem)
+        self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
+        self.turns = 0
         if begin is not None:
             self._begin(*begin)
+
+    @cached_property
+    def _seen(self) -> tuple[NDArray, NDArray]:
+        """The weights as a flat padded signal, and the positions whose whole box has weight one."""
+        ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
+        padded = self.geometry.spread(ones.astype(self.signal.dtype))
+        return padded, clean_positions(self.geometry, padded)
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -157,22 +166,30 @@ class HostWorkingSet:
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
-        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
-        np.subtract(self.signal, difference, out=difference)
-        self.exact = difference if self.weights is None else self.weights * difference
-        loss = 0.5 * inner(self.exact, difference)
+        loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self.state.rounding(self.geometry, self.residual)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
         constant = self.problem.constant_of(self.i)
-        gap = relative_gap(objective, loss, inner(self.exact, self.signal), self.ratio + rounding, constant)
+        gap = relative_gap(objective, loss, energy, self.ratio + rounding, constant)
         if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
             gap = min(gap, self._local_gap(objective, rounding))
         return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
+
+    def _remain(self) -> tuple[float, float, float]:
+        """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
+        if self.follows:
+            left = remainder(self.problem, self.signal, self.codes, self.values)
+            self.exact, self.residual = left.exact, left.padded
+            return left.loss, left.energy, scan_rounding(self.state, left.largest, self.residual.dtype)
+        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
+        np.subtract(self.signal, difference, out=difference)
+        self.exact = difference if self.weights is None else self.weights * difference
+        self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
+        rounding = self.state.rounding(self.geometry, self.residual)
+        return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
 
     def _local_gap(self, objective: float, rounding: float) -> float:
         """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`."""
@@ -182,7 +199,7 @@ class HostWorkingSet:
             positions = dual.touched(self.geometry, ratios)
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self._can_screen and len(positions) < _SCREENED * len(ratios):
+            if self.state.can_screen and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
                 ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
             else:
@@ -216,11 +233,6 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
-    @property
-    def _can_screen(self) -> bool:
-        """Whether some positions can be scanned alone."""
-        return self.problem.sample is None and self.state.transforms is None
-
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
@@ -229,8 +241,15 @@ class HostWorkingSet:
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
+        if self.follows and state.separable is not None:
+            self.best[:] = 0
+            self.correlations = np.empty((self.problem.n_filters, len(self.best)), residual.dtype)
+            state.separable.scan(
+                residual, state.row_chunks, state.per_penalty, self.best, self.winner, self.mapper, self.correlations
+            )
+            return float(np.max(self.best))
         stale = None
-        if self.scanned is not None and self._can_screen:
+        if self.scanned is not None and self.state.can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
@@ -250,6 +269,8 @@ class HostWorkingSet:
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
+        if self.follows:  # violators are looked for between the sweeps
+            return
         floor = self.best.dtype.type(floor)
         fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
@@ -258,29 +279,51 @@ class HostWorkingSet:
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
-        settings, layout, dtype, target = self.settings, self.layout, self.values.dtype, float(targets[0])
+        if self.follows:
+            self._follow()
+            return
+        settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
+        layout = self.problem.operator.layout
+        weights, clean_everywhere = self._seen
         curvatures = np.empty(len(self.codes), dtype)
-        convolution.curvatures(layout, self.codes, self.padded_weights, curvatures)
+        convolution.curvatures(layout, self.codes, weights, curvatures)
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
         positions = self.codes % self.geometry.n_positions
-        clean = self.clean[positions]
+        clean = clean_everywhere[positions]
         if products.are_worth(self.geometry, self.problem.n_filters, positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
                 slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=curvatures,
-                penalties=penalties, clean=clean, weights=self.padded_weights, ridge=settings.ridge, target=target,
+                penalties=penalties, clean=clean, weights=weights, ridge=settings.ridge, target=target,
                 nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
             )  # fmt: skip
             self._keep(self.values != 0)
             return
 
-        stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
+        stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
 
         codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
         descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
         self._keep(self.values != 0)
 
+    def _follow(self) -> None:
+        """Descend on all that violates, again and again, on the correlations of the last scan."""
+        settings, separable = self.settings, self.state.separable
+        assert separable is not None, "only scans of mixed channels keep correlations"
+        aim = Aim(
+            violation=settings.tol * _CLOSER**self.turns,
+            smallest=4 * self.epsilon,
+            cells=settings.cells[-1:] if self.turns else settings.cells,
+            extra=settings.extra,
+            max_sweeps=settings.max_sweeps,
+        )
+        correlations = self.correlations.astype(np.float64)
+        self.codes, self.values = follow(self.problem, separable.overlaps, correlations, self.codes, self.values, aim)
+        self.turns += 1
 
+
+_CLOSER = 0.25
+"""Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2

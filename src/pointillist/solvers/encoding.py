@@ -117,7 +117,7 @@ def encode(
         nonnegative=nonnegative,
         start=None if start is None else _checked_start(start, coder, arrays, bank, boundary, device),
         n_jobs=effective_jobs(n_jobs),
-        seed=seed_from(random_state),
+        seed=0 if random_state is None and sampling == 1 else seed_from(random_state),
         progress=progress,
     )
     warn_unless_converged(result)

@@ -81,6 +81,9 @@ class DeviceNamespace(Namespace):
             counts[members] = to_host(test(flat).sum(axis=1))
         return counts
 
+    def all_finite(self, arrays: Sequence[Any]) -> bool:
+        return not self.count(lambda x: ~self.xp.isfinite(x), arrays).any()
+
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         seen: list[Any] = [None] * len(signals)
         for members in group_by_shape(signals):

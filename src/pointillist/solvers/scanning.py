@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
+from pointillist.backends.layout import whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
+from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 
@@ -25,8 +27,7 @@ class DescentState:
     def per_penalty(self) -> NDArray:
         """1/λ as (n_filters padded to whole blocks, 1 or n_positions), zero for the padding."""
         problem = self.problem
-        layout = problem.operator.layout
-        out = np.zeros((len(layout.blocks) // len(layout.taps), problem.penalty.shape[1]), problem.filters.dtype)
+        out = np.zeros((whole_blocks(problem.n_filters), problem.penalty.shape[1]), problem.filters.dtype)
         out[: problem.n_filters] = 1 / problem.penalty
         return out
 
@@ -44,17 +45,29 @@ class DescentState:
         out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
 
+    @property
+    def can_screen(self) -> bool:
+        """Whether some positions can be scanned alone, for less than all of them take."""
+        return self.problem.sample is None and self.separable is None and self.transforms is None
+
+    @cached_property
+    def separable(self) -> SeparableScan | None:
+        """The scan of mixed channels where the filters allow it and it takes fewer operations; None where it does not."""
+        if self.problem.sample is not None and not self.is_dense:
+            return None
+        return SeparableScan.of(self.problem)
+
     @cached_property
     def transforms(self) -> Transforms | None:
         """The scan by transforms where that takes fewer operations; None where it does not."""
-        if self.problem.sample is not None and not self.is_dense:
+        if (self.problem.sample is not None and not self.is_dense) or self.separable is not None:
             return None
         return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
     @cached_property
     def overlaps(self) -> NDArray:
         """Inner products of the filters at all shifts, for signals of one dimension."""
-        return overlap_table(self.problem.filters)
+        return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
     def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
@@ -72,21 +85,26 @@ class DescentState:
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
-        rows = len(self.problem.operator.layout.row_bases)
+        rows = prod(self.problem.geometry.grid[:-1])
         step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
-        problem, layout = self.problem, self.problem.operator.layout
+        problem = self.problem
         best[:] = 0
         if problem.sample is not None and not self.is_dense:
             self.scan_codes(residual, problem.sample, best, winner)
             return
         factors = self.per_penalty if problem.sample is None else self.masked
+        if self.separable is not None:
+            self.separable.scan(residual, self.row_chunks, factors, best, winner, mapper)
+            return
         if self.transforms is not None:
             self.transforms.scan(residual, factors, best, winner, mapper)
             return
+
+        layout = problem.operator.layout
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
@@ -100,10 +118,7 @@ class DescentState:
         """
         if self.transforms is not None:
             return self.transforms.rounding(residual)
-        problem = self.problem
-        largest = np.sqrt(np.max(box_sums(geometry, residual**2)))
-        terms, unit = len(problem.operator.layout.taps) + 2, float(np.finfo(residual.dtype).eps) / 2
-        return terms * unit * problem.largest_norm * float(largest) / problem.smallest_penalty
+        return scan_rounding(self, float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype)
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
@@ -121,6 +136,13 @@ class DescentState:
         """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
+
+
+def scan_rounding(state: DescentState, largest: float, dtype: np.dtype) -> float:
+    """The bound of `DescentState.rounding` for sums in a precision, from the norm of the largest box that a filter meets."""
+    problem, unit = state.problem, float(np.finfo(dtype).eps) / 2
+    terms = problem.filters[0].size + 2 if state.separable is None else state.separable.terms
+    return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 
 _CHUNK_POSITIONS = 4096

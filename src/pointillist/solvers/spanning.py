@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.devices import as_cupy, is_resident
-from pointillist.model.large import bands, scratch
+from pointillist.backends.projection import add_energies, project, take_product
+from pointillist.model.large import bands, is_mapped, scratch
 from pointillist.model.problem import Problem
 from pointillist.model.sampling import generator
 from pointillist.solvers.base import Result, one_blas_thread
+from pointillist.solvers.separable import as_products
 
 _MOST = 0.75
 """The share of the channels that filters may span for a projection to be worth its time."""
@@ -33,11 +35,10 @@ _DRAWS = 5  # sets these draws apart from all others
 
 
 class Split(NamedTuple):
-    """A signal in two parts, of which filters reach the first only."""
+    """What filters reach of a signal, and how much they do not."""
 
-    inside: NDArray  # (rank, *space)
-    outside: NDArray  # (channels, *space)
-    energy: NDArray  # the second's, summed over channels
+    inside: NDArray  # Qᵀx, (rank, *space)
+    energy: NDArray  # of x − Q Qᵀx, summed over channels, (*space)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,54 +50,74 @@ class Span:
     filters : (n_filters, channels, *size) array
     basis : (channels, rank) float64 array
         Orthonormal columns.
+    missed : float
+        The largest norm of what a filter has outside of the span.
     """
 
     filters: NDArray
     basis: NDArray
+    missed: float
+
+    @cached_property
+    def _inside(self) -> NDArray:
+        """The filters in the span, (n_filters, rank, samples) in float64."""
+        flat = self.filters.reshape(*self.filters.shape[:2], -1)
+        return np.matmul(self.basis.T, flat.astype(np.float64))
 
     @cached_property
     def projected(self) -> NDArray:
         """The filters in the span, (n_filters, rank, *size)."""
-        flat = _columns(self.filters)
-        inside = (self.basis.T @ flat).reshape(-1, len(self.filters), *self.filters.shape[2:])
-        return np.ascontiguousarray(np.moveaxis(inside, 0, 1).astype(self.filters.dtype))
+        return self._inside.reshape(len(self.filters), -1, *self.filters.shape[2:]).astype(self.filters.dtype)
 
     @cached_property
     def lost(self) -> float:
-        """The largest norm of what a filter loses by being projected and rounded."""
-        whole = np.einsum("pr,kr...->kp...", self.basis, self.projected.astype(np.float64))
-        return float(np.max(_norms(self.filters - whole)))
+        """A bound of the norm of what a filter loses by being projected and rounded."""
+        rounded = self._inside - self.projected.reshape(self._inside.shape)
+        return self.missed + float(np.max(_norms(rounded)))
 
     def split(self, signal: NDArray, dtype: np.dtype) -> Split:
-        """Split a signal x (channels, *space) into Qᵀx and x − Q Qᵀx, in files where it is in one."""
-        basis = self._matrix(signal, dtype)
+        """Qᵀx for a signal x (channels, *space), in a file where it is in one, and the energy of what is left of it."""
         if is_resident(signal):
-            return Split(*_split(basis, signal.astype(dtype, copy=False)))
-        inside = scratch(signal, (basis.shape[1], *signal.shape[1:]), dtype)
-        outside = scratch(signal, signal.shape, dtype)
-        energy = np.empty(signal.shape[1:], dtype)
+            return _split_on_device(as_cupy(self.basis.astype(dtype)), signal.astype(dtype, copy=False))
+        inside = scratch(signal, (self.basis.shape[1], *signal.shape[1:]), dtype)
+        energy = np.empty(signal.shape[1:])
+        if not is_mapped(signal):
+            project(self.basis, _flat(signal), _flat(inside), energy.reshape(-1))
+            return Split(inside, energy)
         for band in bands(signal.shape):
-            inside[band], outside[band], energy[band[1:]] = _split(basis, signal[band].astype(dtype, copy=False))
-        return Split(inside, outside, energy)
+            here = np.ascontiguousarray(signal[band], dtype)
+            part, left = np.empty((self.basis.shape[1], *here.shape[1:]), dtype), np.empty(here.shape[1:])
+            project(self.basis, _flat(here), _flat(part), left.reshape(-1))
+            inside[band], energy[band[1:]] = part, left
+        return Split(inside, energy)
 
-    def add_inside(self, whole: NDArray, inside: NDArray) -> None:
-        """Add Q y to a whole signal, in place."""
-        basis = self._matrix(whole, whole.dtype)
-        for band in [(slice(None),)] if is_resident(whole) else bands(whole.shape):
-            here = inside[band]
-            whole[band] += (basis @ here.reshape(len(here), -1)).reshape(-1, *here.shape[1:])
+    def less(self, signal: NDArray, inside: NDArray, weights: NDArray | None) -> NDArray:
+        """w x − Q y for a signal x (channels, *space) and y in the span, in a file where the signal is in one."""
+        basis = self.basis.astype(inside.dtype)
+        if is_resident(signal):
+            taken = (as_cupy(basis) @ inside.reshape(len(inside), -1)).reshape(signal.shape)
+            return (signal if weights is None else weights * signal) - taken
+        out = scratch(signal, signal.shape, inside.dtype)
+        for band in bands(signal.shape) if is_mapped(signal) else [(slice(None),)]:
+            here = signal[band] if weights is None else weights[band] * signal[band]
+            here, part = np.ascontiguousarray(here, inside.dtype), np.ascontiguousarray(inside[band])
+            left = np.empty_like(here) if is_mapped(signal) else out
+            take_product(basis, _flat(part), _flat(here), _flat(left))
+            if left is not out:
+                out[band] = left
+        return out
 
-    def _matrix(self, like: Any, dtype: np.dtype) -> Any:
-        basis = self.basis.astype(dtype)
-        return as_cupy(basis) if is_resident(like) else basis
+
+def _flat(array: NDArray) -> NDArray:
+    return array.reshape(len(array), -1)
 
 
-def _split(basis: Any, signal: Any) -> tuple[Any, Any, Any]:
-    flat = signal.reshape(len(signal), -1)
+def _split_on_device(basis: Any, signal: Any) -> Split:
+    flat = _flat(signal)
     inside = basis.T @ flat
     outside = flat - basis @ inside
     energy = np.einsum("ct,ct->t", outside, outside)
-    return tuple(one.reshape(*one.shape[:-1], *signal.shape[1:]) for one in (inside, outside, energy))
+    return Split(inside.reshape(-1, *signal.shape[1:]), energy.reshape(signal.shape[1:]))
 
 
 def filter_span(filters: NDArray) -> Span | None:
@@ -104,27 +125,43 @@ def filter_span(filters: NDArray) -> Span | None:
     channels = filters.shape[1]
     if channels == 1:
         return None
-    columns = _columns(filters)
     unit = float(np.finfo(filters.dtype).eps)
     with one_blas_thread():
-        # The columns of random mixtures span the same space, up to chance of measure zero, and are few.
-        count = min(_FIRST_GUESS, channels)
-        while True:
-            mix = generator(0, _DRAWS, count).standard_normal((columns.shape[1], count))
-            left, sizes, _ = np.linalg.svd(columns @ mix, full_matrices=False)
-            rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
-            if rank > _MOST * channels:
-                return None
-            if rank < count or count == channels:
-                break
-            count = min(2 * count, channels)
-        if rank == 0:
+        products = as_products(filters)
+        if products is None:
+            return _span_of_mixtures(filters, unit)
+        left, sizes, _ = np.linalg.svd(products.patterns.T, full_matrices=False)
+        rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
+        if rank > _MOST * channels:
             return None
-        # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
-        span = Span(filters, np.linalg.qr(columns @ (columns.T @ left[:, :rank]))[0])
-        rest = columns - span.basis @ (span.basis.T @ columns)
-    lost = _norms(np.moveaxis(rest.reshape(channels, len(filters), -1), 0, 1))
-    return span if np.all(lost <= _LOST * unit * _norms(filters)) else None
+        basis = left[:, :rank]
+        rest = products.patterns - (products.patterns @ basis) @ basis.T
+        sizes = _norms(products.shapes)  # those of the filters, up to what they lost
+        missed = np.linalg.norm(rest, axis=1) * sizes + products.lost
+    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * sizes) else None
+
+
+def _span_of_mixtures(filters: NDArray, unit: float) -> Span | None:
+    """Find the span of filters of any rank; `unit` is that of their rounding."""
+    channels, columns = filters.shape[1], _columns(filters)
+    # The columns of random mixtures span the same space, up to chance of measure zero, and are few.
+    count = min(_FIRST_GUESS, channels)
+    while True:
+        mix = generator(0, _DRAWS, count).standard_normal((columns.shape[1], count))
+        left, sizes, _ = np.linalg.svd(columns @ mix, full_matrices=False)
+        rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))
+        if rank > _MOST * channels:
+            return None
+        if rank < count or count == channels:
+            break
+        count = min(2 * count, channels)
+    if rank == 0:
+        return None
+    # Mixtures carry rounding of the largest of them; one more turn through the columns leaves that behind.
+    basis = np.linalg.qr(columns @ (columns.T @ left[:, :rank]))[0]
+    rest = columns - basis @ (basis.T @ columns)
+    missed = _norms(np.moveaxis(rest.reshape(channels, len(filters), -1), 0, 1))
+    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * _norms(filters)) else None
 
 
 def differs_by_channel(weights: NDArray | None, axis: int) -> bool:
@@ -168,8 +205,7 @@ class Projection:
     @cached_property
     def splits(self) -> list[Split]:
         """Each signal split into what filters reach and what they do not."""
-        with one_blas_thread():
-            return [self.span.split(signal, self.problem.filters.dtype) for signal in self.signals]
+        return [self.span.split(signal, self.problem.filters.dtype) for signal in self.signals]
 
     @property
     def inside(self) -> list[NDArray]:
@@ -189,14 +225,11 @@ class Projection:
     def restore(self, result: Result) -> Result:
         """The result for the signals as they were; the gap has room for what was lost by rounding."""
         residuals, gaps = [], np.empty(len(self.signals))
-        with one_blas_thread():
-            for i, split in enumerate(self.splits):
-                weights = self.problem.weights_of(i)
-                # Without weights the array becomes the residual: nobody needs it any more.
-                residual = split.outside if weights is None else (weights * split.outside).astype(split.outside.dtype)
-                self.span.add_inside(residual, result.residuals[i])
-                residuals.append(residual)
-                gaps[i] = result.gap[i] + self._rounding(i, result.residuals[i], float(result.objective[i]))
+        for i, (signal, split) in enumerate(zip(self.signals, self.splits, strict=True)):
+            left, weights = result.residuals[i], self.problem.weights_of(i)
+            fit = (split.inside if weights is None else weights[:1] * split.inside) - left
+            residuals.append(self.span.less(signal, fit.astype(left.dtype, copy=False), weights))
+            gaps[i] = result.gap[i] + self._rounding(i, left, float(result.objective[i]))
         return replace(result, residuals=residuals, gap=gaps)
 
     def _rounding(self, i: int, left: NDArray, objective: float) -> float:
@@ -211,8 +244,10 @@ class Projection:
         # A residual that correlates with a filter by this much more than λ is scaled down to be dual feasible, and the
         # dual objective, which is concave, loses no larger share.
         moved = 1.01 * self.span.lost * _largest_box(residual, size)
-        moved += self.problem.largest_norm * unit * largest * _largest_box(inside, size)
-        change = 2 * unit * np.sqrt(2 * objective * largest) * np.sqrt(float(inside.sum()))
+        moved += (self.smaller.largest_norm + self.span.lost) * unit * largest * _largest_box(inside, size)
+        # The energy outside is the difference of two sums over channels in float64.
+        differs = self.problem.geometry.channels * 2.0**-53 * largest * float((split.energy + inside).sum())
+        change = differs + 2 * unit * np.sqrt(2 * objective * largest) * np.sqrt(float(inside.sum()))
         return float(moved / self.problem.smallest_penalty + change / objective)
 
 
@@ -227,7 +262,11 @@ def _norms(filters: NDArray) -> NDArray:
 
 def _energies(array: NDArray) -> NDArray:
     """Σ x² over the channels of an array (channels, *space), in float64."""
-    return (array.astype(np.float64) ** 2).sum(axis=0)
+    if is_resident(array):
+        return (array.astype(np.float64) ** 2).sum(axis=0)
+    out = np.zeros(array.shape[1:])
+    add_energies(_flat(np.ascontiguousarray(array)), out.reshape(-1))
+    return out
 
 
 def _largest_box(energy: NDArray, size: tuple[int, ...]) -> float:
