@@ -4,11 +4,16 @@ Only here does the package print. Commands import what they need when they run, 
 """
 
 import gc
+import sys
 from collections.abc import Sequence
 
+from pointillist.model.warming import begin_compiling
 from pointillist.system import keep_printing
 
 __all__ = ["main"]
+
+FILTER_SIZE = 11
+"""Side of the filters that ``pointillist demo`` learns."""
 
 _OBJECTS = 50_000
 """New objects after which Python looks for garbage: libraries that are loaded make many, and these stay."""
@@ -17,12 +22,15 @@ _OBJECTS = 50_000
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM."""
     keep_printing()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
+        if given[:1] == ["demo"]:
+            begin_compiling(FILTER_SIZE)  # before anything is loaded that takes long
         from pointillist.cli.running import run
 
-        code = run(arguments)
+        code = run(given)
     except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted
         code = 130
     finally:
