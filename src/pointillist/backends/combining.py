@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, spliced
+from pointillist.backends.compiling import helper
 
 MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
@@ -59,7 +59,10 @@ def join(memory, newest, held):
 
 @helper()
 def find_factors(memory, held):
-    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing. Overwrites the slopes."""
+    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing.
+
+    The slopes g are overwritten.
+    """
     products, system, scales, right = memory.products, memory.system, memory.scales, memory.slopes
     largest = 0.0
     for i in range(held):

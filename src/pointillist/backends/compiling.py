@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 
 _LEAN: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C
 
-kernel = njit(cache=True, **_LEAN, _nrt=False)
+_NO_REFERENCES: dict[str, Any] = {"_nrt": False}  # none are counted
+
+kernel = njit(cache=True, **_LEAN, **_NO_REFERENCES)
 """Compile a function that Python calls and that neither allocates nor returns arrays; it is kept on disk."""
 
 allocating_kernel = njit(cache=True, **_LEAN)
@@ -38,8 +40,8 @@ Watcher = Callable[[int], object]
 
 _PACKAGE = __name__.rpartition(".")[0]
 
-# What can be indexed is tried one after the other whenever an index is compiled. Arrays come first if numba learns of its own
-# types now, and last if it does so when it looks for the first kernel on disk.
+# Whenever an index is compiled, the types that have one are tried in turn. Arrays come first among them if numba is told now
+# of what it knows, and last if that happens when it looks for the first kernel on disk.
 cpu_target.typing_context.refresh()
 
 

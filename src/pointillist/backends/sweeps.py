@@ -14,6 +14,7 @@ from pointillist.backends.combining import MEMORY, combine, dot, find_factors, j
 from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
+
 class Places(NamedTuple):
     """Where each code lies.
 
@@ -281,4 +282,3 @@ def _leave_zeros(layout, places, values, chosen, step, move, first):
             move[n] = 0
             any_left = True
     return any_left
-

@@ -26,10 +26,9 @@ def begin_compiling(filter_size: int) -> None:
     """
     if (os.cpu_count() or 1) < 2 or not sys.executable or is_compiled():
         return
-    nowhere = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command, nowhere = [sys.executable, "-P", "-m", __name__, str(filter_size)], subprocess.DEVNULL
     with suppress(OSError):  # this process compiles everything then
-        command = [sys.executable, "-P", "-m", __name__, str(filter_size)]
-        _processes.append(subprocess.Popen(command, **nowhere))
+        _processes.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
         atexit.register(_end)
 
 

@@ -7,13 +7,10 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from pointillist.model.warming import begin_compiling
+from pointillist.cli.starting import begin_early
 from pointillist.system import keep_printing
 
 __all__ = ["main"]
-
-FILTER_SIZE = 11
-"""Side of the filters that ``pointillist demo`` learns."""
 
 _OBJECTS = 50_000
 """New objects after which Python looks for garbage: libraries that are loaded make many, and these stay."""
@@ -26,8 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
-        if given[:1] == ["demo"]:
-            begin_compiling(FILTER_SIZE)  # before anything is loaded that takes long
+        begin_early(given)
         from pointillist.cli.running import run
 
         code = run(given)

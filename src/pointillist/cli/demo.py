@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.cli import FILTER_SIZE
 from pointillist.cli.console import say, show_log, tell
 from pointillist.cli.learn import fit
+from pointillist.cli.starting import FILTER_SIZE
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.calibration import compile_update

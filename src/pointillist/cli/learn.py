@@ -137,8 +137,8 @@ def fit(
 ) -> Ending:
     """Fit with progress, judging the held-out signals about `validations` times; a signal ends it early.
 
-    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`. What `prepare` compiles
-    is part of the progress.
+    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`. What
+    `prepare` compiles is part of the progress.
     """
     steps = n_steps(model, len(signals), how.get("n_epochs", 1))
     with GracefulStop(announce=not quiet) as stop, learning_progress(steps, quiet=quiet) as progress:
