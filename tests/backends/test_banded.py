@@ -5,6 +5,7 @@ import pytest
 
 from pointillist.backends import banded
 from pointillist.backends.layout import SPARE_SAMPLES
+from pointillist.backends.vectors import width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.quadratic import _image_offsets, band_width
@@ -26,7 +27,7 @@ def test_band_is_the_lower_triangle_of_the_gram_matrix(signal, size, boundary, r
     samples, width = int(np.prod(signal)), band_width(signal, size)
     places = geometry.spread(np.arange(1, samples + 1).reshape(1, *signal)) - 1
     band = np.zeros(samples * (width + 1) + SPARE_SAMPLES)
-    offsets = _image_offsets(signal, size, len(layout.run_lanes))
+    offsets = _image_offsets(signal, size, width_of(layout.run_lanes))
     banded.add_gram(layout, codes, places, geometry.spread(roots), offsets, width, band)
     gram = matrix[:, codes] @ matrix[:, codes].T
     rows = band[: samples * (width + 1)].reshape(samples, width + 1)

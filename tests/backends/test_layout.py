@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.backends.layout import SPARE_SAMPLES, make_layout, run_width
+from pointillist.backends.vectors import width_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
     grid = tuple(4 + i for i in range(len(size)))
     padded = tuple(g + s - 1 for g, s in zip(grid, size, strict=True))
     layout = make_layout(filters, grid, padded)
-    width = len(layout.run_lanes)
+    width = width_of(layout.run_lanes)
     n_runs = len(layout.run_offsets)
     for position, corner in enumerate(np.ndindex(*grid)):
         row, column = divmod(position, layout.row_length)
@@ -42,6 +43,6 @@ def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
 def test_spare_samples_cover_the_widest_overhang():
     widest_run = max(run_width(length) for length in range(1, 200))
     widest_block = max(
-        len(make_layout(np.ones((1, 1, 3), dtype), (4,), (6,)).block_lanes) for dtype in (np.float32, np.float64)
+        width_of(make_layout(np.ones((1, 1, 3), dtype), (4,), (6,)).block_lanes) for dtype in (np.float32, np.float64)
     )
     assert max(widest_run, widest_block) <= SPARE_SAMPLES

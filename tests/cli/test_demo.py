@@ -3,7 +3,8 @@
 import pytest
 from PIL import Image
 
-from pointillist.cli import demo
+import pointillist.cli
+from pointillist.cli import demo, starting
 from pointillist.learners.persistence import load
 
 
@@ -37,3 +38,14 @@ def test_output_must_not_be_a_file(cli, model):
     answer = cli("demo", "--output", model)
     assert answer.code == 2
     assert "give a folder" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "begun"), [(["demo", "--what"], [11]), (["demo", "--help"], []), (["--version"], []), ([], [])]
+)
+def test_only_the_demo_begins_to_compile_before_it_is_loaded(monkeypatch, words, begun):
+    sizes = []
+    monkeypatch.setattr(starting, "begin_compiling", sizes.append)
+    with pytest.raises(SystemExit):
+        pointillist.cli.main(words)
+    assert sizes == begun

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pointillist.backends.vectors import width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.staging import partitions_of, stage_of
@@ -19,7 +20,7 @@ def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
     positions = np.arange(geometry.n_positions)
     row, column = np.divmod(positions, layout.row_length)
     bases = layout.row_bases[row] + column
-    reach = (layout.run_offsets[:, None] + np.arange(len(layout.run_lanes))).ravel()
+    reach = (layout.run_offsets[:, None] + np.arange(width_of(layout.run_lanes))).ravel()
     partitions = partitions_of(geometry, positions, 32)
     for colours in partitions:
         assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
@@ -40,7 +41,7 @@ def test_images_keep_both_copies_of_a_sample_alike(signal, size):
     stage = stage_of(geometry, operator.layout, codes, nothing, ones, 32)
     (((_, region),),) = stage.partitions[0]
     inside = (region.rows[:, None] + np.arange(region.length)).ravel()
-    width = len(stage.layout.run_lanes)
+    width = width_of(stage.layout.run_lanes)
     lanes = (stage.layout.run_offsets[:, None] + np.arange(width)).ravel()
     for i, code in enumerate(codes):
         wide, first = np.zeros_like(stage.residual), stage.places.image_starts[i]

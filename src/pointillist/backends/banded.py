@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from pointillist.backends.compiling import kernel
+from pointillist.backends.compiling import allocating_kernel
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import add_runs
 
 
-@kernel
+@allocating_kernel
 def add_gram(layout, codes, places, roots, image_offsets, bandwidth, band):
     """band += Σ over codes of (box)(box)ᵀ, lower triangle: entry (i, j), i ≥ j, at band[j · (bandwidth + 1) + i − j].
 
@@ -15,7 +15,7 @@ def add_gram(layout, codes, places, roots, image_offsets, bandwidth, band):
     `image_offsets` are the run offsets in the signal's own strides. `band` has spare room for one run at its end.
     """
     n_positions = len(layout.row_bases) * layout.row_length
-    width = len(layout.run_lanes)
+    width = 1 << len(layout.run_lanes)
     n_runs = len(layout.run_offsets)
     step = n_runs * width
     box = np.zeros(step, band.dtype)

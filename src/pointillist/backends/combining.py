@@ -1,17 +1,48 @@
 """Inner products and combinations of steps, which are kept for rows of a padded signal (see `sweeps.Region`)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pointillist.backends.compiling import helper
 
+MEMORY = 3
+"""Moves that are combined: that of the last sweep and the steps before it."""
+
 _REGULAR = 1e-6
 
 
+class Memory(NamedTuple):
+    """The last moves and what is computed of them; the last row of `steps` and `moves` is for their combination."""
+
+    steps: np.ndarray  # (MEMORY + 1, span) how x − Dz changed
+    moves: np.ndarray  # (MEMORY + 1, n_codes) how the codes changed
+    factors: np.ndarray  # (MEMORY,) of the best combination
+    stale: np.ndarray  # (MEMORY,) whether the products of a step are to be computed
+    products: np.ndarray  # (MEMORY, MEMORY) of the steps
+    slopes: np.ndarray  # (MEMORY,) of the objective along the moves
+    system: np.ndarray  # (MEMORY, MEMORY) for the factors
+    scales: np.ndarray  # (MEMORY,) of its rows
+
+
+def make_memory(span, n_codes, dtype):
+    """Make room for steps of `span` samples and moves of `n_codes` codes."""
+    return Memory(
+        steps=np.empty((MEMORY + 1, span), dtype),
+        moves=np.empty((MEMORY + 1, n_codes), dtype),
+        factors=np.empty(MEMORY, dtype),
+        stale=np.empty(MEMORY, np.bool_),
+        products=np.empty((MEMORY, MEMORY)),
+        slopes=np.empty(MEMORY),
+        system=np.empty((MEMORY, MEMORY)),
+        scales=np.empty(MEMORY),
+    )
+
+
 @helper()
-def join(products, factors, newest):
+def join(memory, newest, held):
     """Bring the products up to date when the combined step joins the newest one."""
-    held = len(factors)
-    joint = np.empty(held)
+    products, factors, joint = memory.products, memory.factors, memory.scales
     for j in range(held):
         joint[j] = 0
         for i in range(held):
@@ -27,33 +58,33 @@ def join(products, factors, newest):
 
 
 @helper()
-def best_factors(products, slopes, out):
-    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
-    count = len(slopes)
+def find_factors(memory, held):
+    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing.
+
+    The slopes g are overwritten.
+    """
+    products, system, scales, right = memory.products, memory.system, memory.scales, memory.slopes
     largest = 0.0
-    for i in range(count):
+    for i in range(held):
         largest = max(largest, products[i, i])
-    scales = np.empty(count)
-    for i in range(count):
+    for i in range(held):
         scales[i] = 1 / np.sqrt(products[i, i]) if products[i, i] > 1e-12 * largest else 0.0
-    system = np.empty((count, count))
-    factors = np.empty(count)
-    for i in range(count):
-        for j in range(count):
+    for i in range(held):
+        for j in range(held):
             system[i, j] = products[i, j] * scales[i] * scales[j]
         system[i, i] = 1 + _REGULAR
-        factors[i] = -slopes[i] * scales[i]
-    for i in range(count):  # elimination: the system is positive definite, no pivots are needed
-        for j in range(i + 1, count):
+        right[i] *= -scales[i]
+    for i in range(held):  # elimination: the system is positive definite, no pivots are needed
+        for j in range(i + 1, held):
             ratio = system[j, i] / system[i, i]
-            for k in range(i, count):
+            for k in range(i, held):
                 system[j, k] -= ratio * system[i, k]
-            factors[j] -= ratio * factors[i]
-    for i in range(count - 1, -1, -1):
-        for k in range(i + 1, count):
-            factors[i] -= system[i, k] * factors[k]
-        factors[i] /= system[i, i]
-        out[i] = factors[i] * scales[i]
+            right[j] -= ratio * right[i]
+    for i in range(held - 1, -1, -1):
+        for k in range(i + 1, held):
+            right[i] -= system[i, k] * right[k]
+        right[i] /= system[i, i]
+        memory.factors[i] = right[i] * scales[i]
 
 
 @helper()
@@ -103,25 +134,25 @@ def weighted_dot(nothing, weights, step, other, region):
 
 
 @helper()
-def combine(total, steps, factors, region):
-    """total = Σ factors · steps."""
+def combine(memory, region, held):
+    """Put the combination of all steps behind them."""
     for row in region.rows:
         start = row - region.first
-        out = total[start : start + region.length]
-        for m in range(len(factors)):
-            factor, step = factors[m], steps[m, start : start + region.length]
+        out = memory.steps[MEMORY, start : start + region.length]
+        for m in range(held):
+            factor, step = memory.factors[m], memory.steps[m, start : start + region.length]
             for t in range(region.length):
                 out[t] = factor * step[t] if m == 0 else out[t] + factor * step[t]
 
 
 @helper()
-def take(residual, weights, step, total, region):
+def take(residual, weights, memory, newest, region):
     """Add the combined step to the residual, and to the newest step."""
     length = region.length
     for row in region.rows:
         start = row - region.first
         w, left = weights[row : row + length], residual[row : row + length]
-        a, out = total[start : start + length], step[start : start + length]
+        a, out = memory.steps[MEMORY, start : start + length], memory.steps[newest, start : start + length]
         for t in range(length):
             left[t] += w[t] * a[t]
             out[t] += a[t]

@@ -1,9 +1,9 @@
 """How kernels are compiled, and a clock that stands still meanwhile.
 
 numba compiles a kernel when a process first calls it with arguments of new types, unless it finds it on disk. That takes
-a second or so for each of the larger ones, so that kernels are kept cheap: what only other kernels call is a `helper`
-without an entry for Python, loops stand where an expression of arrays would bring its broadcasting and its messages along,
-and rare ways through a kernel are kernels of their own.
+a second or so for each of the larger ones, so that kernels are kept cheap: they allocate nothing, so that no references
+are counted; what only other kernels call is a `helper` without an entry for Python; loops stand where an expression of
+arrays would bring its broadcasting and its messages along; and rare ways through a kernel are kernels of their own.
 """
 
 import gc
@@ -16,19 +16,25 @@ from typing import Any
 
 from numba import njit
 from numba.core import event
+from numba.core.registry import cpu_target
 
 log = logging.getLogger(__name__)
 
 _LEAN: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C
 
-kernel = njit(cache=True, **_LEAN)
-"""Compile a function that Python calls; it is kept on disk."""
+_NO_REFERENCES: dict[str, Any] = {"_nrt": False}  # none are counted
+
+kernel = njit(cache=True, **_LEAN, **_NO_REFERENCES)
+"""Compile a function that Python calls and that neither allocates nor returns arrays; it is kept on disk."""
+
+allocating_kernel = njit(cache=True, **_LEAN)
+"""Compile a function that Python calls and that allocates arrays, which takes longer; it is kept on disk."""
 
 relaxed = njit(cache=True, fastmath={"contract", "reassoc"}, **_LEAN)
 """Compile a function that Python calls, which may sum in any order and add products without rounding them before."""
 
 helper = partial(njit, **_LEAN, no_cpython_wrapper=True)
-"""Compile a function that kernels call, and Python never does."""
+"""Compile a function that kernels call, and Python never does; it may allocate where they may."""
 
 spliced = njit(nogil=True, inline="always")
 """Put a function into the kernels that call it before they are compiled: for short ones, and those called once."""
@@ -37,12 +43,17 @@ Watcher = Callable[[int], object]
 
 _PACKAGE = __name__.rpartition(".")[0]
 
+# Whenever an index is compiled, the types that have one are tried in turn. Arrays come first among them if numba is told now
+# of what it knows, and last if that happens when it looks for the first kernel on disk.
+cpu_target.typing_context.refresh()
+
 
 class Compilation(event.Listener):
     """Counts the kernels of this package that were compiled in this process, and the seconds that numba compiled for.
 
     numba compiles one function at a time, together with those that it calls: only the outermost is counted. Meanwhile
-    Python does not look for garbage: among the many objects of a compiler that takes a sixth of the time, for nothing.
+    Python looks for garbage after each function only: among the many objects of a compiler that would take a sixth of the
+    time, for nothing.
 
     Attributes
     ----------
@@ -79,6 +90,7 @@ class Compilation(event.Listener):
     def on_end(self, event: Any) -> None:
         """Take note that a function is compiled."""
         self._depth -= 1
+        gc.collect(0)  # what this function left behind, while it is still young
         if self._depth == 0:
             self._seconds += perf_counter() - self._begin
             if self._collected:
@@ -86,6 +98,19 @@ class Compilation(event.Listener):
             if _is_ours(event):
                 self.kernels += 1
                 self._tell()
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Let the clock stand still while this process waits for kernels that another one compiles."""
+        self._depth += 1
+        if self._depth == 1:
+            self._begin = perf_counter()
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self._seconds += perf_counter() - self._begin
 
     def _tell(self) -> None:
         for watcher in list(self.watchers):

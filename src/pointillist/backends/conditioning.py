@@ -6,13 +6,13 @@ known pixels determine themselves (universal kriging).
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, kernel
+from pointillist.backends.compiling import allocating_kernel, helper
 
 _TREND = 3  # 1, row, column
 _TINY = 1e-30
 
 
-@kernel
+@allocating_kernel
 def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 

@@ -6,7 +6,7 @@ index filter · n_positions + position.
 
 import numpy as np
 
-from pointillist.backends.compiling import kernel, spliced
+from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.vectors import FILTERS_A_BLOCK, add_runs, correlate_block, dot_runs
 
 
@@ -21,7 +21,7 @@ def base_of(layout, position):
 def synthesise(layout, codes, values, signal):
     """signal += Σ_j values[j] · (filter of codes[j] at its position)."""
     n_positions = len(layout.row_bases) * layout.row_length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     for i in range(len(codes)):
         k = codes[i] // n_positions
         base = base_of(layout, codes[i] - k * n_positions)
@@ -32,7 +32,7 @@ def synthesise(layout, codes, values, signal):
 def synthesise_dense(layout, values, signal):
     """signal += Σ over all filters and positions; `values` is flat (n_filters · n_positions,)."""
     n_positions = len(layout.row_bases) * layout.row_length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     for k in range(layout.n_filters):
         for position in range(n_positions):
             value = values[k * n_positions + position]
@@ -45,20 +45,20 @@ def synthesise_dense(layout, values, signal):
 def correlate(layout, codes, signal, out):
     """out[j] = ⟨filter of codes[j] at its position, signal⟩."""
     n_positions = len(layout.row_bases) * layout.row_length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     for i in range(len(codes)):
         k = codes[i] // n_positions
         base = base_of(layout, codes[i] - k * n_positions)
         out[i] = dot_runs(layout.run_lanes, signal, base, layout.runs, k * step, layout.run_offsets)
 
 
-@kernel
+@allocating_kernel
 def correlate_dense(layout, signal, first_row, last_row, out):
     """Correlations of all filters at all positions of some grid rows.
 
     `out` is flat: (n_blocks · FILTERS_A_BLOCK, last_row − first_row, row_length).
     """
-    width = len(layout.block_lanes)
+    width = 1 << len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
     stride = (last_row - first_row) * length
@@ -85,7 +85,7 @@ def correlate_dense(layout, signal, first_row, last_row, out):
 def curvatures(layout, codes, weights, out):
     """out[j] = Σ weights · (filter of codes[j] at its position)²; `weights` is a flat padded signal."""
     n_positions = len(layout.row_bases) * layout.row_length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     for i in range(len(codes)):
         k = codes[i] // n_positions
         base = base_of(layout, codes[i] - k * n_positions)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, kernel, relaxed
+from pointillist.backends.compiling import allocating_kernel, helper, kernel, relaxed
 from pointillist.backends.products import sweep
 
 _STEP = 64
@@ -64,7 +64,7 @@ def largest_window(energies, width):
     return largest
 
 
-@kernel
+@allocating_kernel
 def violators(correlations, penalties, nonnegative, cell, floor):
     """The best code of every cell of positions whose |correlation| / λ exceeds `floor`, and the largest of all ratios.
 
@@ -102,7 +102,7 @@ def violators(correlations, penalties, nonnegative, cell, floor):
     return chosen[:count], largest
 
 
-@kernel
+@allocating_kernel
 def descend_chunks(
     correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
 ):

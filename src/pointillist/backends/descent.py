@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pointillist.backends.compiling import kernel
+from pointillist.backends.compiling import allocating_kernel, kernel
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import (
     FILTERS_A_BLOCK,
@@ -12,33 +12,34 @@ from pointillist.backends.vectors import (
     correlate_block,
     correlate_positions,
     dot_runs_at,
+    lanes_of,
+    width_of,
 )
 
-_BLOCK_LANES = (None,) * FILTERS_A_BLOCK
+_BLOCK_LANES = lanes_of(FILTERS_A_BLOCK)
 
 
 @kernel
 def locate(layout, codes, bases, starts):
     """Where each code's box begins in the padded signal, and its filter in the runs."""
     n_positions = len(layout.row_bases) * layout.row_length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     for i in range(len(codes)):
         k = codes[i] // n_positions
         bases[i] = base_of(layout, codes[i] - k * n_positions)
         starts[i] = k * step
 
 
-@kernel
 def pick(best, best_filter, grid, cell, floor):
     """The best code of every cell (of `cell` positions a side) whose ratio is above `floor`, as flat codes."""
+    winners = np.full(np.prod(-(-grid // cell)), -1)
+    return winners[: _pick(best, best_filter, grid, cell, floor, winners)]
+
+
+@kernel
+def _pick(best, best_filter, grid, cell, floor, winners):
     n_positions = len(best)
     last = len(grid) - 1
-    n_cells = 1
-    for axis in range(len(grid)):
-        n_cells *= -(-grid[axis] // cell)
-    winners = np.empty(n_cells, np.int64)
-    for place in range(n_cells):
-        winners[place] = -1
     for position in range(n_positions):
         if not best[position] > floor:
             continue
@@ -50,12 +51,12 @@ def pick(best, best_filter, grid, cell, floor):
         if winners[place] < 0 or best[position] > best[winners[place]]:
             winners[place] = position
     count = 0
-    for place in range(n_cells):
+    for place in range(len(winners)):
         position = winners[place]
         if position >= 0:
             winners[count] = np.int64(best_filter[position]) * n_positions + position
             count += 1
-    return winners[:count]
+    return count
 
 
 def merge(codes, values, fresh, n_positions, n_filters):
@@ -91,7 +92,7 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
     (n_positions,) start from zero.
     """
     # Each way is compiled when it is first taken: most processes take one of them.
-    if layout.row_length < len(layout.block_lanes):
+    if layout.row_length < width_of(layout.block_lanes):
         kind = _scan_lane_by_lane
     else:
         kind = _scan_rows if per_penalty.shape[1] == 1 else _scan_rows_local
@@ -101,7 +102,7 @@ def scan(layout, residual, first_row, last_row, per_penalty, nonnegative, best, 
 @kernel
 def _scan_rows(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """Do what `scan` does where a filter has one penalty at all positions."""
-    width = len(layout.block_lanes)
+    width = 1 << len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
     for row in range(first_row, last_row):
@@ -118,7 +119,7 @@ def _scan_rows(layout, residual, first_row, last_row, per_penalty, nonnegative, 
 @kernel
 def _scan_rows_local(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """Do what `scan` does where positions have penalties of their own."""
-    width = len(layout.block_lanes)
+    width = 1 << len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
     for row in range(first_row, last_row):
@@ -132,10 +133,10 @@ def _scan_rows_local(layout, residual, first_row, last_row, per_penalty, nonnega
                 )  # fmt: skip
 
 
-@kernel
+@allocating_kernel
 def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonnegative, best, best_filter):
     """Do what `scan` does, for grids narrower than a vector."""
-    width = len(layout.block_lanes)
+    width = 1 << len(layout.block_lanes)
     length = layout.row_length
     n_taps = len(layout.taps)
     shared = per_penalty.shape[1] == 1
@@ -160,14 +161,18 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
                             best_filter[position + lane] = filter_
 
 
-@kernel
 def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
     """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
+    found = np.empty(POSITIONS_AT_ONCE * FILTERS_A_BLOCK, residual.dtype)
+    bases = np.empty(POSITIONS_AT_ONCE, np.int64)
+    _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, found, bases)
+
+
+@kernel
+def _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, found, bases):
     n_taps = len(layout.taps)
     n_blocks = len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)
     shared = per_penalty.shape[1] == 1
-    found = np.empty(POSITIONS_AT_ONCE * FILTERS_A_BLOCK, residual.dtype)
-    bases = np.empty(POSITIONS_AT_ONCE, np.int64)
     for first in range(0, len(positions), POSITIONS_AT_ONCE):
         count = min(POSITIONS_AT_ONCE, len(positions) - first)
         for n in range(POSITIONS_AT_ONCE):
@@ -189,12 +194,12 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
                         best_filter[position] = filter_
 
 
-@kernel
+@allocating_kernel
 def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_filter):
     """Scan the sampled codes only (ascending) by dot products, some positions of a filter at a time."""
     length = layout.row_length
     n_positions = len(layout.row_bases) * length
-    step = len(layout.run_offsets) * len(layout.run_lanes)
+    step = len(layout.run_offsets) << len(layout.run_lanes)
     shared = per_penalty.shape[1] == 1
     bases = np.zeros(POSITIONS_AT_ONCE, np.int64)
     positions = np.empty(POSITIONS_AT_ONCE, np.int64)
@@ -224,9 +229,13 @@ def scan_sample(layout, residual, codes, per_penalty, nonnegative, best, best_fi
                     best_filter[positions[n]] = k
 
 
-@kernel
 def window_sums(lines, width, out):
     """out[o, i, n] = Σ lines[o, i : i + width, n]; both are (outer, length, inner), `out` shorter by width − 1."""
+    _window_sums(lines, width, out, np.empty(lines.shape[2]))
+
+
+@kernel
+def _window_sums(lines, width, out, running):
     outer, length, inner = lines.shape
     if inner == 1:  # the sum stays in a register
         for o in range(outer):
@@ -238,7 +247,6 @@ def window_sums(lines, width, out):
                 if i >= width - 1:
                     out[o, i - width + 1, 0] = total
         return
-    running = np.empty(inner, np.float64)
     for o in range(outer):
         for n in range(inner):
             running[n] = 0

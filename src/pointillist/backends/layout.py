@@ -13,7 +13,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from pointillist.backends.vectors import FILTERS_A_BLOCK
+from pointillist.backends.vectors import FILTERS_A_BLOCK, lanes_of
 
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""
@@ -24,8 +24,8 @@ _WIDTHS = (4, 8, 16)
 class Layout(NamedTuple):
     """Flat arrays that the kernels walk; see `make_layout`."""
 
-    run_lanes: tuple[None, ...]  # its length is the width of a run
-    block_lanes: tuple[None, ...]  # its length is the number of positions a correlation block serves
+    run_lanes: tuple[None, ...]  # the width of a run, as `lanes_of` tells it
+    block_lanes: tuple[None, ...]  # the number of positions a correlation block serves
     runs: np.ndarray  # (n_filters · n_runs · width,) samples, zero-padded
     squares: np.ndarray  # the same, squared: dotted with weights they give curvatures
     run_offsets: np.ndarray  # (n_runs,) where each run lies relative to a code's base
@@ -48,8 +48,8 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
         squares = runs**2
     return Layout(
-        run_lanes=(None,) * width,
-        block_lanes=(None,) * register_width(filters.dtype),
+        run_lanes=lanes_of(width),
+        block_lanes=lanes_of(register_width(filters.dtype)),
         runs=runs,
         squares=squares,
         run_offsets=places.run_offsets,

@@ -6,7 +6,7 @@ channels + samples products a position instead of channels · samples.
 
 import numpy as np
 
-from pointillist.backends.compiling import kernel, relaxed
+from pointillist.backends.compiling import allocating_kernel, kernel, relaxed
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 SPARE_VECTORS = ROWS_AT_ONCE
@@ -74,7 +74,7 @@ def mix(patterns, signal, out):
                 mixed[t] += factor * channel[t]
 
 
-@kernel
+@allocating_kernel
 def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegative, best, best_filter, kept):
     """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, kernel
+from pointillist.backends.compiling import allocating_kernel, helper, kernel
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
-from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
+from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows, lanes_of
 
 
 def first_at(positions, n_positions):
@@ -64,7 +64,7 @@ def add_pairs(
 class Toeplitz(NamedTuple):
     """Block-Toeplitz sums and how their blocks are walked; see `make_toeplitz`."""
 
-    lanes: tuple[None, ...]  # its length is the number of positions done at once along the last axis
+    lanes: tuple[None, ...]  # the number of positions done at once along the last axis, as `lanes_of` tells it
     blocks: np.ndarray  # flat, all pairs k ≤ l, and `toeplitz_spare` samples
     block_size: int
     first: np.ndarray  # (n_filters,) number of the pair (k, k)
@@ -99,7 +99,7 @@ def _walk(n_pairs, size, dtype):
     chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
-        lanes=(None,) * width,
+        lanes=lanes_of(width),
         blocks=np.empty(0),
         block_size=prod(span),
         first=k * n_filters - k * (k - 1) // 2,
@@ -140,21 +140,38 @@ def _groups(lattice, size, row_step, width, chunks):
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
-@kernel
+class _Room(NamedTuple):
+    """What a product with blocks needs to be computed in, all flat and in the precision of the filters."""
+
+    later: np.ndarray  # (channels · places,) sums over filters that do not come before the one
+    earlier: np.ndarray  # the same over those that do
+    block: np.ndarray  # (block_size + spare,) one block at a time
+
+
+def _room(toeplitz, filters):
+    sums = np.empty((2, filters.shape[1] * len(toeplitz.places)), filters.dtype)
+    return _Room(*sums, np.zeros(toeplitz.block_size + toeplitz.spare, filters.dtype))
+
+
 def toeplitz_product(toeplitz, scale, filters, k, out):
     """out = scale · (C d)_k for filters (n_filters, channels, n_taps), in their precision; out is (channels, n_taps)."""
-    _product(toeplitz, scale, filters, k, out)
+    _toeplitz_product(toeplitz, scale, filters, filters.reshape(-1), k, _room(toeplitz, filters), out)
+
+
+@kernel
+def _toeplitz_product(toeplitz, scale, filters, flat, k, room, out):
+    _product(toeplitz, scale, filters, flat, k, room, out)
 
 
 @helper()
-def _product(toeplitz, scale, filters, k, out):
+def _product(toeplitz, scale, filters, flat, k, room, out):
     n_filters, n_channels, n_taps = filters.shape
-    flat = filters.reshape(-1)
     places, size = toeplitz.places, toeplitz.block_size
-    group_size = ROWS_AT_ONCE * len(toeplitz.lanes)
-    later = np.zeros((n_channels, len(places)), filters.dtype)
-    earlier = np.zeros((n_channels, len(places)), filters.dtype)
-    block = np.zeros(size + toeplitz.spare, filters.dtype)  # one block at a time, in the precision of the filters
+    group_size = ROWS_AT_ONCE << len(toeplitz.lanes)
+    later, earlier, block = room
+    for slot in range(len(later)):
+        later[slot] = 0
+        earlier[slot] = 0
     for m in range(n_filters):
         # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
         low, high = min(k, m), max(k, m)
@@ -163,7 +180,7 @@ def _product(toeplitz, scale, filters, k, out):
         for i in range(size):
             block[i] = scale * stored[i]
         offsets = toeplitz.mirrored if m >= k else toeplitz.offsets
-        sums = later.reshape(-1) if m >= k else earlier.reshape(-1)
+        sums = later if m >= k else earlier
         for c in range(n_channels):
             for g in range(len(toeplitz.bases)):
                 correlate_rows(
@@ -182,17 +199,17 @@ def _product(toeplitz, scale, filters, k, out):
             out[c, m] = 0
         for slot in range(len(places)):
             if places[slot] >= 0:
-                out[c, places[slot]] += later[c, slot]
-                out[c, n_taps - 1 - places[slot]] += earlier[c, slot]
+                out[c, places[slot]] += later[c * len(places) + slot]
+                out[c, n_taps - 1 - places[slot]] += earlier[c * len(places) + slot]
 
 
-@kernel
+@allocating_kernel
 def toeplitz_columns(toeplitz, rows, k, out):
     """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
     n_filters, n_rows, n_taps = out.shape
     flat = rows.reshape(-1)
     places = toeplitz.places
-    group_size = ROWS_AT_ONCE * len(toeplitz.lanes)
+    group_size = ROWS_AT_ONCE << len(toeplitz.lanes)
     sums = np.empty(len(places), rows.dtype)
     for m in range(n_filters):
         # As in `toeplitz_product`: the block of (k, m) is met mirrored by filters behind k.
@@ -219,19 +236,38 @@ def toeplitz_columns(toeplitz, rows, k, out):
                     out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
 
 
-@kernel
 def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters):
     """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, channels, n_taps), in place.
 
     C is multiplied by `scale`; `linear` (n_chosen, channels, n_taps) and `lipschitz` (n_chosen,) are scaled already.
     """
+    _sweep_filters(
+        toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters, filters.reshape(-1),
+        _room(toeplitz, filters), np.empty_like(filters[0]),
+    )  # fmt: skip
+
+
+@kernel
+def _sweep_filters(
+    toeplitz,
+    scale,
+    linear,
+    chosen,
+    lipschitz,
+    support,
+    zero_mean,
+    nonnegative,
+    filters,
+    flat,
+    room,
+    gradient,
+):
     _, n_channels, n_taps = filters.shape
-    gradient = np.empty((n_channels, n_taps), filters.dtype)
     for n in range(len(chosen)):
         k = chosen[n]
         if lipschitz[n] <= 0:
             continue
-        _product(toeplitz, scale, filters, k, gradient)
+        _product(toeplitz, scale, filters, flat, k, room, gradient)
         energy = 0.0
         for c in range(n_channels):
             total, count = 0.0, 0

@@ -10,12 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.combining import best_factors, combine, dot, join, take, weighted_dot
+from pointillist.backends.combining import MEMORY, combine, dot, find_factors, join, make_memory, take, weighted_dot
 from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
-
-MEMORY = 3
-"""Moves that are combined: that of the last sweep and the steps before it."""
 
 
 class Places(NamedTuple):
@@ -45,7 +42,6 @@ class Region(NamedTuple):
     counted_length: int
 
 
-@kernel
 def descend(
     layout,
     places,
@@ -69,8 +65,34 @@ def descend(
     ½ ridge z² to the objective. The extra sweeps are extrapolated, and end when the largest move falls below half of
     `target`. A move is √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
-    steps, moves = np.empty((MEMORY + 1, 0), residual.dtype), np.empty((MEMORY + 1, 0), residual.dtype)
-    products, stale = np.empty((MEMORY, MEMORY)), np.empty(MEMORY, np.bool_)
+    # Kernels that allocate nothing are compiled in half the time.
+    memory = make_memory(region.span if extra > 0 else 0, len(chosen) if extra > 0 else 0, residual.dtype)
+    return _descend(
+        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+        target, extra, max_sweeps, region, memory, np.empty_like(chosen),
+    )  # fmt: skip
+
+
+@kernel
+def _descend(
+    layout,
+    places,
+    curvatures,
+    penalties,
+    ridge,
+    clean,
+    weights,
+    nonnegative,
+    values,
+    residual,
+    chosen,
+    target,
+    extra,
+    max_sweeps,
+    region,
+    memory,
+    alive,
+):
     count, first_move = 0, 0.0
     for turn in range(max_sweeps):
         moved = _sweep(
@@ -81,35 +103,31 @@ def descend(
             first_move = moved
         if moved < target:
             break
-        if extra > 0 and steps.shape[1] == 0:
-            steps = np.empty((MEMORY + 1, region.span), residual.dtype)
-            moves = np.empty((MEMORY + 1, len(chosen)), residual.dtype)
-        alive = _nonzero(values, chosen)
+        n_alive = 0
+        for n in range(len(chosen)):
+            if values[chosen[n]] != 0:
+                alive[n_alive] = chosen[n]
+                n_alive += 1
         for _ in range(extra):
             newest = count % MEMORY
-            _begin(steps[newest], moves[newest], values, chosen, region)
+            step = memory.steps[newest]
+            for row in region.rows:
+                for t in range(row - region.first, row - region.first + region.length):
+                    step[t] = 0
+            for n in range(len(chosen)):
+                memory.moves[newest, n] = -values[chosen[n]]
             again = _sweep(
-                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-                steps[newest], region.first,
+                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
+                alive[:n_alive], step, region.first,
             )  # fmt: skip
             if again < 0.5 * target:
                 break
             count += 1
             _extrapolate(
-                layout, places, penalties, ridge, weights, values, residual, chosen, region,
-                steps, moves, products, stale, newest, min(count, MEMORY),
+                layout, places, penalties, ridge, weights, values, residual, chosen, region, memory, newest,
+                min(count, MEMORY),
             )  # fmt: skip
     return first_move
-
-
-@helper()
-def _begin(step, move, values, chosen, region):
-    """Begin a step, which a sweep is to take up."""
-    for row in region.rows:
-        for t in range(row - region.first, row - region.first + region.length):
-            step[t] = 0
-    for n in range(len(chosen)):
-        move[n] = -values[chosen[n]]
 
 
 @helper()
@@ -184,51 +202,34 @@ def _add_weighted(layout, places, i, signal, weights, change):
 
 
 @spliced
-def _extrapolate(
-    layout,
-    places,
-    penalties,
-    ridge,
-    weights,
-    values,
-    residual,
-    chosen,
-    region,
-    steps,
-    moves,
-    products,
-    stale,
-    newest,
-    held,
-):
-    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move.
-
-    `products` are those of the steps, up to date but for the `stale` ones; the last of the steps is for what is computed.
-    """
-    nothing, slopes = ridge - ridge, np.empty(held)
+def _extrapolate(layout, places, penalties, ridge, weights, values, residual, chosen, region, memory, newest, held):
+    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move."""
+    steps, moves, factors, stale, products, slopes = memory[:6]
+    nothing = ridge - ridge
     for n in range(len(chosen)):
         moves[newest, n] += values[chosen[n]]
     stale[newest] = True
     for m in range(held):
         if _leave_zeros(layout, places, values, chosen, steps[m], moves[m], region.first):
             stale[m] = True
-        slopes[m] = dot(nothing, residual, steps[m], region)
+        slope = dot(nothing, residual, steps[m], region)
         for n in range(len(chosen)):
             value = values[chosen[n]]
             signed = penalties[chosen[n]] if value > 0 else -penalties[chosen[n]]  # zeros do not move
-            slopes[m] += (signed + ridge * value) * moves[m, n]
+            slope += (signed + ridge * value) * moves[m, n]
+        slopes[m] = slope
     for m in range(held):
         for n in range(m + 1):
             if stale[m] or stale[n]:
-                products[m, n] = weighted_dot(nothing, weights, steps[m], steps[n], region)
+                product = weighted_dot(nothing, weights, steps[m], steps[n], region)
                 if ridge > 0:
                     for i in range(len(chosen)):
-                        products[m, n] += ridge * moves[m, i] * moves[n, i]
-                products[n, m] = products[m, n]
+                        product += ridge * moves[m, i] * moves[n, i]
+                products[m, n] = product
+                products[n, m] = product
     for m in range(held):
         stale[m] = False
-    factors = np.empty(held, steps.dtype)
-    best_factors(products, slopes, factors)
+    find_factors(memory, held)
     move = moves[MEMORY]
     clipped = False
     for n in range(len(chosen)):
@@ -238,18 +239,18 @@ def _extrapolate(
             for m in range(held):
                 move[n] += factors[m] * moves[m, n]
             clipped |= (old + move[n]) * old <= 0
-    total = steps[MEMORY]
-    combine(total, steps, factors, region)
+    combine(memory, region, held)
     if clipped:
+        total = steps[MEMORY]
         if not _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move) < 0:
             return
         stale[newest] = True
     else:
-        join(products, factors, newest)
+        join(memory, newest, held)
     for n in range(len(chosen)):
         values[chosen[n]] += move[n]
         moves[newest, n] += move[n]
-    take(residual, weights, steps[newest], total, region)
+    take(residual, weights, memory, newest, region)
 
 
 @helper()
@@ -281,14 +282,3 @@ def _leave_zeros(layout, places, values, chosen, step, move, first):
             move[n] = 0
             any_left = True
     return any_left
-
-
-@helper()
-def _nonzero(values, chosen):
-    """Those of the codes `chosen` that are not zero."""
-    alive, count = np.empty(len(chosen), np.int64), 0
-    for n in range(len(chosen)):
-        if values[chosen[n]] != 0:
-            alive[count] = chosen[n]
-            count += 1
-    return alive[:count]

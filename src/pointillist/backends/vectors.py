@@ -3,7 +3,7 @@
 A filter is a list of *runs*: `lanes` contiguous samples each, zero-padded at the end of a row, found in a
 signal at `base + offsets[i]`. Plain loops over such runs defeat the vectoriser (170-390 ns for an 11×11
 dot product); one vector load, multiply and add a run takes 20-30 ns on any CPU, with no compiler on the
-user's machine. The width is the length of a tuple (`lanes`), hence part of its numba type: kernels are
+user's machine. The width is told by the length of a tuple (`lanes_of`), hence part of its numba type: kernels are
 specialised and cached on disk by width and precision alone, whatever the filter size. Nothing here knows
 about geometry.
 
@@ -20,6 +20,19 @@ from numba.extending import intrinsic
 _CONTRACT = ("contract",)
 
 POSITIONS_AT_ONCE = 4
+
+
+def lanes_of(width):
+    """The tuple that tells kernels a width, which is a power of two: its length is the power.
+
+    It is as short as that because kernels take it apart, and each part is compiled.
+    """
+    return (None,) * (width.bit_length() - 1)
+
+
+def width_of(lanes):
+    """The width that a tuple of `lanes_of` tells."""
+    return 2 ** len(lanes)
 
 
 def _pointer(context, builder, array_type, array):
@@ -59,7 +72,7 @@ def _sum_lanes(builder, vector_value):
 
 
 def _vector_type(context, array_type, lanes_type):
-    return ir.VectorType(context.get_value_type(array_type.dtype), lanes_type.count)
+    return ir.VectorType(context.get_value_type(array_type.dtype), 2**lanes_type.count)
 
 
 def _whole(number):

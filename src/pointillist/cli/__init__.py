@@ -4,8 +4,10 @@ Only here does the package print. Commands import what they need when they run, 
 """
 
 import gc
+import sys
 from collections.abc import Sequence
 
+from pointillist.cli.starting import begin_early
 from pointillist.system import keep_printing
 
 __all__ = ["main"]
@@ -17,12 +19,14 @@ _OBJECTS = 50_000
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 failed, 2 bad usage or input, 130 Ctrl-C, 143 SIGTERM."""
     keep_printing()
+    given = list(sys.argv[1:] if arguments is None else arguments)
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
+        begin_early(given)
         from pointillist.cli.running import run
 
-        code = run(arguments)
+        code = run(given)
     except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted
         code = 130
     finally:

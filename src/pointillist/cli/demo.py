@@ -1,23 +1,27 @@
 """``pointillist demo``: filters from the shipped photographs, judged on one that was held out, with pictures."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.cli.console import say, show_log, tell
 from pointillist.cli.learn import fit
+from pointillist.cli.starting import FILTER_SIZE
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
+from pointillist.learners.calibration import compile_update
 from pointillist.learners.persistence import save
 from pointillist.model.clock import working_time
 from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
+from pointillist.model.warming import compile_search, end_compiling, is_compiling
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 
 N_FILTERS = 64
-FILTER_SIZE = 11
 PENALTY = 1.0
 N_EPOCHS = 3
 HELD_OUT = "camera"
@@ -43,7 +47,8 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
         tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
-    ending = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
+    how: dict[str, Any] = {"validations": VALIDATIONS, "n_epochs": N_EPOCHS, "prepare": partial(_compile, model)}
+    ending = fit(model, train, [_middle(test)], quiet=quiet, **how)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
     about = {"data": data, "stopped_early": ending.early}
@@ -52,6 +57,14 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     if not quiet:
         _summarise(folder, model, test, result, working_time() - begin)
     ending.tell()
+
+
+def _compile(model: OnlineCSC) -> None:
+    """Compile what a second process does not, where one was begun because no kernels were on disk."""
+    if is_compiling():
+        compile_search(FILTER_SIZE)
+        compile_update(model, [3 * FILTER_SIZE] * 2)
+        end_compiling()
 
 
 def _draw(folder: Path, model: OnlineCSC, photograph: NDArray, result: Result, n_crops: int) -> None:

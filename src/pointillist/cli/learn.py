@@ -1,6 +1,6 @@
 """``pointillist learn``: files in, model file out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from math import ceil
@@ -132,14 +132,18 @@ def fit(
     quiet: bool,
     validations: int = VALIDATIONS,
     callbacks: Sequence[Callback] = (),
+    prepare: Callable[[], None] | None = None,
     **how: Any,
 ) -> Ending:
     """Fit with progress, judging the held-out signals about `validations` times; a signal ends it early.
 
-    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`.
+    `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`. What
+    `prepare` compiles is part of the progress.
     """
     steps = n_steps(model, len(signals), how.get("n_epochs", 1))
     with GracefulStop(announce=not quiet) as stop, learning_progress(steps, quiet=quiet) as progress:
+        if prepare is not None:
+            prepare()
         how["callbacks"] = [progress, *callbacks, stop]
         if isinstance(model, OnlineCSC) and held_out is not None:
             how["validation_every"] = max(1, steps // validations)

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.online import OnlineCSC
+from pointillist.learners.state import CodesHere
+from pointillist.model.codes import SparseCodes
+from pointillist.model.geometry import Geometry
 from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_now
 
@@ -44,6 +48,25 @@ def warm_up(model: ConvolutionalLearner, shape: Sequence[int]) -> int:
     for _ in range(_WARM_STEPS):
         trial.partial_fit(noise)
     return memory_now()
+
+
+def compile_update(model: ConvolutionalLearner, shape: Sequence[int]) -> None:
+    """Compile the kernels that a step needs behind its solver, by a step of a throw-away learner with made-up codes.
+
+    Parameters
+    ----------
+    model : BatchCSC or OnlineCSC
+        As for `warm_up`.
+    shape : ([channels,] *space)
+        As for `warm_up`.
+    """
+    step = _trial(model, n_filters=_FEW_FILTERS).training_step()
+    batch = step.check(np.random.default_rng(0).standard_normal((1, *shape)).astype(np.float32))
+    state = step.start(batch, 0)
+    geometry = Geometry(batch.signals[0].shape[1:], state.filters.shape[2:], state.filters.shape[1], step.boundary)
+    codes = SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [geometry.grid], _FEW_FILTERS)
+    coded = CodedBatch(batch.signals, None, codes, batch.signals, step.boundary)
+    step.learn(state, CodesHere(coded, 0.0), np.ones(1), state.now())
 
 
 _FEW_FILTERS = 8

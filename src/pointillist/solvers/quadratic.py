@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import banded, convolution
 from pointillist.backends.layout import SPARE_SAMPLES, flat_offsets, strides_of
+from pointillist.backends.vectors import width_of
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import parallel
 
@@ -71,7 +72,7 @@ class BandedCholesky:
         padded_roots = geometry.spread(np.broadcast_to(roots, (1, *geometry.signal)))
         band = np.zeros(samples * (bandwidth + 1) + SPARE_SAMPLES, dtype)
         codes = problem.sample if problem.sample is not None else np.arange(problem.operator.n_codes)
-        image_offsets = _image_offsets(geometry.signal, geometry.filter, len(layout.run_lanes))
+        image_offsets = _image_offsets(geometry.signal, geometry.filter, width_of(layout.run_lanes))
         banded.add_gram(layout, codes, places, padded_roots, image_offsets, bandwidth, band)
         matrix = band[: samples * (bandwidth + 1)].reshape(samples, bandwidth + 1).T
         matrix[0] += dtype.type(rho)

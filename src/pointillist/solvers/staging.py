@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pointillist.backends.descent import locate
 from pointillist.backends.layout import SPARE_SAMPLES, Layout, flat_offsets, run_offsets, strides_of
 from pointillist.backends.sweeps import Places, Region
+from pointillist.backends.vectors import width_of
 from pointillist.model.geometry import Geometry
 
 Part = tuple[NDArray, Region]
@@ -73,7 +74,7 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
     axes = np.unravel_index(positions, geometry.grid)
     bases = sum((axis + m) * stride for axis, m, stride in zip(axes, margins, strides, strict=True))
     wide = layout._replace(run_offsets=run_offsets((geometry.channels, *geometry.filter), shape))
-    starts = filters * (len(wide.run_offsets) * len(wide.run_lanes))
+    starts = filters * (len(wide.run_offsets) * width_of(wide.run_lanes))
     sides = list(geometry.padded)
     region = Region(
         0, prod(shape) + SPARE_SAMPLES,

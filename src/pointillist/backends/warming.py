@@ -1,0 +1,129 @@
+"""A second process that compiles the largest kernel, where none is on disk yet, while the first compiles all others.
+
+This module loads nothing that is slow, so that the second process can begin before the first has loaded its libraries.
+"""
+
+import atexit
+import hashlib
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_KERNEL = "sweeps._descend"
+_LONGEST = 120.0
+"""Seconds after which the second process is given up; the kernel is then compiled in the first."""
+
+_processes: list[subprocess.Popen[bytes]] = []
+
+
+def begin_compiling(filter_size: int) -> None:
+    """Compile the descent for filters of so many samples a side in a second process, unless it is on disk.
+
+    Nothing happens on a machine with one core, where the second process would only be in the way.
+    """
+    if (os.cpu_count() or 1) < 2 or not sys.executable or is_compiled():
+        return
+    command, nowhere = [sys.executable, "-P", "-m", __name__, str(filter_size)], subprocess.DEVNULL
+    with suppress(OSError):  # this process compiles everything then
+        _processes.append(subprocess.Popen(command, stdin=nowhere, stdout=nowhere, stderr=nowhere))
+        atexit.register(_end)
+
+
+def is_compiling() -> bool:
+    """Whether a second process was begun that was not waited for yet."""
+    return bool(_processes)
+
+
+def end_compiling() -> None:
+    """Wait until the second process is done, however it ends."""
+    from pointillist.backends.compiling import compilation
+
+    with compilation.elsewhere(), suppress(subprocess.TimeoutExpired):
+        for process in _processes:
+            process.wait(_LONGEST)
+    _end()
+
+
+def is_compiled() -> bool:
+    """Whether the kernel is on disk, where numba keeps it: in a folder that was named, beside its source, or the user's."""
+    source = Path(__file__).resolve().parent
+    hashed = f"{source.name}_{hashlib.sha1(str(source).encode(), usedforsecurity=False).hexdigest()}"
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    folders = [Path(named) / hashed] if named else [source / "__pycache__", *(home / hashed for home in _homes())]
+    pattern = f"{_KERNEL}-*.py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+    return any(True for folder in folders for _ in folder.glob(pattern))
+
+
+def _homes() -> list[Path]:
+    """Where numba keeps kernels of a user, on all systems."""
+    with suppress(RuntimeError):  # users without a home
+        home = Path.home()
+        unix = Path(os.environ.get("XDG_CACHE_HOME", home / ".cache"))
+        windows = Path(os.environ.get("LOCALAPPDATA", home))
+        return [unix / "numba", home / "Library" / "Caches" / "numba", windows / "numba" / "Cache"]
+    return []
+
+
+def _end() -> None:
+    for process in _processes:
+        process.kill()
+        process.wait()
+    _processes.clear()
+
+
+def compile_descent(filter_size: int) -> None:
+    """Descend on a code in a small picture of float32, for the sake of the kernel that this compiles and keeps."""
+    import numpy as np
+
+    from pointillist.backends import sweeps
+
+    layout, signal, _ = _small(filter_size)
+    rows = np.arange(filter_size) * 3 * filter_size
+    codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
+    places = sweeps.Places(codes, codes, np.zeros(2, np.int64), np.empty(0, np.int64))
+    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size)
+    sweeps.descend(
+        layout, places, one, one, np.float32(0), np.ones(1, bool), signal, False, np.zeros(1, np.float32), signal.copy(),
+        codes, 1.0, 1, 1, region,
+    )  # fmt: skip
+
+
+def compile_search(filter_size: int) -> None:
+    """Search a small picture of float32 for codes, for the sake of the kernels that a descent needs before and after it."""
+    import numpy as np
+
+    from pointillist.backends import convolution, descent
+
+    layout, signal, grid = _small(filter_size)
+    codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
+    best, winner = np.zeros(grid.prod(), np.float32), np.zeros(grid.prod(), np.int32)
+    factors = np.ones((len(layout.blocks) // len(layout.taps), 1), np.float32)
+    descent.scan(layout, signal, 0, 1, factors, False, best, winner)
+    fresh = descent.pick(best, winner, grid, 2, np.float32(1))
+    descent.merge(codes, one, fresh, len(best), 1)
+    convolution.curvatures(layout, codes, signal, one)
+    descent.locate(layout, codes, codes.copy(), codes.copy())
+    descent.scan_positions(layout, signal, codes, factors, False, best, winner)
+    lines = signal[: grid[0]].reshape(1, -1, 1)
+    descent.window_sums(lines, 1, lines.copy())
+    exact, wide, _ = _small(filter_size, "float64")
+    convolution.synthesise(exact, codes, np.ones(1), wide)
+
+
+def _small(filter_size: int, dtype: str = "float32") -> tuple[Any, Any, Any]:
+    """One filter laid out for a picture of three times its side, the flat picture, and the grid of positions."""
+    import numpy as np
+
+    from pointillist.backends.layout import SPARE_SAMPLES, make_layout
+
+    side = 3 * filter_size
+    filters, grid = np.ones((1, 1, filter_size, filter_size), dtype), np.full(2, side - filter_size + 1)
+    layout = make_layout(filters, tuple(grid.tolist()), (side, side))
+    return layout, np.ones(side**2 + SPARE_SAMPLES, dtype), grid
+
+
+if __name__ == "__main__":
+    compile_descent(int(sys.argv[1]))
