@@ -82,7 +82,7 @@ def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegat
     residual mixed for each of them. `per_penalty`, `best` and `best_filter` are those of `descent.scan`.
     `kept` (n_filters, n_positions) takes the correlations themselves, unless it has no rows.
     """
-    width = len(layout.block_lanes)
+    width = 1 << len(layout.block_lanes)
     n_filters, n_taps = shapes.shape
     flat, taps = mixed.reshape(-1), shapes.reshape(-1)
     samples, length = mixed.shape[1], layout.row_length

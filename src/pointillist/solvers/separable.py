@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pointillist.backends.correlated import Overlaps
 from pointillist.backends.layout import Layout, make_layout, register_width, whole_blocks
 from pointillist.backends.separable import SPARE_VECTORS, factor, mix, scan_mixed
-from pointillist.backends.vectors import ROWS_AT_ONCE
+from pointillist.backends.vectors import ROWS_AT_ONCE, width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
@@ -123,7 +123,7 @@ class SeparableScan:
         """
         geometry, layout = self.problem.geometry, self.layout
         samples = prod(geometry.padded)
-        spare = SPARE_VECTORS * len(layout.block_lanes)
+        spare = SPARE_VECTORS * width_of(layout.block_lanes)
         mixed = np.empty((len(self.patterns), samples + spare), residual.dtype)
         mix(self.patterns, residual[: geometry.channels * samples].reshape(geometry.channels, samples), mixed)
 
