@@ -156,15 +156,75 @@ def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, 
             start = block * n_taps * FILTERS_A_BLOCK
             correlate_positions(_BLOCK_LANES, residual, bases, 0, layout.blocks, start, layout.taps, found)
             for n in range(count):
-                position = positions[first + n]
-                for k in range(FILTERS_A_BLOCK):
-                    filter_ = block * FILTERS_A_BLOCK + k
-                    ratio = found[n * FILTERS_A_BLOCK + k] * per_penalty[filter_, 0 if shared else position]
-                    if not nonnegative:
-                        ratio = abs(ratio)
-                    if ratio > best[position]:
-                        best[position] = ratio
-                        best_filter[position] = filter_
+                number = block * FILTERS_A_BLOCK
+                _keep_best(found, n, positions[first + n], number, per_penalty, shared, nonnegative, best, best_filter)
+
+
+@njit(cache=True, nogil=True)
+def scan_blocks(
+    layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter
+):  # fmt: skip
+    """Scan, in some grid rows, the positions that are chosen for each block of filters, and merge what is found.
+
+    Block b has the positions ``chosen[firsts[b] : lasts[b]]``, ascending. Where as many neighbours are chosen as a vector
+    has lanes, the lanes run over them; elsewhere they run over the filters, at a few scattered positions at a time.
+    """
+    width, length, n_taps = len(layout.block_lanes), layout.row_length, len(layout.taps)
+    shared, factors = per_penalty.shape[1] == 1, per_penalty.reshape(-1)
+    found = np.empty(POSITIONS_AT_ONCE * FILTERS_A_BLOCK, residual.dtype)
+    bases = np.empty(POSITIONS_AT_ONCE, np.int64)
+    for block in range(len(firsts)):
+        start, number = block * n_taps * FILTERS_A_BLOCK, block * FILTERS_A_BLOCK
+        own = chosen[firsts[block] : lasts[block]]
+        i, end = np.searchsorted(own, first_row * length), np.searchsorted(own, last_row * length)
+        row, first_of_row = first_row, first_row * length  # followed along the ascending positions, without divisions
+        while i < end:
+            position = own[i]
+            while position >= first_of_row + length:
+                row += 1
+                first_of_row += length
+            base = layout.row_bases[row] + position - first_of_row
+            neighbours = i + width <= end and own[i + width - 1] == position + width - 1
+            if neighbours and position + width <= first_of_row + length:
+                if shared:
+                    best_of_block(
+                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
+                        factors, number, nonnegative, best, best_filter, position,
+                    )  # fmt: skip
+                else:
+                    best_of_block_local(
+                        layout.block_lanes, residual, base, layout.blocks, start, layout.taps,
+                        factors, number, nonnegative, best, best_filter, position, per_penalty.shape[1],
+                    )  # fmt: skip
+                i += width
+                continue
+            count = min(POSITIONS_AT_ONCE, end - i)
+            for n in range(POSITIONS_AT_ONCE):
+                position = own[i + min(n, count - 1)]
+                while position >= first_of_row + length:
+                    row += 1
+                    first_of_row += length
+                bases[n] = layout.row_bases[row] + position - first_of_row
+            correlate_positions(_BLOCK_LANES, residual, bases, 0, layout.blocks, start, layout.taps, found)
+            for n in range(count):
+                _keep_best(found, n, own[i + n], number, per_penalty, shared, nonnegative, best, best_filter)
+            i += count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _keep_best(found, n, position, number, per_penalty, shared, nonnegative, best, best_filter):
+    """Keep the largest ratio of the n-th position's block of correlations, and its filter's number."""
+    top, winner = found.dtype.type(0), 0
+    for k in range(FILTERS_A_BLOCK):
+        ratio = found[n * FILTERS_A_BLOCK + k] * per_penalty[number + k, 0 if shared else position]
+        if not nonnegative:
+            ratio = abs(ratio)
+        # Without a branch: which filter wins cannot be predicted.
+        winner = k if ratio > top else winner
+        top = max(ratio, top)
+    if top > best[position]:
+        best[position] = top
+        best_filter[position] = number + winner
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 _CONTRACT = ("contract",)
 
-POSITIONS_AT_ONCE = 4
+POSITIONS_AT_ONCE = 8
 
 
 def _pointer(context, builder, array_type, array):

@@ -27,6 +27,7 @@ from pointillist.learners.calibration import measure_pace, warm_up
 from pointillist.learners.memory import memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
 from pointillist.model.geometry import sizes
+from pointillist.model.sampling import as_draws
 from pointillist.model.usable import is_constant
 from pointillist.solvers.base import effective_jobs
 
@@ -115,7 +116,7 @@ def _run_sizes(
         cache=min(DEFAULT_CACHE, int(seen.keepable * itemsize)),
         reading=seen.reading,
         itemsize=itemsize,
-        sampling=float(model.sampling),
+        draws=as_draws(model.sampling),
         boundary=model.boundary,
         statistics=update.statistics,
         robust=update.robust is not None,

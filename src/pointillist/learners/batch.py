@@ -18,7 +18,7 @@ from pointillist.learners.outliers import WindowRecord
 from pointillist.learners.step import Step
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
-from pointillist.model.sampling import seed_from
+from pointillist.model.sampling import Sampling, seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -103,7 +103,7 @@ class BatchCSC(ConvolutionalLearner):
         filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
-        sampling: float = 1.0,
+        sampling: Sampling = 1.0,
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,

@@ -21,7 +21,7 @@ from pointillist.learners.device import ahead
 from pointillist.learners.feed import Feed, open_feed
 from pointillist.learners.state import LearnerState, StepCodes
 from pointillist.learners.step import Step
-from pointillist.model.sampling import seed_from
+from pointillist.model.sampling import Sampling, seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -116,7 +116,7 @@ class OnlineCSC(ConvolutionalLearner):
         filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
-        sampling: float = 1.0,
+        sampling: Sampling = 1.0,
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pointillist.model.arguments import as_numbers
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.sampling import Sample
 
 Values = TypeVar("Values", float, NDArray)
 
@@ -35,8 +36,8 @@ class Problem:
         λ, positive everywhere; see `broadcast_penalty`.
     weights : None, (channels, *space) or (n_signals, channels, *space) array
         w ≥ 0, multiplying the squared error; None is all ones.
-    sample : None or (n,) int64 array
-        Flat indices of the codes that may be non-zero, ascending; None is all of them.
+    sample : None or Sample
+        The codes that may be non-zero; None is all of them.
     nonnegative : bool
         Restrict the codes to z ≥ 0.
     constants : None or (n_signals,) float64 array
@@ -47,7 +48,7 @@ class Problem:
     geometry: Geometry
     penalty: NDArray
     weights: NDArray | None = None
-    sample: NDArray | None = None
+    sample: Sample | None = None
     nonnegative: bool = False
     constants: NDArray | None = None
 
@@ -75,6 +76,11 @@ class Problem:
         """‖d‖ of the largest filter."""
         flat = self.filters.reshape(self.n_filters, -1).astype(np.float64)
         return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
+
+    @property
+    def sampled(self) -> NDArray | None:
+        """Flat indices of the codes that may be non-zero, ascending; None is all of them."""
+        return None if self.sample is None else self.sample.indices
 
     @property
     def has_own_weights(self) -> bool:
@@ -157,7 +163,7 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     residual = difference if weights is None else weights * difference
     loss = 0.5 * inner(residual, difference)
     objective = loss + inner(problem.penalty_at(indices), np.abs(values))
-    correlations = problem.exact_operator.correlate(residual, problem.sample)
+    correlations = problem.exact_operator.correlate(residual, problem.sampled)
     energy = inner(residual, x)
     constant = problem.constant_of(i)
     gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations), constant)
@@ -188,7 +194,7 @@ def worst_ratio(problem: Problem, correlations: NDArray) -> float:
     size = correlations if problem.nonnegative else np.abs(correlations)
     if problem.penalty.shape[1] == 1 and problem.sample is None:
         return float(np.max(np.max(size, axis=1) / problem.penalty[:, 0]))
-    return float(np.max(size / problem.penalty_at(problem.sample)))
+    return float(np.max(size / problem.penalty_at(problem.sampled)))
 
 
 def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
@@ -200,7 +206,7 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
     for i, signal in enumerate(signals):
         weights = problem.weights_of(i)
         x = signal.astype(np.float64)
-        correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sample)
+        correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sampled)
         factors.append(max(worst_ratio(problem, correlations), 0.0))
     return np.array(factors)
 

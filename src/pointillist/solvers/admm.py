@@ -157,7 +157,7 @@ class AdmmState:
         """λ for each sampled code."""
         problem = self.problem
         if problem.sample is not None:
-            return problem.penalty_at(problem.sample)
+            return problem.penalty_at(problem.sampled)
         positions = problem.geometry.n_positions
         return np.broadcast_to(problem.penalty, (problem.n_filters, positions)).reshape(-1)
 

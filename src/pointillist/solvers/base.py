@@ -181,7 +181,7 @@ def certified(problem: Problem, i: int, signal: NDArray, dense: NDArray, iterati
     """A `Solution` from the values of all (sampled) codes of signal i."""
     chosen = np.flatnonzero(dense)
     values = dense[chosen]
-    indices = chosen if problem.sample is None else problem.sample[chosen]
+    indices = chosen if problem.sample is None else problem.sample.indices[chosen]
     return Solution(indices, values, certificate(problem, i, signal, indices, values), iterations)
 
 

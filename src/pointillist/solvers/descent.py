@@ -139,7 +139,7 @@ class HostWorkingSet:
         """Start from those codes that the sample and the sign allow."""
         kept = values > 0 if self.problem.nonnegative else values != 0
         if self.problem.sample is not None:
-            sampled = _among(self.problem.sample, codes)
+            sampled = _among(self.problem.sample.indices, codes)
             if self.settings.keep_start:
                 self.beside = codes[kept & ~sampled]
             else:
@@ -173,10 +173,10 @@ class HostWorkingSet:
         ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
         winner = np.empty_like(self.winner)
         for _ in range(_SHRINKS):
-            positions = dual.touched(self.geometry, ratios)
+            positions = dual.touched(self.geometry, ratios) if self.problem.sample is None else None
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self.problem.sample is None and len(positions) < _SCREENED * len(ratios):
+            if positions is not None and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
                 ratios[positions] += ratios.dtype.type(self._rounding(flat))
             else:

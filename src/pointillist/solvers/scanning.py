@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pointillist.backends import descent
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
+from pointillist.model.sampling import Blocks
 from pointillist.solvers.products import overlap_table
 
 Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
@@ -37,14 +38,14 @@ class DescentState:
     def is_dense(self) -> bool:
         """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
         sample = self.problem.sample
-        return sample is not None and len(sample) > _DENSE * self.problem.operator.n_codes
+        return sample is not None and sample.blocks is None and len(sample) > _DENSE * self.problem.operator.n_codes
 
     @cached_property
     def masked(self) -> NDArray:
         """1/λ as (n_filters padded to whole blocks, n_positions), zero outside the sample."""
         problem = self.problem
         out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
-        out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
+        out.reshape(-1)[problem.sampled] = 1 / problem.penalty_at(problem.sampled)
         return out
 
     @cached_property
@@ -71,13 +72,25 @@ class DescentState:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem, layout = self.problem, self.problem.operator.layout
         best[:] = 0
+        if problem.sample is not None and problem.sample.blocks is not None:
+            self._scan_blocks(residual, problem.sample.blocks, best, winner, mapper)
+            return
         if problem.sample is not None and not self.is_dense:
-            self.scan_codes(residual, problem.sample, best, winner)
+            self.scan_codes(residual, problem.sample.indices, best, winner)
             return
         factors = self.per_penalty if problem.sample is None else self.masked
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
+
+        list(mapper(work, self.row_chunks))
+
+    def _scan_blocks(self, residual: NDArray, blocks: Blocks, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+        """Scan the positions that were drawn for each block of filters."""
+        layout, signed = self.problem.operator.layout, self.problem.nonnegative
+
+        def work(rows: tuple[int, int]) -> None:
+            descent.scan_blocks(layout, residual, *rows, *blocks, self.per_penalty, signed, best, winner)
 
         list(mapper(work, self.row_chunks))
 
