@@ -33,6 +33,7 @@ from .learners.persistence import load, save
 from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .model.recovery import Recovery, recovery_score
+from .model.sampling import Draws
 from .restore import (
     BlurEstimate,
     Details,
@@ -75,6 +76,7 @@ __all__ = [
     "demosaic",
     "denoise",
     "Details",
+    "Draws",
     "encode",
     "estimate_blur",
     "estimate_sigma",

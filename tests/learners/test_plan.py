@@ -10,6 +10,7 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import Pace, measure_pace, warm_up
 from pointillist.learners.memory import memory_now, memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, parse_bytes, within
+from pointillist.model.sampling import Draws
 
 RUN = RunSizes(
     n_filters=100, channels=1, size=(11, 11), signal=(100, 100), n_signals=1000, n_steps=50, batch_size=20, n_jobs=4,
@@ -32,7 +33,7 @@ def test_statistics_take_what_is_said(kind, n_filters, channels, size):
         ({"signal": (200, 100)}, "solving"),
         ({"n_jobs": 64}, "solving"),
         ({"batch_size": 21}, "solving"),
-        ({"sampling": 0.3}, "solving"),
+        ({"draws": Draws(0.3)}, "solving"),
         ({"batch_size": 40}, "batch"),
         ({"held_out": 10**7}, "batch"),
         ({"robust": True}, "batch"),

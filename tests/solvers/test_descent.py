@@ -56,7 +56,7 @@ def test_a_start_outside_the_sample_or_of_the_wrong_sign_is_dropped(reference):
     start = solver.solve(solver.prepare(whole), [x]).codes
     warm = solver.solve(solver.prepare(problem), [x], start=start)
     cold = solver.solve(solver.prepare(problem), [x])
-    assert np.all(np.isin(warm.codes.indices[0], problem.sample))
+    assert np.all(np.isin(warm.codes.indices[0], problem.sample.indices))
     assert np.all(warm.codes.values[0] > 0)
     assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-6)
 
@@ -89,7 +89,7 @@ def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
     start = plain.solve(plain.prepare(whole), [x]).codes
     solver = CoordinateDescent(tol=1e-12, max_iter=max_iter, keep_start=True)
     result = solver.solve(solver.prepare(problem), [x], start=start)
-    allowed = np.union1d(problem.sample, start.indices[0])
+    allowed = np.union1d(problem.sample.indices, start.indices[0])
     assert np.all(np.isin(result.codes.indices[0], allowed))
     matrix = reference.matrix(problem.filters, problem.geometry)[:, allowed]
     best = reference.lasso(matrix, x, problem.penalty[0, 0])

@@ -48,10 +48,14 @@ def _tolerance(value: float | None) -> float | None:
     return value
 
 
-def _fraction(value: float) -> float:
-    if not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} is not in (0, 1]; 0.1 solves for a tenth of the codes in every step")
-    return value
+def _sampling(value: str) -> Any:
+    from pointillist.model.sampling import Draws
+
+    share, _, kind = value.partition(",")
+    try:
+        return Draws(float(share), kind) if kind else Draws(float(share))
+    except ValueError as error:
+        raise typer.BadParameter(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
 
 
 def _forgetting(value: float | None) -> float | None:
@@ -125,8 +129,8 @@ def learn(
         float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
     ] = 1.0,
     sampling: Annotated[
-        float, typer.Option(callback=_fraction, metavar="SHARE", help="Fraction of codes solved for in a step.")
-    ] = 1.0,
+        str, typer.Option(callback=_sampling, metavar="SHARE[,KIND]", help="Fraction of codes solved for in a step.")
+    ] = "1",
     mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[
         int | None,

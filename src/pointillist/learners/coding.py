@@ -18,6 +18,8 @@ _HABITS: dict[str, dict[str, Any]] = {
 """Settings of named solvers while learning."""
 _RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
+_FEW, _ROUNDS_OF_FEW = 0.25, 3
+"""With no more than this share of all codes, so many rounds with a ridge do: filters then are better, too (measured)."""
 _LEAST_RIDGE = 0.05
 """A smaller ridge is none: codes are then solved to the usual tolerance."""
 
@@ -81,8 +83,22 @@ def judging_solver(solver: str | Solver, tol: float | None) -> Solver:
     return make_solver(solver, tol=tol)
 
 
-def learning_solver(solver: str | Solver, learning: Learning, step: int, half_life: float) -> Solver:
-    """Make the solver for the codes of a step; `half_life` is that of a ridge that has none of its own."""
+def learning_solver(
+    solver: str | Solver, learning: Learning, step: int, half_life: float, share: float = 1.0
+) -> Solver:
+    """Make the solver for the codes of a step.
+
+    Parameters
+    ----------
+    solver, learning
+        As in `BatchCSC`.
+    step : int
+        Steps that were done before.
+    half_life : float
+        That of a ridge that has none of its own.
+    share : float
+        The share of all codes that is solved for.
+    """
     if not isinstance(solver, str):
         return make_solver(solver)
     if learning is None and solver == "cd":
@@ -90,5 +106,8 @@ def learning_solver(solver: str | Solver, learning: Learning, step: int, half_li
     if isinstance(learning, Ridge):
         half = half_life if learning.half_life is None else learning.half_life
         ridge = float(learning.strength) / (1 + (step / half) ** 2)
-        return make_solver(solver, **({**_RIDGE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver]))
+        if ridge < _LEAST_RIDGE:
+            return make_solver(solver, **_HABITS[solver])
+        fewer = {"max_iter": _ROUNDS_OF_FEW} if share <= _FEW else {}
+        return make_solver(solver, **{**_RIDGE_ROUNDS, **fewer, "ridge": ridge})
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))

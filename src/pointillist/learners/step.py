@@ -122,9 +122,10 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life)
+        draws = as_draws(self.sampling)
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, draws.share)
         coder = on_device(solver, self.device, resident=self.resident is not None)
-        return self._solve(state, batch, coder, as_draws(self.sampling), step=state.step + 1, start=start)
+        return self._solve(state, batch, coder, draws, step=state.step + 1, start=start)
 
     def objective(self, state: Coding, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""

@@ -85,7 +85,7 @@ def _learn(lab: Lab, solver: str, p: float) -> Learned:
     lab.say(f"batch, {solver}, p = {p:g}")
     scale, train = lab.scale, lab.inputs.train
     update = FilterUpdate(init=lab.inputs.start(scale.n_filters))
-    given: dict[str, Any] = {"sampling": p, "solver": solver, "update": update, "random_state": 0}
+    given: dict[str, Any] = {"sampling": Draws(p, "codes"), "solver": solver, "update": update, "random_state": 0}
     model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **given)
     compile_step(model, train)
     model.fit(train)
