@@ -18,8 +18,9 @@ _HABITS: dict[str, dict[str, Any]] = {
 """Settings of named solvers while learning."""
 _RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved: more rounds cost time and learned no better filters (measured)."""
-_FEW, _ROUNDS_OF_FEW = 0.25, 3
-"""With no more than this share of all codes, so many rounds with a ridge do: filters then are better, too (measured)."""
+_FEW = 0.25
+"""With no more than this share of all codes, rougher ones do: they learned filters as good in less time (measured)."""
+_ROUNDS_OF_FEW, _GAP_OF_FEW = {"max_iter": 3}, {"tol": 0.2}
 _LEAST_RIDGE = 0.05
 """A smaller ridge is none: codes are then solved to the usual tolerance."""
 
@@ -106,8 +107,8 @@ def learning_solver(
     if isinstance(learning, Ridge):
         half = half_life if learning.half_life is None else learning.half_life
         ridge = float(learning.strength) / (1 + (step / half) ** 2)
+        few = share <= _FEW
         if ridge < _LEAST_RIDGE:
-            return make_solver(solver, **_HABITS[solver])
-        fewer = {"max_iter": _ROUNDS_OF_FEW} if share <= _FEW else {}
-        return make_solver(solver, **{**_RIDGE_ROUNDS, **fewer, "ridge": ridge})
+            return make_solver(solver, **{**_HABITS[solver], **(_GAP_OF_FEW if few else {})})
+        return make_solver(solver, **{**_RIDGE_ROUNDS, **(_ROUNDS_OF_FEW if few else {}), "ridge": ridge})
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))
