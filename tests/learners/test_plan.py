@@ -33,7 +33,7 @@ def test_statistics_take_what_is_said(kind, n_filters, channels, size):
         ({"signal": (200, 100)}, "solving"),
         ({"n_jobs": 64}, "solving"),
         ({"batch_size": 21}, "solving"),
-        ({"draws": Draws(0.3)}, "solving"),
+        ({"sampling": Draws(0.3, "codes")}, "solving"),
         ({"batch_size": 40}, "batch"),
         ({"held_out": 10**7}, "batch"),
         ({"robust": True}, "batch"),

@@ -27,7 +27,6 @@ from pointillist.learners.calibration import measure_pace, warm_up
 from pointillist.learners.memory import memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
 from pointillist.model.geometry import sizes
-from pointillist.model.sampling import as_draws
 from pointillist.model.usable import is_constant
 from pointillist.solvers.base import effective_jobs
 
@@ -116,7 +115,7 @@ def _run_sizes(
         cache=min(DEFAULT_CACHE, int(seen.keepable * itemsize)),
         reading=seen.reading,
         itemsize=itemsize,
-        draws=as_draws(model.sampling),
+        sampling=model.sampling,
         boundary=model.boundary,
         statistics=update.statistics,
         robust=update.robust is not None,
