@@ -6,7 +6,8 @@
 ARG BASE=python:3.12-slim
 FROM ${BASE}
 ARG MORE=""
-ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore NUMBA_CACHE_DIR=/var/cache/pointillist
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore \
+    NUMBA_CACHE_DIR=/var/cache/pointillist MPLCONFIGDIR=/var/cache/pointillist/matplotlib
 COPY pyproject.toml setup.py README.md LICENSE /source/
 COPY src /source/src
 # The demo compiles the kernels once; containers find them, and may add their own.

@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 
 from benchmarks.inputs import Inputs
 from benchmarks.measure import PACKAGES
+from benchmarks.tables import Findings
 from pointillist.report.blocks import Table, to_plain
 from pointillist.report.machine import facts
 from pointillist.report.page import cell_text
@@ -66,6 +67,13 @@ class Context:
         for row in table.rows:
             rich.add_row(*[cell_text(cell) for cell in row])
         self.console.print(rich)
+
+    def record(self, name: str, found: Findings, data: str, seconds: float) -> None:
+        """Show the tables of an experiment and write a record of it alone, as the documentation reads them."""
+        for table in found.tables:
+            self.show(table)
+        experiments = {name: {**vars(found), "seconds": seconds}}
+        self.write(name, [], quick=self.quick, data=data, experiments=experiments)
 
     def write(self, name: str, tables: Sequence[Table], *, show: bool = True, **others: Any) -> None:
         """Show tables and write them to a file of that name, with the facts of the machine and whatever else there is."""

@@ -35,19 +35,21 @@ SIDE = 100
 def main() -> None:
     options = parser("benchmarks.gpu", __doc__, quick="small sizes: a smoke test")
     options.add_argument("--device", default="cuda")
+    options.add_argument("--only", help=f"comma-separated, of {', '.join(one.__name__ for one in EXPERIMENTS)}")
     arguments = options.parse_args()
+    chosen = [one for one in EXPERIMENTS if arguments.only is None or one.__name__ in arguments.only.split(",")]
     device = open_device(arguments.device)  # fails at once where there is none
     context, inputs = Context.of(arguments), Inputs()
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     tables: list[Table] = []
     rates: dict[str, float] = {}
-    for experiment in (agreement, rival, throughput, circular, learning, large, volumes, restoration, stages):
+    for experiment in chosen:
         rows = experiment(inputs, arguments.device, context.quick)
         if experiment is rival:
             rates = {row["what"]: row["images/s"] for row in rows}
         if experiment in (throughput, circular):
             for row in rows:
-                row["times SPORCO"] = row["images/s"] / rates[f"encode {row['filters']}"]
+                row["times SPORCO"] = row["images/s"] / rates.get(f"encode {row['filters']}", np.nan)
         tables.append(Table.of(str(experiment.__doc__).splitlines()[0], rows))
         context.show(tables[-1])
         context.write("gpu", tables, show=False, title=f"On a GPU ({name})", data=inputs.name)
@@ -137,6 +139,25 @@ def circular(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
             seconds = _seconds(lambda f=filters, t=tol, x=images: encode(x, f, PENALTY, tol=t, **how))
             row = {"filters": len(filters), "certified gap": tol, "mean excess": float(np.mean(excess))}
             rows.append({**row, "largest excess": float(np.max(excess)), "images/s": len(images) / seconds})
+    return rows
+
+
+def penalties(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
+    """Smaller penalties: encoding 100×100 images, 100 filters, from NumPy to NumPy."""
+    rows = []
+    several = np.concatenate([inputs.train, inputs.unseen])
+    for penalty, count in ((1.0, 4096), (0.3, 2048), (0.1, 2048), (0.03, 1024)):
+        images = np.resize(several, (len(several) if quick else count, SIDE, SIDE))
+        for boundary in ("same", "circular"):
+            how: dict[str, Any] = {"boundary": boundary, "device": device}
+            best = encode(several, inputs.filters, penalty, tol=1e-4, **how).objective
+            for tol in (0.15, 1e-3):
+                result = encode(several, inputs.filters, penalty, tol=tol, **how)
+                seconds = _seconds(lambda x=images, p=penalty, t=tol, h=how: encode(x, inputs.filters, p, tol=t, **h))
+                row = {"penalty": penalty, "boundary": boundary, "certified gap": tol}
+                row |= {"largest excess": float(np.max(result.objective / best - 1))}
+                row |= {"rounds": float(np.mean(result.iterations)), "codes a pixel": result.codes.nnz / several.size}
+                rows.append({**row, "images/s": len(images) / seconds})
     return rows
 
 
@@ -271,6 +292,8 @@ def _learning_stages(inputs: Inputs, device: str, quick: bool) -> dict[str, Any]
     row: dict[str, Any] = {"what": f"learning step, 64 images: {each * total:.3g} ms, of which {text}"}
     return row | {f"{name} (ms)": None for name in _STAGES} | {"scan (TFLOP/s)": None, "part of the tensor peak": None}
 
+
+EXPERIMENTS = (agreement, rival, throughput, circular, penalties, learning, large, volumes, restoration, stages)
 
 if __name__ == "__main__":
     main()

@@ -37,13 +37,18 @@ def threads() -> int:
     return int(joblib.effective_n_jobs(-1))
 
 
-def in_turns(works: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Median wall times of every work, run one after the other `repeats` times, so that all meet the same noise."""
+def in_turns(
+    works: Mapping[str, Callable[[], Any]], repeats: int, summary: Callable[[list[float]], Any] = np.median
+) -> dict[str, float]:
+    """Wall times of every work, run one after the other `repeats` times, so that all meet the same noise.
+
+    What is reported of the times of a work is their median, or another `summary` such as `min`.
+    """
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
             times[name].append(seconds(work))
-    return {name: float(np.median(some)) for name, some in times.items()}
+    return {name: float(summary(some)) for name, some in times.items()}
 
 
 def decibels(truth: NDArray, answer: NDArray, mask: NDArray | None = None) -> float:

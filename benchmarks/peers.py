@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.inputs import PENALTY
 from pointillist.reproduce import rivals
-from pointillist.reproduce.rivals import FIXED, as_sporco
+from pointillist.reproduce.rivals import FIXED, QUIET, as_sporco
 
 ONLINE = {"tuned": rivals.TUNED, "its default steps": rivals.DEFAULT}
 """Settings of the online learner, on the CPU and in the CuPy port."""
@@ -30,18 +31,22 @@ class Coding:
     method: str = "admm"
     options: dict[str, Any] = field(default_factory=dict)
 
-    def solver(self, images: NDArray, filters: NDArray, iterations: int, **options: Any) -> Any:
+    def solver(
+        self, images: NDArray, filters: NDArray, iterations: int, *, penalty: float = PENALTY, **options: Any
+    ) -> Any:
         """SPORCO's solver object for (n, H, W) images."""
         settings = {"MaxMainIter": iterations, **self.options, **options}
         if self.method == "pgm":
             # The exact Lipschitz constant, the largest step that surely converges.
             spectra = np.fft.rfft2(filters, s=images.shape[1:])
             settings["L"] = float(np.max(np.sum(np.abs(spectra) ** 2, axis=0)))
-        return rivals.coder(as_sporco(filters), as_sporco(images), settings, method=self.method)
+        kind = import_module(f"sporco.{self.method}.cbpdn").ConvBPDN
+        chosen = kind.Options({**QUIET, **settings})
+        return kind(as_sporco(filters), as_sporco(images), penalty, chosen, dimK=1)
 
-    def encode(self, images: NDArray, filters: NDArray, iterations: int) -> NDArray:
+    def encode(self, images: NDArray, filters: NDArray, iterations: int, *, penalty: float = PENALTY) -> NDArray:
         """The codes after so many iterations: what is timed."""
-        solver = self.solver(images, filters, iterations)
+        solver = self.solver(images, filters, iterations, penalty=penalty)
         solver.solve()
         return solver.getcoef()
 
@@ -117,8 +122,9 @@ def _value(solver: Any, codes: NDArray) -> tuple[NDArray, NDArray]:
     residual = residual.reshape(-1, n_images)
     signal = np.asarray(solver.S, np.float64).reshape(-1, n_images)
     steepest = np.max(np.abs(correlation).reshape(-1, n_images, correlation.shape[-1]), axis=(0, 2))
-    price = PENALTY * np.sum(np.abs(codes), axis=(0, 1, 2, 4), dtype=np.float64)
+    penalty = float(solver.lmbda)
+    price = penalty * np.sum(np.abs(codes), axis=(0, 1, 2, 4), dtype=np.float64)
     objective = 0.5 * np.sum(residual**2, axis=0) + price
-    scale = np.minimum(1.0, PENALTY / steepest)
+    scale = np.minimum(1.0, penalty / steepest)
     dual = scale * np.sum(residual * signal, axis=0) - 0.5 * scale**2 * np.sum(residual**2, axis=0)
     return objective, (objective - dual) / objective

@@ -1,136 +1,155 @@
-"""What sampling buys: time of coding in a step, and held-out objective over time, for shares and kinds of draws.
+"""What sampling buys: ``python -m benchmarks.sampling [--quick]``.
 
-Filters are learned online from random crops of the shipped photographs for learning, contrast normalised, and judged on
-crops of the shipped photographs for testing. Seconds are those of the CPU in one thread, so that other work on the machine
-does not count; judging stops the clock.
+How long does coding in a step take for shares and kinds of draws, and where is learning after a time? Filters are learned
+online from natural patches, one in a step, and judged on patches that nobody learned from. Seconds are those of the CPU in
+one thread, so that other work on the machine does not count; judging stops the clock.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 import pointillist as pt
-from benchmarks.context import Context
+from benchmarks.context import Context, parser
 from benchmarks.inputs import FILTER_SIZE, PENALTY
 from benchmarks.tables import Findings, Table, chart
 from pointillist.reproduce.timing import first_at_most
 
 SHARES = (1.0, 0.3, 0.1, 0.03)
 KINDS = ("bundles", "codes", "positions", "stretches", "cells")
-JUDGED = 8
 STEPS = {"early": 5, "late": 60}
-"""Steps of learning whose coding is measured: one with a ridge, and one after it has faded."""
+"""Steps of learning whose coding is measured: one with much of the ridge left, and one after most of it has faded."""
+JUDGED_TIMES = 20
+LEVELS = (0.25, 0.5, 1.0)
+"""Levels that sampling races to: those of all codes after these parts of their time."""
+
+Curve = tuple[list[float], list[float]]
+"""CPU seconds of learning, and held-out objectives."""
 
 
 def run(context: Context) -> Findings:
     """Measure coding for all shares and kinds, then follow learning with the default kind and the paper's."""
-    counts, side = context.pick((100, 400), (16,)), context.pick(100, 48)
-    held_out = crops("test", JUDGED, side, seed=1)
-    found = Findings(settings={"shares": SHARES, "kinds": KINDS, "counts": counts, "side": side})
-    for n_filters in counts:
-        train = crops("train", context.pick(150, 12), side, seed=0)
-        found.tables.append(_coding(context, n_filters, train[: context.pick(12, 4)]))
-        curves = {}
-        for name, draws in _followed():
-            context.say(f"K = {n_filters}, {name}")
-            curves[name] = _curve(n_filters, draws, train, held_out)
-        found.tables.append(_levels(n_filters, curves))
-        found.charts.append(
-            chart(f"Sampling, K = {n_filters}", "CPU seconds of learning", "held-out objective", curves)
-        )
+    counts, patches = context.pick({100: 400, 400: 200}, {16: 6}), context.inputs.patches
+    pool, judged = patches("train", context.pick(2000, 12)), patches("test", context.pick(16, 2))
+    seeds = range(context.pick(3, 1))
+    found = Findings(settings={"shares": SHARES, "kinds": KINDS, "patches": counts, "seeds": len(seeds)})
+    with threadpool_limits(1):
+        for n_filters, n_patches in counts.items():
+            found.tables.append(_coding(context, n_filters, pool[: context.pick(40, 4)]))
+            curves = _curves(context, n_filters, n_patches, pool, judged, seeds)
+            found.tables.append(_levels(n_filters, n_patches, curves, len(judged), len(seeds)))
+            drawn = chart(f"Sampling, K = {n_filters}", "CPU seconds of learning", "held-out objective", curves)
+            found.charts.append(drawn)
     return found
 
 
-def crops(split: Any, count: int, side: int, seed: int) -> NDArray:
-    """Square crops of the shipped photographs, contrast normalised, in turn from each: (count, side, side) float32."""
-    rng, photographs = np.random.default_rng(seed), list(pt.photographs(split).values())
-    pictures = [pt.contrast_normalise(photograph) for photograph in photographs]
-    cut = []
-    for i in range(count):
-        picture = pictures[i % len(pictures)]
-        row, column = (int(rng.integers(length - side + 1)) for length in picture.shape)
-        cut.append(picture[row : row + side, column : column + side])
-    return np.stack(cut).astype(np.float32)
+def _model(n_filters: int, draws: pt.Draws, seed: int = 0) -> pt.OnlineCSC:
+    return pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, sampling=draws, n_jobs=1, random_state=seed)
 
 
-def _model(n_filters: int, draws: pt.Draws) -> pt.OnlineCSC:
-    return pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, sampling=draws, n_jobs=1, random_state=0)
-
-
-def _coding(context: Context, n_filters: int, train: NDArray) -> Table:
+def _coding(context: Context, n_filters: int, patches: NDArray) -> Table:
     """Milliseconds of coding in a step, and their share of what all codes take, early and late in learning."""
+    model, timed = _model(n_filters, pt.Draws(1.0)), patches[: context.pick(8, 2)]
     table = Table(
         f"Sampling, K = {n_filters}: CPU milliseconds of coding in a step",
         ["step", "drawn", *[f"p = {p:g}" for p in SHARES], *[f"p = {p:g}, of all" for p in SHARES[1:]]],
-        note=f"Means over {len(train)} crops, the best of three; filters were learned from these. Early: with a ridge.",
+        note=f"Means over {len(timed)} patches, the best of five; filters learned from {len(patches)} patches.",
     )
-    model = _model(n_filters, pt.Draws(1.0))
-    for crop in train:
-        model.partial_fit(crop[None])
+    for patch in patches:
+        model.partial_fit(patch[None])
     for when, number in STEPS.items():
         model.state_.step = number
-        every = _milliseconds(model, pt.Draws(1.0), train)
-        for kind in KINDS:
-            context.say(f"K = {n_filters}, coding of {kind}, {when}")
-            some = [_milliseconds(model, pt.Draws(p, kind), train) for p in SHARES[1:]]
-            table.add(when, kind, every, *some, *[one / every for one in some])
+        drawn = [pt.Draws(1.0), *[pt.Draws(p, kind) for kind in KINDS for p in SHARES[1:]]]
+        context.say(f"K = {n_filters}, coding, {when}")
+        every, *some = _milliseconds(model, drawn, timed)
+        for i, kind in enumerate(KINDS):
+            own = some[i * (len(SHARES) - 1) :][: len(SHARES) - 1]
+            table.add(when, kind, every, *own, *[one / every for one in own])
     return table
 
 
-def _milliseconds(model: pt.OnlineCSC, draws: pt.Draws, train: NDArray) -> float:
-    """The mean time of coding a crop with the filters and in the step of a model."""
-    step = model.set_params(sampling=draws).training_step()
-    batches = [step.check(crop[None]) for crop in train]
+def _milliseconds(model: pt.OnlineCSC, drawn: Sequence[pt.Draws], patches: NDArray) -> list[float]:
+    """The mean time of coding a patch with the filters and in the step of a model, for several draws in turns."""
+    steps = [model.set_params(sampling=draws).training_step() for draws in drawn]
+    batches, best = [steps[0].check(patch[None]) for patch in patches], [np.inf] * len(steps)
+    for _ in range(5):
+        for i, step in enumerate(steps):
+            begin = time.thread_time()
+            for batch in batches:
+                step.encode(model.state_, batch)
+            best[i] = min(best[i], time.thread_time() - begin)
+    return [1e3 * seconds / len(patches) for seconds in best]
 
-    def passed() -> float:
+
+def _curves(
+    context: Context, n_filters: int, n_patches: int, pool: NDArray, judged: NDArray, seeds: Sequence[int]
+) -> dict[str, Curve]:
+    """Learn from so many patches with all codes and, with fewer, for as long: the mean over seeds of each curve."""
+    followed = {f"p = {p:g}": pt.Draws(p) for p in SHARES} | {"p = 0.1, codes": pt.Draws(0.1, "codes")}
+    curves: dict[str, Curve] = {}
+    limit = np.inf
+    for name, draws in followed.items():
+        context.say(f"K = {n_filters}, {name}")
+        runs = []
+        for seed in seeds:
+            most = n_patches if draws.share == 1 else len(pool) if not runs else runs[0][2]
+            runs.append(_learn(_model(n_filters, draws, seed), pool, judged, most, limit if not runs else np.inf))
+        if draws.share == 1:
+            limit = runs[0][0][-1]
+        curves[name] = tuple(np.mean([one[i] for one in runs], axis=0).tolist() for i in range(2))  # type: ignore[assignment]
+    return curves
+
+
+def _learn(
+    model: pt.OnlineCSC, pool: NDArray, judged: NDArray, most: int, limit: float
+) -> tuple[list[float], list[float], int]:
+    """CPU seconds, held-out objectives and the number of patches of a run that ends after so many patches or seconds."""
+    spent, seconds, seen, kept = 0.0, [], [], []
+    order = np.random.default_rng(model.random_state).permutation(len(pool))
+    for number, i in enumerate(order[:most], 1):
         begin = time.thread_time()
-        for batch in batches:
-            step.encode(model.state_, batch)
-        return time.thread_time() - begin
-
-    return 1e3 * min(passed() for _ in range(3)) / len(train)
-
-
-def _followed() -> Iterator[tuple[str, pt.Draws]]:
-    for p in SHARES:
-        yield f"p = {p:g}", pt.Draws(p)
-    yield "p = 0.1, codes", pt.Draws(0.1, "codes")
-
-
-def _curve(n_filters: int, draws: pt.Draws, train: NDArray, held_out: NDArray) -> tuple[list[float], list[float]]:
-    """CPU seconds of learning and held-out objectives, judged in steps that lie evenly on a logarithmic axis."""
-    model, seconds, values, spent = _model(n_filters, draws), [], [], 0.0
-    due = _due(len(train))
-    for number, crop in enumerate(train, 1):
-        begin = time.thread_time()
-        model.partial_fit(crop[None])
+        model.partial_fit(pool[i][None])
         spent += time.thread_time() - begin
-        if number in due:
-            seconds.append(spent)
-            values.append(float(np.sum(model.encode(held_out).objective)))
-    return seconds, values
+        seconds.append(spent)
+        seen.append(number)
+        kept.append(model.filters_)
+        if spent >= limit:
+            break
+    due = np.unique(np.round(np.geomspace(2, seen[-1], JUDGED_TIMES)).astype(int)) - 1
+    coder: dict[str, Any] = {"penalty": PENALTY, "n_jobs": 1}
+    values = [float(np.mean(pt.encode(judged, kept[i], **coder).objective)) for i in due]
+    return [seconds[i] for i in due], values, seen[-1]
 
 
-def _due(last: int) -> set[int]:
-    return {int(number) for number in np.unique(np.round(np.geomspace(2, last, 12)))}
-
-
-def _levels(n_filters: int, curves: dict[str, tuple[list[float], list[float]]]) -> Table:
-    """Seconds to the levels that all codes reach on their way, and to the lowest of each."""
+def _levels(n_filters: int, n_patches: int, curves: dict[str, Curve], n_judged: int, n_seeds: int) -> Table:
+    """Seconds to the levels that all codes reach on their way, and where each run ends."""
     table = Table(
         f"Sampling, K = {n_filters}: CPU seconds of learning to a held-out objective",
         ["held-out objective", *curves],
-        note="Levels that learning with all codes reaches on its way, and the lowest of each run. A dash: not reached.",
+        note=f"Levels that all codes reach in a quarter, a half and all of the time of {n_patches} patches, then the lowest "
+        f"of each run in that time. Means over {n_judged} unseen patches and {n_seeds} seeds. A dash: not reached.",
     )
-    lowest = np.minimum.accumulate(curves["p = 1"][1])
-    levels = sorted(
-        {*lowest[[len(lowest) // 3, 2 * len(lowest) // 3]], *[min(values) for _, values in curves.values()]}
-    )
-    for level in reversed(levels):
-        table.add(float(level), *[first_at_most(*curve, level) for curve in curves.values()])
+    seconds, values = curves["p = 1"]
+    for part in LEVELS:
+        level = min(v for s, v in zip(seconds, values, strict=True) if s <= 1.0001 * part * seconds[-1])
+        table.add(level, *[first_at_most(*curve, level) for curve in curves.values()])
+    table.add("lowest", *[min(curve[1]) for curve in curves.values()])
     return table
+
+
+def main() -> None:
+    options = parser("benchmarks.sampling", "What sampling buys, in coding and in learning.")
+    context = Context.of(options.parse_args())
+    begin = time.perf_counter()
+    found = run(context)
+    context.record("sampling", found, context.inputs.name, time.perf_counter() - begin)
+
+
+if __name__ == "__main__":
+    main()

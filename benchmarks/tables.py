@@ -41,6 +41,19 @@ class Findings:
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
+    maps: list[dict[str, Any]] = field(default_factory=list)
+    """Heat maps as `heat_map` makes them; the documentation draws them."""
+
+
+def heat_map(
+    title: str, x: str, columns: Sequence[str], rows: Mapping[str, Sequence[float | None]], note: str = ""
+) -> dict[str, Any]:
+    """Values over columns that `x` names, in rows that are named; None where there is no value."""
+    for name, values in rows.items():
+        if len(values) != len(columns):
+            raise ValueError(f"{title}: {len(columns)} columns, got {len(values)} values of {name}")
+    named = {"title": title, "x": x, "columns": list(columns), "note": note}
+    return {**named, "rows": list(rows), "values": [list(values) for values in rows.values()]}
 
 
 def chart(

@@ -19,6 +19,7 @@ import zipfile
 from pathlib import Path
 
 IN_SDIST = ["CHANGELOG.md", "LICENSE", "CITATION.cff", "Makefile", "mkdocs.yml", "docs/index.md", "tests/conftest.py"]
+IN_SDIST += ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/support.md", "packaging/conda/recipe.yaml"]
 IN_SDIST += ["tests/cli/test_learn.py", "scripts/docs_hooks.py", "examples/gallery/masked.py", "notebooks/tour.ipynb"]
 IN_WHEEL = ["pointillist/py.typed", "pointillist/__init__.pyi", "pointillist/report/assets/page.html"]
 IN_WHEEL += ["pointillist/data/dictionaries/natural-100.safetensors", "pointillist/data/photographs/coffee.jpg"]
@@ -28,7 +29,9 @@ def check(folder: Path, tag: str | None) -> None:
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     version = wheel.name.split("-")[1]
     if tag is not None and tag != f"v{version}":
-        raise SystemExit(f"the tag is {tag}, but pyproject.toml says {version}: they must agree")
+        raise SystemExit(
+            f"the tag is {tag}, but {version} was built: commit what is changed, and build the tagged commit"
+        )
     _contents(wheel, sdist)
     _smoke(wheel, version)
     print(f"{wheel.name} and {sdist.name} hold what they should, and the wheel works in a clean environment")

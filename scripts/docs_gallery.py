@@ -20,7 +20,12 @@ from PIL import Image
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "gallery"
 KEPT = ROOT / "docs" / "gallery"
-ORDER = ("photographs", "colour", "masked", "audio", "heartbeats", "volume", "video", "anomaly")
+GROUPS = {
+    "Photographs mended": ("inpaint", "dust", "denoise", "deblur", "super_resolve", "demosaic"),
+    "Filters and codes": ("photographs", "colour", "masked", "volume", "video", "anomaly"),
+    "Signals in time": ("audio", "heartbeats"),
+}
+ORDER = tuple(name for names in GROUPS.values() for name in names)
 _WIDEST = 1400
 _WIDE = "---\nhide: [toc]\n---\n\n"
 
@@ -37,7 +42,7 @@ class Example:
     @property
     def summary(self) -> str:
         """The first sentence, as HTML."""
-        first = re.split(r"(?<=[.:]) ", self.prose.replace("\n", " "))[0]
+        first = re.split(r"(?<=\.) ", self.prose.replace("\n", " "))[0]
         return re.sub("`([^`]*)`", r"<code>\1</code>", first)
 
 
@@ -65,14 +70,14 @@ def run(name: str, folder: Path, timeout: float = 300) -> str:
 
 
 def keep(name: str) -> None:
-    """Run one script and keep its picture, in few colours to stay small, and its output."""
+    """Run one script and keep its picture, as WebP to stay small, and its output."""
     with tempfile.TemporaryDirectory() as folder:
         printed = run(name, Path(folder))
         picture = Image.open(Path(folder) / f"{name}.png").convert("RGB")
     if picture.width > _WIDEST:
         picture = picture.resize((_WIDEST, round(picture.height * _WIDEST / picture.width)), Image.Resampling.LANCZOS)
     KEPT.mkdir(parents=True, exist_ok=True)
-    picture.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(KEPT / f"{name}.png", optimize=True)
+    picture.save(KEPT / f"{name}.webp", quality=86, method=6)
     (KEPT / f"{name}.txt").write_text(printed, encoding="utf-8")
 
 
@@ -81,7 +86,8 @@ def page(name: str) -> str:
     one = example(name)
     printed = (KEPT / f"{name}.txt").read_text(encoding="utf-8").rstrip()
     shown = f"\nIt prints\n\n```text\n{printed}\n```\n" if printed else ""
-    picture = f"![{one.title}]({name}.png)"
+    # A link to the picture alone: on a phone its panels are small.
+    picture = f"[![{one.title}]({name}.webp)]({name}.webp)"
     return (
         f"{_WIDE}# {one.title}\n\n{one.prose}\n\n{picture}\n\n```python\n{one.code.rstrip()}\n```\n{shown}\n"
         f"The script is `examples/gallery/{name}.py`.\n"
@@ -89,20 +95,25 @@ def page(name: str) -> str:
 
 
 def index() -> str:
-    """Markdown of the gallery's first page: a card for each example."""
-    cards = "".join(
-        f'<a class="card" href="{one.name}.html"><img src="{one.name}.png" alt="" loading="lazy">'
-        f"<strong>{one.title}</strong><span>{one.summary}</span></a>"
-        for one in map(example, ORDER)
+    """Markdown of the gallery's first page: a card for each example, by groups."""
+    groups = "\n".join(
+        f'## {title}\n\n<div class="cards">{"".join(map(_card, names))}</div>\n' for title, names in GROUPS.items()
     )
     return (
         f"{_WIDE}# Gallery\n\nShort scripts to copy. Each runs in seconds on two cores, without data of your own, and ends "
-        "with the picture that you see. Scripts that mend pictures are in `examples/restore`.\n\n"
-        f'<div class="cards">{cards}</div>\n'
+        f"with the picture that you see.\n\n{groups}"
+    )
+
+
+def _card(name: str) -> str:
+    one = example(name)
+    return (
+        f'<a class="card" href="{name}.html"><img src="{name}.webp" alt="" loading="lazy">'
+        f"<strong>{one.title}</strong><span>{one.summary}</span></a>"
     )
 
 
 if __name__ == "__main__":
     for chosen in sys.argv[1:] or ORDER:
         keep(chosen)
-        print(f"docs/gallery/{chosen}.png")
+        print(f"docs/gallery/{chosen}.webp")

@@ -11,6 +11,7 @@ from typing import Any
 import benchmark_page
 import docs_gallery
 import docs_journey
+import docs_notebook
 import docs_verdicts
 from docs_commands import commands
 from docs_layers import diagram
@@ -21,7 +22,15 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
-_INSERT = re.compile(r"^<!-- insert: (\w+)(?: ([\w-]+))? -->$", re.M)
+_INSERT = re.compile(r"^<!-- insert: (\w+)(?: ([\w.-]+))? -->$", re.M)
+_MENU = ("../versions.js", "assets/versions.js")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give the pages a menu of versions where they are built as one of several (scripts/docs_version.py)."""
+    if config.extra.get("version_name"):
+        config.extra_javascript.extend(_MENU)
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -31,7 +40,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
     }
     made |= {f"gallery/{name}.md": docs_gallery.page(name) for name in docs_gallery.ORDER}
-    for uri, content in made.items():
+    tour, pictures = docs_notebook.page()
+    for uri, content in (made | {"tour.md": tour} | pictures).items():
         files.append(File.generated(config, uri, content=content))
     return files
 
@@ -58,16 +68,14 @@ def _choice(name: str) -> str:
     return benchmark_page.table(record["tables"][name])
 
 
-def _benchmarks(_: str) -> str:
-    return benchmark_page.page((DOCS / "benchmarks").glob("*.json"))
-
-
 _INSERTS: dict[str, Callable[[str], str]] = {
     "layers": lambda _: diagram(),
     "journey": docs_journey.drawing,
     "callbacks": docs_journey.listed,
     "commands": lambda _: commands(),
     "choice": _choice,
-    "benchmarks": _benchmarks,
+    "benchmarks": benchmark_page.show,
+    "headlines": lambda _: benchmark_page.headlines(),
+    "chart": benchmark_page.chart_of,
     "verdicts": lambda _: docs_verdicts.page(),
 }

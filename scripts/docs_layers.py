@@ -29,6 +29,7 @@ _SAYS = {
     "model": "problem, geometry, certificate",
     "backends": "numba and CUDA kernels",
     "errors": "exceptions",
+    "system": "Linux, macOS, Windows",
 }
 
 

@@ -1,11 +1,15 @@
-"""Draw the pictures of the documentation's prose pages into docs/images; a minute on two cores."""
+"""Draw the pictures of the documentation's prose pages into docs/images; a minute on two cores; needs the extra `bench`."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
+import skimage.data
 from numpy.typing import NDArray
 from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
@@ -13,23 +17,21 @@ from sklearn.exceptions import ConvergenceWarning
 import pointillist as pt
 from pointillist.model.codes import SparseCodes
 from pointillist.report import mosaic
-from pointillist.report.style import BLUE, ORANGE, bare, new_figure, save_figure, tidy, title
+from pointillist.report.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
 def home() -> None:
-    """A colour photograph with 70 % of its pixels lost, and filled in: the two halves of the slider."""
-    photo = pt.photographs("test", grey=False)["coffee"]
+    """A colour photograph with 70 % of its pixels lost, and filled in: the two halves of the slider, pixel for pixel."""
+    photo = skimage.data.coffee()  # CC0, larger than the shipped copy
     lost = np.random.default_rng(0).random(photo.shape[:2]) < 0.7
-    before = np.where(lost[..., None], 0, photo)
-    after = pt.inpaint(photo, lost)
-    for name, picture in {"before": before, "after": after}.items():
-        pixels = Image.fromarray(np.uint8(255 * np.clip(picture, 0, 1) + 0.5))
-        pixels.resize((2 * pixels.width, 2 * pixels.height), Image.Resampling.BICUBIC).save(
-            IMAGES / f"home-{name}.jpg", quality=82
-        )
-    print(f"home: {pt.psnr(photo, after):.1f} dB from 30 % of the pixels")
+    before = np.where(lost[..., None], 0, photo).astype(np.uint8)
+    after = pt.inpaint(before, lost)
+    # The lost pixels must stay points, which only a lossless file keeps.
+    Image.fromarray(before).save(IMAGES / "home-before.webp", lossless=True, method=6)
+    Image.fromarray(after).save(IMAGES / "home-after.webp", quality=90, method=6)
+    print(f"home: {pt.psnr(photo.astype(float), after.astype(float)):.1f} dB from 30 % of the pixels")
 
 
 def points() -> None:
@@ -94,6 +96,19 @@ def learning() -> None:
     save_figure(figure, IMAGES / "how-learning.png", crop=True)
 
 
+def plots() -> None:
+    """The four plots of the reference, each drawn by the code block above its picture on docs/api/plots.md."""
+    page = (IMAGES.parent / "api" / "plots.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code, name in re.findall(
+        r"^```python\n(.*?)^```\n\n!\[.*?\]\(\.\./images/(plots-\w+)\.png\)", page, re.M | re.S
+    ):
+        exec(code, names)
+        picture = Image.fromarray(render(plt.gcf()))
+        picture.quantize(256, dither=Image.Dither.FLOYDSTEINBERG).save(IMAGES / f"{name}.png", optimize=True)
+        plt.close("all")
+
+
 def _filters(count: int, epochs: int) -> NDArray:
     images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
     return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0).fit(images, n_epochs=epochs).filters_)
@@ -106,5 +121,5 @@ def _show(panel, picture: NDArray, heading: str) -> None:  # type: ignore[no-unt
 
 
 if __name__ == "__main__":
-    for draw in (home, points, certificate, learning):
+    for draw in (home, points, certificate, learning, plots):
         draw()

@@ -84,8 +84,8 @@ def _filters(rng, n_filters, channels, size, dtype=np.float64):
 def _problem(rng, signal, size, *, n_filters=3, channels=1, boundary="same", weights=None, penalty=None, **more):
     """A random `Problem` and one signal for it; the penalty is a fifth of the one that gives zero."""
     dtype = more.pop("dtype", np.float64)
-    if more.get("sample") is not None:
-        more["sample"] = Sample(flat=more["sample"])
+    sample = more.pop("sample", None)
+    more["drawn"] = None if sample is None else Sample(flat=sample)
     geometry = Geometry(signal, size, channels, boundary)
     filters = _filters(rng, n_filters, channels, size, dtype)
     x = rng.standard_normal((channels, *signal)).astype(dtype)

@@ -10,7 +10,6 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import pointillist as pt
-from pointillist.solvers.base import Solver
 
 MAX_CONSTRUCTOR = 15
 
@@ -38,6 +37,7 @@ OTHERWISE = {
     "CoordinateDescent.solve n_jobs": "its caller has counted the threads already",
     "FrequencyADMM.solve n_jobs": "its caller has counted the threads already",
     "SampledADMM.solve n_jobs": "its caller has counted the threads already",
+    "Solver.solve n_jobs": "its caller has counted the threads already",
     "deblur tol": "pictures gain nothing by codes that are nearer to the optimum",
     "demosaic tol": "pictures gain nothing by codes that are nearer to the optimum",
     "denoise tol": "pictures gain nothing by codes that are nearer to the optimum",
@@ -54,6 +54,7 @@ OTHERWISE = {
     "learn_windows penalty": "it follows the signals unless it is given",
     "Details penalty": "a result, made by the package",
     "PathPoint penalty": "a result, made by the package",
+    "Problem penalty": "made by the package, of a penalty that was checked",
 }
 """Where a shared name has another default or kind, and why."""
 
@@ -112,7 +113,7 @@ def _described(value):
 
 def test_the_callables_were_found():
     assert {"inpaint", "encode", "BatchCSC", "BatchCSC.fit", "SparseCodes"} <= set(CALLABLES)
-    assert set(ESTIMATORS) == {"BatchCSC", "OnlineCSC"}
+    assert set(ESTIMATORS) == {"BatchCSC", "CodePooling", "OnlineCSC"}
 
 
 def test_every_argument_is_in_the_signature():
@@ -152,7 +153,7 @@ def _followed(owner):
     """Protocols whose methods a class has."""
     return [
         protocol
-        for protocol in (pt.Source, Solver)
+        for protocol in (pt.Source, pt.Solver)
         if all(hasattr(owner, method) for method in vars(protocol) if not method.startswith("_"))
     ]
 

@@ -38,6 +38,9 @@ HARMLESS = {
     "resume": "without a checkpoint the run begins",
     "validation": "held-out signals are judged, not learned from",
     "validation_every": "held-out signals are judged, not learned from",
+    "verbose": "what is printed does not change what is learned",
+    "warm_start": "the first fit has no filters to begin with",
+    "on_error": "it decides about signals that cannot be used, and all of these can",
 }
 
 
@@ -126,6 +129,9 @@ LEARNING = {
     "weights": HOLES,
     "validation": SIGNALS[:1] * 2,
     "callbacks": [lambda info: None],
+    "on_error": "skip",
+    "verbose": 2,
+    "warm_start": True,
 }
 TABLE = {
     "encode": Walk(
@@ -171,7 +177,6 @@ TABLE = {
             "batch_size": 3,
             "n_epochs": 2,
             "shuffle": False,
-            "on_error": "skip",
             "prefetch": 1,
             "cluster": "nowhere",
             "checkpoint": None,
@@ -179,9 +184,9 @@ TABLE = {
             "validation_every": 2,
         },
         {
-            **{name: {"on_error", "resume", "validation_every", "cluster"} for name in SOLVERS},
-            "fft": {"on_error", "resume", "validation_every", "cluster", "boundary", "weights", "sampling"},
-            **{name: {"on_error", "resume", "validation_every", "cluster", "learning", "tol"} for name in OBJECTS},
+            **{name: {"resume", "validation_every", "cluster"} for name in SOLVERS},
+            "fft": {"resume", "validation_every", "cluster", "boundary", "weights", "sampling"},
+            **{name: {"resume", "validation_every", "cluster", "learning", "tol"} for name in OBJECTS},
         },
         beside={"channels": {"X": np.stack([SIGNALS, HOLES], 1)}},
     ),

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 import pointillist as pt
-from pointillist.report import mosaic
 
 
 def detail(photo):
@@ -27,8 +26,8 @@ fit = model.inverse_transform(result.codes)[0].transpose(1, 2, 0) + gaussian_fil
 print(f"{result.codes.nnz:,} codes for {test[..., 0].size:,} pixels of three channels: {pt.psnr(test, fit):.1f} dB")
 
 figure, panels = plt.subplots(1, 3, figsize=(15, 4.6), layout="constrained", width_ratios=[1, 1.4, 1.4])
-pictures = [mosaic(model.filters_, channels=True), test, fit.clip(0, 1)]
-for panel, picture, title in zip(panels, pictures, ["Filters", "Unseen photograph", "Smooth part and codes"]):
+pt.plot_filters(model, ax=panels[0]).set_title("Filters", loc="left")
+for panel, picture, title in zip(panels[1:], [test, fit.clip(0, 1)], ["Unseen photograph", "Smooth part and codes"]):
     panel.imshow(picture)
     panel.set_title(title, loc="left")
     panel.axis("off")

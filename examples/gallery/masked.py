@@ -8,7 +8,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import pointillist as pt
-from pointillist.report import mosaic
 
 rng = np.random.default_rng(0)
 whole = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
@@ -27,8 +26,6 @@ gaps = plt.get_cmap("gray").with_extremes(bad="#d9772b")
 panels[0].imshow(damaged[2], cmap=gaps, vmin=-2.5, vmax=2.5)
 panels[0].set_title("A training image, gaps in orange", loc="left")
 for panel, (name, model) in zip(panels[1:], models.items()):
-    panel.imshow(mosaic(model.filters_), cmap="gray")
-    panel.set_title(f"Filters from {name}", loc="left")
-for panel in panels:
-    panel.axis("off")
+    pt.plot_filters(model, ax=panel).set_title(f"Filters from {name}", loc="left")
+panels[0].axis("off")
 figure.savefig("masked.png", dpi=110)

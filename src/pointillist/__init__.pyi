@@ -30,10 +30,13 @@ from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
+from .learners.pooling import CodePooling
 from .model.codes import SparseCodes
 from .model.metrics import psnr
+from .model.problem import Problem
 from .model.recovery import Recovery, recovery_score
 from .model.sampling import Draws
+from .report.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .restore import (
     BlurEstimate,
     Details,
@@ -51,7 +54,8 @@ from .restore import (
     super_resolve,
 )
 from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
-from .solvers.base import Result, Status
+from .solvers.base import Result, Solver, Status
+from .solvers.certifying import certify
 from .solvers.decoding import decode
 from .solvers.encoding import encode, max_penalty
 from .solvers.explaining import ExplainedVariance, explained_variance
@@ -66,8 +70,10 @@ __all__ = [
     "BatchCSC",
     "BlurEstimate",
     "BlurMisfitWarning",
+    "certify",
     "CheckpointError",
     "Checkpoints",
+    "CodePooling",
     "contrast_normalise",
     "CoordinateDescent",
     "CropSource",
@@ -112,8 +118,13 @@ __all__ = [
     "penalty_path",
     "Photograph",
     "photographs",
+    "plot_codes",
+    "plot_convergence",
+    "plot_filters",
+    "plot_reconstruction",
     "PointillistError",
     "prefetch",
+    "Problem",
     "psnr",
     "read_photograph",
     "Recovery",
@@ -125,6 +136,7 @@ __all__ = [
     "SampledADMM",
     "save",
     "save_codes",
+    "Solver",
     "Source",
     "SparseCodes",
     "split_channels",

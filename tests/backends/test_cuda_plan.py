@@ -9,7 +9,8 @@ import pytest
 
 from pointillist.backends.cuda import plan as planning
 from pointillist.backends.cuda.engine import bfloat16, filter_blocks, fragments, paired
-from pointillist.backends.cuda.plan import as_volume, colours, make_plan, pack, signal_groups, slots
+from pointillist.backends.cuda.packing import pack, slots
+from pointillist.backends.cuda.plan import as_volume, colours, make_plan, signal_groups
 from pointillist.backends.cuda.sums import waves
 
 SHAPES = [
@@ -136,7 +137,7 @@ def test_scan_covers_every_position(shape):
     assert plan.scan_blocks == plan.panels * plan.blocks * plan.grid[0]
     assert plan.scan_bytes <= 227 * 1024
     assert plan.tile_bytes <= 227 * 1024
-    assert 1 <= plan.warps <= plan.most_warps <= 16
+    assert 1 <= plan.warps <= 16
 
 
 def test_few_threads_of_the_scan_are_idle():
@@ -150,6 +151,21 @@ def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
         assert plan.tiles[1] > 1
         assert plan.tile_bytes <= 100 * 1024
         assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
+
+
+def test_steps_are_recorded_beside_the_residual_where_two_blocks_still_fit():
+    assert make_plan((1, 100, 100), (1, 11, 11), 1, 100).recorded
+    assert not make_plan((1, 200, 200), (1, 11, 11), 1, 100).recorded
+    plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
+    assert plan.tile_bytes == 4 * (2 * 110 * 110 + 81)
+    assert plan.history_floats == 4 * (110 * 110 + 81 * plan.capacity)
+    assert plan.signal_bytes > 4 * plan.history_floats
+
+
+def test_as_many_moves_are_kept_as_the_kernels_combine():
+    source = Path(planning.__file__).with_name("extrapolation.cu").read_text(encoding="utf-8")
+    assert int(re.search(r"#define MEMORY (\d+)", source)[1]) == planning.MOVES
+    assert int(re.search(r"#define MOST_WARPS (\d+)", source)[1]) == 16
 
 
 def test_too_large_filters_are_refused():

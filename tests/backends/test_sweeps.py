@@ -24,11 +24,11 @@ def _descend(problem, x, codes, ridge, extra, target, calls):
     convolution.curvatures(layout, codes, seen, curvatures)
     values, clean = np.zeros(len(codes), dtype), np.zeros(len(codes), bool)
     penalties = problem.penalty_at(codes).astype(dtype)
-    ((members, region),) = stage.colours[0]
+    (((members, region),),) = stage.partitions[0]
     for _ in range(calls):
         sweeps.descend(
             stage.layout, stage.places, curvatures, penalties, dtype.type(ridge), clean, stage.weights,
-            problem.nonnegative, values, stage.residual, members, target, extra, region,
+            problem.nonnegative, values, stage.residual, members, target, extra, 1, region,
         )  # fmt: skip
     inside = (region.counted[:, None] + np.arange(region.counted_length)).ravel()
     return values, stage.residual[inside]
@@ -100,7 +100,7 @@ def test_a_region_holds_all_that_its_codes_reach():
     flat, codes = np.zeros(geometry.padded_length), np.array([5, 37])
     operator = ConvolutionOperator(np.ones((1, 2, 3, 3)), geometry)
     stage = stage_of(geometry, operator.layout, codes, flat, flat, 100)
-    ((_, region),) = stage.colours[0]
+    (((_, region),),) = stage.partitions[0]
     reached = (region.rows[:, None] + np.arange(region.length)).ravel()
     touched = np.flatnonzero(operator.synthesise_padded(codes, np.ones(2)))
     assert set(touched) <= set(reached)

@@ -29,7 +29,7 @@ def test_runs_agree_with_numpy(width, dtype, n_runs):
     signal, weights = rng.standard_normal((2, 120)).astype(dtype)
     filters = rng.standard_normal(7 * width).astype(dtype)
     offsets = np.sort(rng.choice(80, n_runs, replace=False)).astype(np.int64)
-    lanes, base, start, scale = (0,) * width, 3, width, dtype(-1.7)
+    lanes, base, start, scale = (None,) * width, 3, width, dtype(-1.7)
     runs = filters[start : start + n_runs * width].reshape(n_runs, width).astype(np.float64)
     places = (base + offsets[:, None] + np.arange(width)).astype(np.int64)
     tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": 1e-13, "atol": 1e-13}

@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,12 @@ def test_errors_name_files_in_plain_text(cli, tmp_path, debug):
     answer = cli("denoise", path, *debug)
     assert answer.code == 2
     assert all(sign.isprintable() or sign == "\n" for sign in answer.out + answer.err)
+
+
+def test_warnings_of_libraries_are_lines_of_ours(cli, monkeypatch, tmp_path):
+    def warn(*given, **how):
+        warnings.warn("words of a file \x1b[2J\nin two lines", UserWarning, stacklevel=1)
+
+    monkeypatch.setattr("pointillist.cli.inspect.describe", warn)
+    done = cli("info", tmp_path / "a")
+    assert done.err == "warning: words of a file \\u001b[2J in two lines\n"

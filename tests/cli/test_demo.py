@@ -11,8 +11,8 @@ from pointillist.learners.persistence import load
 def small(monkeypatch):
     photographs = demo.photographs
 
-    def cut(split):
-        return {name: image[100:150, 100:150] for name, image in list(photographs(split).items())[:2]}
+    def cut(split, grey=True):
+        return {name: image[100:150, 100:150] for name, image in list(photographs(split, grey=grey).items())[:2]}
 
     monkeypatch.setattr(demo, "photographs", cut)
     for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "CROP": 25}.items():

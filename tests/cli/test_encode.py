@@ -6,7 +6,7 @@ import tifffile
 from PIL import Image
 
 from pointillist import contrast_normalise, load_signals
-from pointillist.cli import encode
+from pointillist.cli import groups
 from pointillist.data import mapped
 from pointillist.learners.persistence import load
 from pointillist.solvers import tiles
@@ -76,7 +76,7 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
         colour = np.stack([pixels] * 3, axis=-1)
         tifffile.imwrite(file, colour, photometric="rgb", compression="zlib" if kind == "packed" else None)
     small = cli("encode", model, images / "image1.png", "-o", tmp_path / "small", "--tol", "1e-4")
-    for module in (mapped, tiles, encode):
+    for module in (mapped, tiles, groups):
         monkeypatch.setattr(module, "LARGE", 1000)
     signal = load_signals(file)[0]
     assert isinstance(signal, np.memmap)
@@ -91,9 +91,10 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
 
 
 def test_a_device_is_given_many_small_signals_or_few_large_ones_at_a_time():
-    def together(count, side):
-        return encode._on_device([np.broadcast_to(np.float32(0), (side, side))] * count)
+    def together(count, side, most=groups.ON_DEVICE):
+        items = [groups.Item(i, "", np.broadcast_to(np.float32(0), (side, side))) for i in range(count)]
+        return [len(group) for group in groups.groups(items, most, on_device=True)]
 
-    assert together(1000, 100) == 256
-    assert together(3, 2048) == 16
-    assert together(1, 10_000) == 1
+    assert together(600, 100) == [256, 256, 88]
+    assert together(40, 2047) == [16, 16, 8]
+    assert together(2, 10_000) == [1, 1]

@@ -2,7 +2,12 @@
 
 import json
 
+import numpy as np
 from PIL import Image
+from safetensors.numpy import save_file
+
+from pointillist import SparseCodes, save_codes
+from pointillist.cli import encode
 
 
 def test_show_writes_beside_the_model_by_default(cli, model):
@@ -32,3 +37,55 @@ def test_info_as_json(cli, model):
     assert facts["filters"] == {"shape": [4, 5, 5], "type": "float32"}
     assert facts["parameters"]["n_filters"] == 4
     assert facts["last"]["iteration"] == 6
+
+
+def test_info_of_codes(cli, model, images, tmp_path, monkeypatch):
+    """A codes file was refused once."""
+    monkeypatch.chdir(tmp_path)
+    assert cli("encode", "model.safetensors", "images", "-q").code == 0
+    answer = cli("info", "codes.safetensors")
+    assert answer.code == 0, answer.err
+    lines = dict(line.strip().split(maxsplit=1) for line in answer.out.splitlines())
+    assert lines["signals"] == "3, on grids of 36×40"
+    assert lines["names"] == "images/image1.png, images/image2.png, images/image3.png"
+    assert lines["status"] == "3 converged"
+    assert lines["model"] == "model.safetensors"
+    facts = json.loads(cli("info", "codes.safetensors", "--json").out)
+    assert (facts["kind"], facts["signals"], facts["filters"], facts["grids"]) == ("codes", 3, 4, [[36, 40]])
+    assert facts["largest_gap"] < 1e-2
+
+
+def test_info_of_codes_that_python_wrote(cli, tmp_path):
+    codes = SparseCodes.from_dense(np.eye(3)[None].astype(np.float32))
+    for metadata in ({}, {"signals": 3, "skipped": {}, "preprocessing": [], "penalty": "high"}):
+        save_codes(codes, tmp_path / "c", metadata)
+        answer = cli("info", tmp_path / "c")
+        assert answer.code == 0, answer.err
+        assert "3, float32" in answer.out
+
+
+def test_info_of_a_run_that_has_not_ended(cli, learn, model, images, tmp_path, monkeypatch):
+    """Checkpoints were shown as models once, without a word about their run, and folders were refused."""
+
+    def cut(items, most, **how):
+        yield [next(iter(items))]
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("pointillist.cli.stopping.GracefulStop.requested", True)
+    assert learn("--checkpoint-every", "1", "--epochs", "2", output="run/out.safetensors").code == 0
+    monkeypatch.setattr(encode, "groups", cut)
+    words = ["encode", "model.safetensors", "images", "-o", "run/codes.safetensors", "--checkpoint-every", "1"]
+    assert cli(*words).code == 130
+    save_file({"x": np.zeros(3)}, tmp_path / "run" / "foreign.safetensors")
+    answer = cli("info", "run")
+    assert answer.code == 0, answer.err
+    assert "checkpoint" in answer.out
+    assert "in pass 1 of 2, 1 signal into it; it has not ended: go on with learn --resume" in answer.out
+    assert (
+        "codes.part-00000000.safetensors, a part of a run that has not ended: go on with encode --resume" in answer.out
+    )
+    assert "skipped: run/foreign.safetensors is a safetensors file, but not one written by pointillist" in answer.err
+    kinds = [facts["kind"] for facts in json.loads(cli("info", "run/*", "--json").out)]
+    assert sorted(kinds) == ["checkpoint", "model", "part"]

@@ -93,7 +93,7 @@ def test_report_of_a_run(learn, images, tmp_path):
     assert answer.code == 0, answer.err
     assert str(tmp_path / "run.html") in answer.out
     page = (tmp_path / "run.html").read_text()
-    assert "image1.png, original" in page
+    assert "image1.png, as it is" in page
     assert "<dt>penalty</dt><dd>1.0</dd>" in page
     same = learn("--report", tmp_path / "out.safetensors")
     assert same.code == 2
@@ -116,3 +116,14 @@ def test_a_model_that_another_run_wrote_meanwhile_is_noticed(learn, tmp_path, mo
     monkeypatch.setattr(command, "make_learner", lambda request: (output.write_bytes(b"theirs"), make(request))[1])
     assert "out.safetensors was written by another program since this run began" in learn().err
     assert load(output).n_iter_ > 0
+
+
+def test_checkpoints_that_cannot_be_removed_are_a_warning(learn, tmp_path, monkeypatch):
+    def refuse(folder):
+        raise PermissionError("no permission to remove it")
+
+    monkeypatch.setattr("pointillist.storage.CheckpointFolder.clear", refuse)
+    answer = learn("--checkpoint-every", "1", "--epochs", "1")
+    assert answer.code == 0
+    assert "warning: the model is saved, but checkpoints of the run cannot be removed: no permission" in answer.err
+    assert load(tmp_path / "out.safetensors").n_iter_ == 3

@@ -6,6 +6,7 @@ import time
 import pytest
 from rich.console import Console
 
+from pointillist.backends import compiling
 from pointillist.cli import console, progress
 
 
@@ -30,7 +31,7 @@ def test_quiet_shows_nothing(screen):
 
 def test_lines_come_every_few_seconds_with_the_time_left(screen, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress, "working_time", lambda: now[0])
     with progress.picture_progress("denoise", 1, quiet=False) as shown:
         shown.begin("[a].png")
         for seconds, part in ((1, 0.1), (6, 0.25), (7, 0.3), (12, 0.5)):
@@ -67,3 +68,43 @@ def test_one_picture_has_one_bar(screen, monkeypatch):
 def test_nothing_is_shown_of_what_takes_less_than_a_second(screen, monkeypatch):
     _bars(monkeypatch, 2, 60.0)
     assert "png" not in screen.getvalue()
+
+
+def _compile(kernels):
+    """Tell that so many kernels are compiled, without compiling any."""
+    for number in range(kernels):
+        for watcher in compiling.compilation.watchers:
+            watcher(number)
+
+
+def test_a_line_says_once_that_kernels_are_compiled(screen):
+    with progress.learning_progress(2, quiet=False) as report:
+        _compile(3)
+        report({"iteration": 1, "objective": 5.0, "nnz": 7})
+        _compile(3)
+    assert screen.getvalue().splitlines()[0] == "compiling kernels, once on this machine: some seconds"
+    assert screen.getvalue().count("compiling") == 1
+
+
+def test_a_process_that_compiles_nothing_does_not_speak_of_it(screen):
+    with progress.learning_progress(2, quiet=False) as report:
+        report({"iteration": 1, "objective": 5.0, "nnz": 7})
+    assert screen.getvalue().startswith("step 1/2")
+    assert "compiling" not in screen.getvalue()
+
+
+def test_quiet_is_quiet_about_compilation(screen):
+    with progress.learning_progress(2, quiet=True), progress.picture_progress("denoise", 2, quiet=True):
+        _compile(3)
+    assert screen.getvalue() == ""
+    assert not compiling.compilation.watchers
+
+
+def test_kernels_that_are_compiled_have_a_bar(screen, monkeypatch):
+    monkeypatch.setattr(progress, "is_live", lambda: True)
+    with progress.learning_progress(2, quiet=False) as report:
+        _compile(20)
+        report({"iteration": 1, "objective": 5.0, "nnz": 7})
+        _compile(1)
+    assert "compiling kernels, once on this machine" in screen.getvalue()
+    assert not compiling.compilation.watchers

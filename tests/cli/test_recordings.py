@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from pointillist import Robust, load, load_codes, open_source, recovery_score
-from pointillist.cli import encode
+from pointillist.cli import groups
 from pointillist.data.sources import arrays
 from pointillist.solvers import tiles
 from pointillist.storage import load_codes_metadata
@@ -91,7 +91,7 @@ def test_filters_of_a_rank_without_outliers(cli, stored, recording):
     assert "<dt>update__robust__alpha</dt><dd>3.5</dd>" in page
     assert "Windows left out of each step" in page
     plan = cli(*words, "-o", stored / "other", "--plan")
-    assert "2 filters of 24 (rank 1, robust), 120 steps" in plan.out
+    assert "2 filters of 24 in 4 channels (rank 1, robust), 120 steps" in plan.out
     assert not (stored / "other").exists()
 
 
@@ -100,7 +100,7 @@ def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
     assert cli("learn", stored / "first.npy", "--channels", "first", *LEARN, "-o", stored / "m").code == 0
     words = ["--channels", layout, "--tol", "1e-4", "-q", "-o"]
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "small").code == 0
-    for module in (arrays, tiles, encode):
+    for module in (arrays, tiles, groups):
         monkeypatch.setattr(module, "LARGE", 1000)
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "large").code == 0
     one, two = (load_codes_metadata(stored / name)["signals"][0] for name in ("small", "large"))

@@ -34,6 +34,22 @@ def test_all_figures_and_what_is_said(cli, tmp_path, asked):
     assert "fig2:" in answer.err
 
 
+@pytest.mark.parametrize("busy", [True, False])
+def test_the_terminal_says_what_the_page_says_each_once(cli, tmp_path, asked, monkeypatch, busy):
+    known = running.facts()
+    monkeypatch.setattr(running, "facts", lambda packages: {**known, "load": [9.0] * 3 if busy else [], "threads": 2})
+    rival = running.rival_words()
+    ran = cli("reproduce", "fig1", "--quick", "-o", tmp_path)
+    drawn = cli("reproduce", "--from", tmp_path / "results.json", "-o", tmp_path / "again")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    said = {"This is the small scale": True, "The machine was busy with other work": busy, f"to beat is {rival}": True}
+    for words, wanted in said.items():
+        assert page.count(words) == wanted
+        for answer in (ran, drawn):
+            assert answer.code == 0, answer.err
+            assert (answer.out + answer.err).count(words) == wanted
+
+
 def test_chosen_figures_and_redrawing(cli, tmp_path, asked):
     assert cli("reproduce", "fig3", "complexity", "--quick", "-o", tmp_path, "-q").code == 0
     assert asked == ["figure3", "complexity"]

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -140,7 +141,7 @@ def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, mode
 
     monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", interrupted)
     assert _one_line(cli("show", model), code=130) == "error: interrupted\n"
-    monkeypatch.setattr(pointillist.cli.encode, "read_to_encode", interrupted)
+    monkeypatch.setattr(pointillist.cli.encode, "read_ahead", interrupted)
     answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
     assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
     monkeypatch.setattr(pointillist.cli.mending, "read_photograph", interrupted)
@@ -182,3 +183,32 @@ def test_consoles_that_lack_signs_show_others(tmp_path, encoding):
     assert done.returncode == 0, done.stderr
     assert b"photo-inpainted.png" in done.stdout
     assert (tmp_path / "photo-inpainted.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("category", "options", "shown"),
+    [
+        (UserWarning, [], ["warning: --penalty is odd"]),
+        (UserWarning, ["-q"], []),
+        (RuntimeWarning, [], []),
+        (RuntimeWarning, ["-v"], ["RuntimeWarning: --penalty is odd"]),
+    ],
+)
+def test_warnings_of_python_are_lines_without_a_place(learn, monkeypatch, category, options, shown):
+    opened = pointillist.cli.learn.open_inputs
+
+    def warned(*arguments, **how):
+        warnings.warn("penalty is\nodd", category, stacklevel=1)
+        return opened(*arguments, **how)
+
+    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", warned)
+    answer = learn("--epochs", "1", *options)
+    assert answer.code == 0
+    assert [line for line in answer.err.splitlines() if "odd" in line] == shown
+    assert "test_running.py" not in answer.err
+
+
+def test_filters_of_warnings_are_left_as_they_were(learn):
+    before = list(warnings.filters)
+    learn("--epochs", "1", "-q")
+    assert list(warnings.filters) == before

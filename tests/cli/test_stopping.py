@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
+import pointillist.cli.learn
 from pointillist.cli.stopping import GracefulStop
 from pointillist.learners.persistence import load
 
@@ -23,8 +25,8 @@ def _signals_that_are_not_ignored():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_saves_what_was_learned(images, tmp_path, number):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_a_signal_saves_what_was_learned(images, tmp_path, name):
     output = tmp_path / "out.safetensors"
     options = ["--filters", "4", "--size", "5", "--jobs", "1", "--epochs", "100000"]
     command = [sys.executable, "-m", "pointillist.cli", "learn", str(images), "-o", str(output), *options]
@@ -32,9 +34,9 @@ def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     for line in process.stderr:
         if line.startswith("step 1/"):
             break
-    process.send_signal(number)
+    process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 128 + getattr(signal, name), err
     assert "stopping after this step" in err
     assert "stopped early" in out
     model = load(output)
@@ -43,25 +45,40 @@ def test_a_signal_saves_what_was_learned(images, tmp_path, number):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out.safetensors"]
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("first", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_the_second_signal_interrupts(first):
     before = signal.getsignal(signal.SIGINT)
     with GracefulStop(announce=False) as stop:
         assert not stop({})
-        os.kill(os.getpid(), first)
+        os.kill(os.getpid(), getattr(signal, first))
         assert stop({})
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, number, monkeypatch, cli):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, name, monkeypatch, cli):
+    number = getattr(signal, name)
     monkeypatch.setattr("pointillist.cli.learn.make_learner", lambda request: os.kill(os.getpid(), number))
     before = signal.getsignal(number)
     answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
-    assert (answer.code, answer.err) == (130, "error: interrupted; no model was saved\n")
+    assert (answer.code, answer.err) == (128 + getattr(signal, name), "error: interrupted; no model was saved\n")
     assert signal.getsignal(number) is before
+
+
+def test_an_error_on_the_way_out_does_not_hide_the_signal(images, tmp_path, monkeypatch, cli):
+    """Removing a folder closes it twice when a signal comes between."""
+
+    def closed_twice(request):
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr("pointillist.cli.learn.make_learner", closed_twice)
+    answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
+    assert (answer.code, answer.err) == (143, "error: interrupted; no model was saved\n")
 
 
 def test_what_is_ignored_stays_ignored():
@@ -92,3 +109,20 @@ with GracefulStop() as stop:
 
 def test_a_terminal_that_is_gone_does_not_end_the_run():
     assert subprocess.run([sys.executable, "-c", _HANGUP]).returncode == 3
+
+
+def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tmp_path, monkeypatch):
+    """``learn && next`` went on after Ctrl-C once."""
+    shown = pointillist.cli.learn.learning_progress
+
+    @contextmanager
+    def pressed(*arguments, **how):
+        with shown(*arguments, **how) as progress:
+            yield lambda info: os.kill(os.getpid(), signal.SIGINT) or progress(info)
+
+    monkeypatch.setattr(pointillist.cli.learn, "learning_progress", pressed)
+    answer = learn("-q")
+    assert (answer.code, answer.err) == (130, "")
+    written = load(tmp_path / "out.safetensors")
+    assert written.extra_["stopped_early"]
+    assert written.n_iter_ == 1

@@ -1,109 +1,34 @@
 """Tests of damaged files: whatever bytes are changed, readers return or raise an error that names the file."""
 
 import io
+import random
 import struct
+import sys
 import warnings
 
 import numpy as np
 import pytest
 import tifffile
+from attack.bytewise import mutated_bytes
+from attack.specimens import PICTURE, PICTURES, STACK, TIFFS, hdf5, npy, tiff
 from PIL import Image
 
 import pointillist as pt
 from pointillist.data.damage import check_claim
 from pointillist.data.npy import map_npy
+from pointillist.data.photofiles.reading import photograph_size
 
-PICTURE = np.random.default_rng(0).integers(0, 256, (12, 14), dtype=np.uint8)
-STACK = np.random.default_rng(1).random((3, 8, 9)).astype(np.float32)
 HEADER = "{{'descr': {!r}, 'fortran_order': False, 'shape': {}, }}"
 
 
-def npy(**how):
-    stream = io.BytesIO()
-    np.save(stream, STACK)
-    return stream.getvalue()
-
-
-def tiff(array=STACK, **how):
-    stream = io.BytesIO()
-    tifffile.imwrite(stream, array, photometric="minisblack", **how)
-    return stream.getvalue()
-
-
-def deflated_tiff():
-    return tiff(compression="zlib", predictor=3)
-
-
-def imagej_tiff():
-    return tiff(imagej=True)
-
-
-def one_page_tiff():
-    return tiff(PICTURE, tile=(16, 16), description="a picture", resolution=(300, 300))
-
-
-def image(form, **how):
-    stream = io.BytesIO()
-    Image.fromarray(PICTURE).save(stream, form, **how)
-    return stream.getvalue()
-
-
-def png():
-    return image("PNG", dpi=(300, 300), exif=_turned())
-
-
-def jpeg():
-    return image("JPEG", exif=_turned())
-
-
-def _turned():
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    return exif
-
-
-def hdf5():
-    h5py = pytest.importorskip("h5py")
-    stream = io.BytesIO()
-    with h5py.File(stream, "w") as file:
-        file.create_dataset("group/images", data=STACK, chunks=(1, 8, 9), compression="gzip")
-        file["link"] = h5py.SoftLink("/group/images")
-    return stream.getvalue()
-
-
 KINDS = {
-    npy: ".npy",
-    tiff: ".tif",
-    deflated_tiff: ".tif",
-    imagej_tiff: ".tif",
-    one_page_tiff: ".tif",
-    png: ".png",
-    jpeg: ".jpg",
-    hdf5: ".h5",
+    "npy": npy,
+    "png": PICTURES["png"],
+    "jpg": PICTURES["jpg"],
+    "h5": lambda: hdf5(chunks=(1, 8, 9), compression="gzip"),
+    **{name: make for name, make in TIFFS.items() if name not in ("big tiff", "colour tiff")},
 }
 MUTANTS = 60
-
-
-def mutants(content, count, seed=0):
-    """The content with bytes changed, taken out or put in, mostly near its beginning; always the same ones."""
-    rng = np.random.default_rng(seed)
-    for _ in range(count):
-        changed = bytearray(content)
-        for _ in range(rng.integers(1, 4)):
-            place = int(rng.integers(len(changed)) * rng.random() ** 2)
-            match int(rng.integers(5)):
-                case 0:
-                    changed[place] ^= 1 << int(rng.integers(8))
-                case 1:
-                    changed[place] = int(rng.choice([0, 1, 127, 128, 255]))
-                case 2:
-                    changed[place : place + 4] = rng.bytes(4)
-                case 3:
-                    changed[place:place] = changed[place : place + int(rng.integers(1, 9))]
-                case _:
-                    del changed[place : place + int(rng.integers(1, 9))]
-            changed = changed or bytearray(b"\0")
-        yield bytes(changed[: int(rng.integers(1, len(changed)))] if rng.random() < 0.1 else changed)
 
 
 def every_reader(path):
@@ -123,15 +48,28 @@ def every_reader(path):
     return found
 
 
+@pytest.mark.parametrize("tag", [256, 257, 277, 278])
+def test_sizes_of_tiff_pages_are_single_numbers(tmp_path, tag):
+    """Some versions of tifffile repeat a list of sizes as often as another size says, until memory ends."""
+    content = bytearray(TIFFS["imagej tiff"]())
+    order = ">" if content[:2] == b"MM" else "<"
+    entry = content.index(struct.pack(f"{order}H", tag), 8)
+    struct.pack_into(f"{order}I", content, entry + 4, 2000)
+    (tmp_path / "a.tif").write_bytes(content)
+    for read in (pt.load_signals, pt.read_photograph):
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.tif.* is not one number"):
+            read(tmp_path / "a.tif")
+
+
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", KINDS)
 def test_changed_bytes_give_errors_that_name_the_file(tmp_path, kind):
-    content, damaged = kind(), 0
+    content, damaged = KINDS[kind](), 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for i, changed in enumerate(mutants(content, MUTANTS)):
-            path = tmp_path / f"{i}{KINDS[kind]}"
-            path.write_bytes(changed)
+        for i in range(MUTANTS):
+            path = tmp_path / f"{i}.{kind.rpartition(' ')[2][:4].replace('tiff', 'tif')}"
+            path.write_bytes(mutated_bytes(random.Random(i), content))
             errors = every_reader(path)
             assert all(path.name in error for error in errors)
             damaged += bool(errors)
@@ -265,3 +203,34 @@ def test_claims_ask_for_no_more_sizes_than_needed():
     check_claim(10**12, sizes())
     with pytest.raises(ValueError, match="claims 1,000,000,000 bytes of samples but has 99,999"):
         check_claim(10**9, [99_999])
+
+
+@pytest.mark.parametrize("suffix", [".png", ".heic", ".dng", ".gif", ".tif"])
+def test_files_larger_than_any_image_are_not_read(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    for read in (pt.load_image, photograph_size):
+        with pytest.raises(pt.UnreadableFileError, match=rf"a\{suffix} .*1,099,511,627,776 bytes"):
+            read(path)
+
+
+def test_samples_beyond_float32_are_named(tmp_path):
+    np.save(tmp_path / "a.npy", np.full((8, 9), 1e300))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(pt.UnreadableFileError, match=r"a\.npy: its samples are too large for float32"):
+            pt.load_image(tmp_path / "a.npy")
+
+
+def test_crops_of_nothing_say_why(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    with pytest.raises(pt.UnusableSignalError, match=r"none of the 1 signals .*; the first: cannot read .*a\.png"):
+        pt.CropSource(pt.open_source(tmp_path / "a.png"), 2, (4, 4)).shape(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 there")
+def test_names_that_are_not_utf8_are_read(tmp_path):
+    path = tmp_path / "a\udcff.npy"
+    np.save(path, STACK)
+    assert pt.open_source(path).describe()["signals"] == 3

@@ -1,6 +1,7 @@
 """Tests of local contrast normalisation, against a direct double loop and against published arrays."""
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,7 @@ def broken_stack(value: float) -> np.ndarray:
         (np.zeros(9), "must have 2 or 3 axes"),
         ([np.zeros((2, 3, 4))], r"images\[0\] must have 2 axes"),
         (np.eye(9, dtype=np.int64), "images has samples of type int64"),
-        (np.eye(9, dtype=complex), "images must hold real numbers, got complex128"),
+        (np.eye(9, dtype=complex), "images must hold real numbers: Complex data not supported, got complex128"),
     ],
 )
 def test_unusable_input_is_named(images, message):
@@ -141,3 +142,12 @@ def test_large_images_are_normalised_in_bands(monkeypatch, tmp_path, kind):
     assert isinstance(in_bands, np.memmap)
     assert in_bands.dtype == whole.dtype
     np.testing.assert_allclose(in_bands, whole, atol=1e-5 if whole.dtype == np.float32 else 1e-12)
+
+
+def test_signalling_nans_are_refused_without_a_warning():
+    image = np.zeros((8, 8), np.float32)
+    image.view(np.uint32)[2, 3] = 0x7FA00000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="holds NaN or infinity"):
+            contrast_normalise(image)

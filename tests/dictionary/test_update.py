@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import (
     FilterUpdate,
     draw_patches,
+    filters_in_turn,
     initial_filters,
     make_statistics,
     replace_filters,
     unused_filters,
     update_filters,
 )
+from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import certificate
 
 CONSTRAINTS = [{}, {"zero_mean": True}, {"nonnegative": True}, {"support": True}, {"support": True, "zero_mean": True}]
@@ -214,7 +217,7 @@ def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
     [
         ({"init": "zeros"}, 'init must be "random", "patches" or an array'),
         ({"statistics": "sparse"}, 'statistics must be "toeplitz" or "dense"'),
-        ({"n_sweeps": 0}, "n_sweeps must be a positive integer"),
+        ({"n_sweeps": 0}, "n_sweeps must be None or a positive integer"),
         ({"forgetting": 0.5}, "forgetting must be None or a number, at least 1"),
         ({"zero_mean": True, "nonnegative": True}, "exclude each other"),
     ],
@@ -222,3 +225,32 @@ def test_the_scale_of_the_sums_does_not_matter(kind, weight, reference):
 def test_bad_settings_are_named(setting, message):
     with pytest.raises(ValueError, match=message):
         FilterUpdate(**setting)
+
+
+def test_filters_take_turns_where_little_is_new():
+    np.testing.assert_array_equal(filters_in_turn(60, 7, 1.0), np.arange(60))
+    np.testing.assert_array_equal(filters_in_turn(5, 7, 0.01), np.arange(5))
+    for share in (0.09, 0.04, 1e-9):
+        parts = [filters_in_turn(60, step, share) for step in range(12)]
+        counts = np.bincount(np.concatenate(parts), minlength=60)
+        assert counts.min() == counts.max() < 12
+
+
+@pytest.mark.parametrize("kind", ["toeplitz", "dense"])
+@pytest.mark.parametrize("rank", [None, 1])
+def test_only_chosen_filters_are_updated(kind, rank):
+    rng = np.random.default_rng(3)
+    filters = rng.standard_normal((4, 2, 3, 3)) / 5
+    signal = rng.standard_normal((2, 12, 11))
+    codes = SparseCodes([np.arange(0, 4 * 132, 7)], [rng.standard_normal(76)], [(12, 11)], 4)
+    sums = make_statistics(kind, 4, 2, (3, 3))
+    sums.add(CodedBatch([signal], None, codes, [signal]), filters, np.ones(1))
+    constraints = FilterConstraints(rank=rank)
+    start = sums.sweep(filters, constraints)
+    found = update_filters(start, sums, constraints, chosen=np.array([1, 3]))
+    np.testing.assert_array_equal(found[[0, 2]], start[[0, 2]])
+    kept = np.setdiff1d(np.arange(4), [1])
+    one = update_filters(start, sums, constraints, chosen=np.array([1]))
+    np.testing.assert_array_equal(one[kept], start[kept])
+    np.testing.assert_allclose(found[1], one[1], atol=1e-12)
+    assert np.abs(found[[1, 3]] - start[[1, 3]]).max(axis=(1, 2, 3)).min() > 1e-6

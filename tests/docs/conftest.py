@@ -1,10 +1,14 @@
 """A folder as a reader of the documentation has it: a photograph and a folder of photographs."""
 
+import sys
 from importlib.resources import as_file, files
+from pathlib import Path
 from shutil import copyfile
 
 import pytest
 from PIL import Image
+
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))  # where the scripts of the site find each other
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import docs_gallery
 import pytest
 from PIL import Image
 
@@ -23,7 +24,26 @@ def test_example_draws_its_picture(script, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_picture_is_kept_for_the_site(script):
-    picture = ROOT / "docs" / "gallery" / f"{script.stem}.png"
-    assert picture.stat().st_size < 600_000
+    picture = ROOT / "docs" / "gallery" / f"{script.stem}.webp"
+    assert picture.stat().st_size < 400_000
     assert picture.with_suffix(".txt").exists()
     assert f"gallery/{script.stem}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_every_restoration_has_a_page():
+    code = "\n".join(script.read_text(encoding="utf-8") for script in SCRIPTS)
+    tasks = ("inpaint", "find_damage", "denoise", "deblur", "estimate_blur", "super_resolve", "demosaic")
+    assert all(f"pt.{task}(" in code for task in tasks)
+
+
+def test_cards_and_navigation_agree():
+    groups = docs_gallery.GROUPS
+    assert sorted(docs_gallery.ORDER) == [script.stem for script in SCRIPTS]
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    listed = "".join(
+        f"      - {title}:\n" + "".join(f"          - gallery/{name}.md\n" for name in names)
+        for title, names in groups.items()
+    )
+    assert listed in navigation
+    page = docs_gallery.index()
+    assert all(f'href="{name}.html"' in page for name in docs_gallery.ORDER)

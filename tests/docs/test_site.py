@@ -48,6 +48,9 @@ def test_mathematics_and_inserts_are_set(site):
         assert "<!-- insert" not in text, page.name
     assert '<svg class="layers"' in (site / "architecture.html").read_text(encoding="utf-8")
     assert "<table>" in (site / "benchmarks.html").read_text(encoding="utf-8")
+    charts = (site / "benchmarks" / "encoding.html").read_text(encoding="utf-8")
+    assert charts.count('<svg class="key"') == 8
+    assert ">seconds</text>" in charts
 
 
 @pytest.mark.slow
@@ -58,6 +61,24 @@ def test_every_public_name_has_its_place_in_the_reference(site):
     for page in (site / "api").glob("*.html"):
         anchors |= Loads(page.read_text(encoding="utf-8")).ids
     assert {f"pointillist.{name}" for name in pointillist.__all__} <= anchors
+
+
+@pytest.mark.slow
+def test_classes_and_methods_show_their_signatures(site):
+    page = (site / "api" / "learners.html").read_text(encoding="utf-8")
+    text = re.sub(r"<[^>]+>", "", page[page.index('id="pointillist.OnlineCSC"') :])
+    assert re.search(r"OnlineCSC\(\s*n_filters:.*?= 100,\s*filter_size:.*?random_state:", text[:3000], re.S)
+    method = text[text.index("partial_fit", text.index("Learn filters")) :]
+    assert re.search(r"partial_fit\(\s*X:", method)
+
+
+@pytest.mark.slow
+def test_benchmarks_are_pages_of_readable_length(site):
+    lengths = {
+        page.stem: page.read_text(encoding="utf-8").count("<tr>") for page in (site / "benchmarks").glob("*.html")
+    }
+    assert len(lengths) >= 6
+    assert max(lengths.values()) < 150, lengths
 
 
 @pytest.mark.slow

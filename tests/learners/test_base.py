@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba.core import event
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -11,7 +12,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import pointillist as pt
+from pointillist.backends import compiling, convolution
 from pointillist.dictionary.support import filter_shapes
+from pointillist.learners.step import Step
 
 LEARNERS = {
     "batch": lambda **settings: pt.BatchCSC(**{"max_iter": 4, **settings}),
@@ -73,6 +76,21 @@ def test_history_is_complete(make, signals):
     assert model.history_[-1]["n_seen"] == model.n_seen_
     held_out = model.encode(signals[:2]).objective.sum()
     assert model.history_[-1]["validation_objective"] == pytest.approx(held_out, rel=2e-3)
+
+
+def test_seconds_of_the_history_are_without_compilation(make, signals, monkeypatch):
+    late, real, encode = [0.0], compiling.perf_counter, Step.encode
+
+    def compile_first(*given, **named):
+        with event.trigger_event("numba:compile", data={"dispatcher": convolution.correlate}):
+            late[0] += 1000  # as if a kernel took so many seconds
+        return encode(*given, **named)
+
+    monkeypatch.setattr(compiling, "perf_counter", lambda: real() + late[0])
+    monkeypatch.setattr(Step, "encode", compile_first)
+    model = make(**SMALL).fit(signals)
+    assert late[0] >= 3000
+    assert 0 < model.history_[-1]["seconds"] < 1000
     plain = make(**SMALL).fit(signals)
     assert "validation_objective" not in plain.history_[0]
 

@@ -39,7 +39,7 @@ def test_the_recorded_objective_is_that_of_the_codes_and_new_filters(signals):
 def test_small_changes_stop_it(signals):
     eager = pt.BatchCSC(max_iter=100, sampling=1.0, **SMALL).fit(signals, min_change=0.5)
     assert eager.n_iter_ == 3
-    patient = pt.BatchCSC(max_iter=30, sampling=1.0, learning=0.1, **SMALL).fit(signals, min_change=1e-3)
+    patient = pt.BatchCSC(max_iter=30, sampling=1.0, learning=0.01, **SMALL).fit(signals, min_change=1e-3)
     assert 3 < patient.n_iter_ < 30
     recent = [info["objective"] for info in patient.history_[-3:]]
     assert all(abs(b - a) < 1e-3 * a for a, b in pairwise(recent))

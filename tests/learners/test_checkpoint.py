@@ -228,7 +228,7 @@ def test_other_values_in_the_settings_are_refused(signals, path):
         fit(signals, settings, checkpoint=checkpoint, callbacks=[kill_at(5)])
     for update, words in (
         (pt.FilterUpdate(init=np.ones((4, 5))), "run: update__init holds other values. Resume"),
-        (pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2), "run: update__n_sweeps is 2, was 1. Resume"),
+        (pt.FilterUpdate(init=np.eye(4, 5), n_sweeps=2), "run: update__n_sweeps is 2, was None. Resume"),
     ):
         with pytest.raises(CheckpointError, match=words):
             fit(signals, {**settings, "update": update}, checkpoint=checkpoint, resume=True)

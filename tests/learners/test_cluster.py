@@ -307,6 +307,7 @@ def test_weights_of_some_pieces_are_weights_of_all():
 
 
 def test_a_local_cluster_listens_on_the_loopback_address_only(client):
+    client.wait_for_workers(2)  # Dask hands the client over while workers are still starting
     info = client.scheduler_info()
     addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
     assert len(addresses) == 5

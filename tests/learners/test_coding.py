@@ -14,8 +14,11 @@ SMALL = {"n_filters": 2, "filter_size": 3, "penalty": 0.5, "random_state": 0, "n
 def test_the_ridge_fades(learning):
     assert learning_solver("cd", learning, 0, 6.0).ridge == 1.0
     assert learning_solver("cd", learning, 6, 6.0).ridge == pytest.approx(0.5)
-    late = learning_solver("cd", learning, 300, 6.0)
-    assert (late.ridge, late.tol) == (0.0, 0.1)
+    late = learning_solver("cd", learning, 3000, 6.0)
+    assert 0 < late.ridge < 1e-5
+    assert late.max_iter == learning_solver("cd", learning, 0, 6.0).max_iter
+    on_line = learning_solver("cd", learning, 3000, 6.0, 1)
+    assert (on_line.ridge, on_line.tol) == (0.0, 0.1)
 
 
 def test_a_ridge_has_a_strength_and_a_half_life_of_its_own():

@@ -59,7 +59,7 @@ def test_setting_a_field_replaces_the_object(learner):
         ({"solver__max_iter": 3}, "solver='cd' has no fields"),
         ({"nothing__at_all": 3}, "has no parameter 'nothing'"),
         ({"nothing": 3}, "Invalid parameter"),
-        ({"update__n_sweeps": 0}, "n_sweeps must be a positive integer"),
+        ({"update__n_sweeps": 0}, "n_sweeps must be None or a positive integer"),
     ],
 )
 def test_names_that_do_not_exist_are_refused(learner, parameter, message):

@@ -8,9 +8,9 @@ import pytest
 from pointillist.dictionary.update import make_statistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import Pace, measure_pace, warm_up
-from pointillist.learners.memory import memory_now, memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, parse_bytes, within
 from pointillist.model.sampling import Draws
+from pointillist.system import memory_now, memory_peak
 
 RUN = RunSizes(
     n_filters=100, channels=1, size=(11, 11), signal=(100, 100), n_signals=1000, n_steps=50, batch_size=20, n_jobs=4,

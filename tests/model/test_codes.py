@@ -24,7 +24,7 @@ def test_dense_round_trip(dense):
     assert codes.to_dense().dtype == np.float32
     assert codes.shape == dense.shape
     assert codes.nnz == np.count_nonzero(dense)
-    assert repr(codes) == f"SparseCodes(3 signals, 4 filters, {codes.nnz} non-zeros)"
+    assert repr(codes) == f"SparseCodes(3 signals, on 5×6, 4 filters, {codes.nnz} non-zeros)"
 
 
 def test_scipy_conversion(dense):
@@ -77,9 +77,13 @@ def test_grids_of_different_shapes(mixed):
     for part, one in zip(codes, mixed, strict=True):
         np.testing.assert_array_equal(part.to_dense()[0], one)
     np.testing.assert_allclose(codes.usage(), sum(np.abs(one).sum(axis=1) for one in mixed))
-    for operation in (codes.to_dense, codes.to_scipy, lambda: codes.shape):
-        with pytest.raises(ValueError, match="one shape, these have 2"):
+    for one, expected in zip(codes.to_dense(), mixed, strict=True):
+        np.testing.assert_array_equal(one, expected)
+    for operation in (codes.to_scipy, lambda: np.asarray(codes)):
+        with pytest.raises(ValueError, match=r"one shape, these have 2; pool\(\) gives features of one length"):
             operation()
+    assert not hasattr(codes, "shape")
+    assert repr(codes) == f"SparseCodes(2 signals, on 2 sizes of grids, 2 filters, {codes.nnz} non-zeros)"
 
 
 def test_no_codes_at_all():

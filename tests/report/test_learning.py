@@ -1,11 +1,15 @@
 """Tests of the page about one's own run, for signals of every kind."""
 
+import base64
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from pointillist import BatchCSC, FilterUpdate, OnlineCSC, Robust
 from pointillist.report import Example
-from pointillist.report.blocks import Compare, Facts, SideBySide, Table, Trace
+from pointillist.report.blocks import Compare, Facts, Picture, SideBySide, Table, Trace
 from pointillist.report.learning import learning_page
 from pointillist.report.page import render_page
 
@@ -94,3 +98,31 @@ def test_without_examples_and_without_history():
     assert "Reconstructions" not in [section.title for section in learning_page(model, []).sections]
     with pytest.raises(ValueError, match="fit it first"):
         learning_page(BatchCSC(), [])
+
+
+@pytest.mark.parametrize("colour", [False, True])
+def test_the_first_picture_is_the_photograph_as_it_is(colour):
+    model, signals = _fitted((20, 24), 5)
+    photograph = np.random.default_rng(1).random((3, 20, 24) if colour else (20, 24)).astype(np.float32)
+    shown = [Example("photo.jpg", signals[0], stored=photograph), Example("more.jpg", signals[1], stored=photograph)]
+    page = learning_page(model, shown)
+    row = _blocks(page, "An example")[0]
+    assert [type(block) for block in row.blocks] == [Picture, Compare]
+    assert [section.title for section in page.sections].index("An example") == 1
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(row.blocks[0].source.partition(",")[2]))))
+    expected = np.round(255 * photograph).astype(np.uint8)
+    np.testing.assert_array_equal(pixels, np.moveaxis(expected, 0, -1) if colour else expected)
+    assert row.blocks[1].label == "normalised"
+    text = render_page(page)
+    assert text.index("The photograph as it is.") < text.index("Filters</h2>")
+    assert text.count("<img") == 1 + 2 * 3
+    assert ">normalised</span>" in text
+
+
+def test_a_photograph_is_cut_where_the_signal_is():
+    model, signals = _fitted((12, 400), 5)
+    photograph = np.linspace(-3, 7, 12 * 400).reshape(12, 400)
+    page = learning_page(model, [Example("photo.tif", signals[0], stored=photograph)])
+    picture = _blocks(page, "An example")[0].blocks[0]
+    assert (picture.height, picture.width) == (12, 384)
+    assert picture.title == "photo.tif (its middle)"

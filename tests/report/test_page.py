@@ -21,7 +21,7 @@ from pointillist.report.blocks import (
     Verdict,
     Verdicts,
 )
-from pointillist.report.charts import chart_svg, describe
+from pointillist.report.charts import chart_svg, describe, key_svg
 from pointillist.report.page import cell_text, render_page, write_page
 
 NASTY = '<script>alert("&")</script>'
@@ -75,7 +75,7 @@ def test_ids_are_unique_and_links_lead_somewhere(seen):
 
 def test_pictures_and_charts_are_described(seen):
     images = [attributes for tag, attributes in seen.tags if tag == "img"]
-    charts = [attributes for tag, attributes in seen.tags if tag == "svg"]
+    charts = [attributes for tag, attributes in seen.tags if tag == "svg" and attributes.get("class") != "key"]
     assert len(images) == 3
     assert len(charts) == 2
     assert all(one["alt"] for one in images)
@@ -89,6 +89,15 @@ def test_charts_leave_colours_and_fonts_to_the_page():
     assert "DejaVu" not in svg
     colours = set(re.findall(r"#[0-9a-f]{6}\b", svg))
     assert not colours, colours
+
+
+@pytest.mark.parametrize(("style", "marked"), [("dashed", False), ("line", True)])
+def test_curves_differ_without_their_colours_too(style, marked):
+    keys = [key_svg(Curve("a", [1, 2], [1, 2], f"c{i}", style), marked) for i in range(8)]
+    assert len({key.replace(f"--c{i}", "") for i, key in enumerate(keys)}) == 8
+    chart = Chart("", "x", "y", [Curve("a", [1, 2, 3], [1, 2, 3], f"c{i}", "dashed") for i in range(8)])
+    drawn = chart_svg(chart, "b0")
+    assert len(set(re.findall(r"stroke-dasharray: ([^;]+);", drawn))) >= 8
 
 
 def test_charts_in_words_and_refusals():

@@ -7,9 +7,10 @@ import pytest
 
 from pointillist.report.blocks import to_plain
 from pointillist.reproduce import figure3, redraw, reproduce, rivals
-from pointillist.reproduce.inputs import Inputs
+from pointillist.reproduce.inputs import QUICK, Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import exact
+from pointillist.reproduce.judging import Trajectory, exact
+from pointillist.reproduce.lab import Lab
 from pointillist.reproduce.record import Record, read_record, summary
 from pointillist.solvers.decoding import decode
 
@@ -39,6 +40,15 @@ def test_an_interrupted_run_goes_on(tmp_path, monkeypatch):
     before = read_record(tmp_path / "results.json")
     assert before.pending == ["fig3"]
     monkeypatch.setattr(figure3, "run", run)
+    kept = {path: path.read_bytes() for path in (tmp_path / "learned").iterdir()}
+    for path, whole in kept.items():
+        path.write_bytes(whole[:100])
+    told = []
+    monkeypatch.setattr(figure3, "run", lambda lab: lab.two_sizes() and interrupted(lab))
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
+    assert any(text.endswith("; learning again") for text in told)
+    monkeypatch.setattr(figure3, "run", run)
     told = []
     after = reproduce(["fig5", "fig3"], output=tmp_path, quick=True, say=told.append)
     assert after.figures["fig5"] == before.figures["fig5"]
@@ -55,6 +65,36 @@ def test_a_finished_run_starts_afresh_but_keeps_other_figures(tmp_path):
     told = []
     reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
     assert any(text.startswith("learning") for text in told)
+
+
+def test_results_stay_until_there_are_new_ones(tmp_path, monkeypatch):
+    """A run that failed took the results of the one before with it once."""
+    first = reproduce(["fig3"], output=tmp_path, quick=True)
+    run = figure3.run
+
+    def full(lab):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(figure3, "run", full)
+    with pytest.raises(OSError, match="No space"):
+        reproduce(["fig3"], output=tmp_path, quick=True)
+    kept = read_record(tmp_path / "results.json")
+    assert to_plain(vars(kept.figures["fig3"])) == to_plain(vars(first.figures["fig3"]))
+    assert kept.pending == ["fig3"]
+    monkeypatch.setattr(figure3, "run", run)
+    again = reproduce(["fig3"], output=tmp_path, quick=True)
+    assert again.pending == []
+    assert again.figures["fig3"].seconds != first.figures["fig3"].seconds
+
+
+def test_results_of_other_settings_are_mentioned(tmp_path):
+    reproduce(["fig3"], output=tmp_path, quick=True)
+    plain = json.loads((tmp_path / "results.json").read_text())
+    plain["about"]["version"] = "0.0"
+    (tmp_path / "results.json").write_text(json.dumps(plain))
+    told = []
+    reproduce(["fig3"], output=tmp_path, quick=True, say=told.append)
+    assert "have other settings and are replaced" in told[0]
 
 
 def test_refusals(tmp_path):
@@ -134,3 +174,19 @@ def test_results_of_a_stranger_are_text_or_refused(tmp_path):
         file.write_text(json.dumps({key: value for key, value in plain.items() if key != name}))
         with pytest.raises(ValueError, match=r"results\.json is not a results file"):
             redraw(file, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[: len(content) // 2], lambda content: b"PK\3\4" + bytes(99)]
+)
+def test_what_was_kept_and_is_damaged_is_learned_again(tmp_path, damage):
+    said = []
+    lab = Lab(Inputs(QUICK), tmp_path, "token", said.append)
+    lab._keep("ours", Trajectory("ours", [1.0], [3], [np.ones((2, 3, 3), np.float32)]))
+    assert Lab(Inputs(QUICK), tmp_path, "token")._is_kept("ours")
+    assert not Lab(Inputs(QUICK), tmp_path, "another")._is_kept("ours")
+    (file,) = (tmp_path / "learned").iterdir()
+    file.write_bytes(damage(file.read_bytes()))
+    assert not Lab(Inputs(QUICK), tmp_path, "token", said.append)._is_kept("ours")
+    assert str(file) in said[-1]
+    assert said[-1].endswith("; learning again")

@@ -112,7 +112,8 @@ def test_filters_of_any_size_and_number(count, size):
 def test_gaps_found_on_tensor_cores_hold(size, options):
     signals, filters = _signals(3, *(53, 60, 40)[: len(size)]), _bank(45, *size)
     ours = encode(signals, filters, 1.0, tol=2e-3, device="cuda", **options)
-    optimum = encode(signals, filters, 1.0, tol=1e-5, **options).objective
+    exact = signals.astype(np.float64), filters.astype(np.float64)
+    optimum = encode(*exact, 1.0, tol=1e-5, **options).objective
     assert ours.status is Status.CONVERGED
     assert np.all(ours.gap <= 2e-3)
     assert np.all(ours.objective * (1 - ours.gap) <= optimum)
@@ -129,7 +130,7 @@ def test_both_scans_find_the_same(size, channels, sampled):
     sample = np.flatnonzero(np.random.default_rng(5).random(count) < 0.2) if sampled else None
     penalty = broadcast_penalty(np.linspace(0.5, 1.0, 77), 77, geometry)
     drawn = None if sample is None else Sample(flat=sample)
-    state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, sample=drawn))
+    state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, drawn=drawn))
     with state.device.use():
         batch = SignalGroup(state.engine, list(_signals(3, channels, *geometry.signal)))
         looks = []
@@ -264,6 +265,24 @@ def test_a_ridge_is_solved_for_as_on_the_cpu():
         )
         assert min(np.min(np.abs(z)) for z in result.codes.values) > 0.01  # the smallest are dropped
     np.testing.assert_allclose(*ridged, rtol=5e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("shape", [(60, 50), (150, 70)])
+def test_extrapolated_sweeps_reach_the_same_optimum_in_fewer_rounds(monkeypatch, boundary, shape):
+    signals, filters = _signals(2, *shape), _bank(20, 9, 9)
+    weights = (np.random.default_rng(2).random(signals.shape) < 0.9).astype(np.float32)
+    how = {"boundary": boundary, "weights": weights, "tol": 1e-4, "device": "cuda"}
+    quick, again = (encode(signals, filters, 0.05, **how) for _ in range(2))
+    for first, second in zip(quick.codes.values, again.codes.values, strict=True):
+        np.testing.assert_array_equal(first, second)
+    descend = SignalGroup.descend
+    monkeypatch.setattr(SignalGroup, "descend", lambda self, *how: descend(self, *how, extrapolated=False))
+    plain = encode(signals, filters, 0.05, **how)
+    assert quick.status is plain.status is Status.CONVERGED
+    np.testing.assert_allclose(quick.objective, plain.objective, rtol=1e-4)
+    assert quick.iterations.sum() < plain.iterations.sum()
 
 
 @pytest.mark.gpu

@@ -10,6 +10,7 @@ from pointillist.model.problem import Certificate, Problem, broadcast_penalty
 from pointillist.solvers import CoordinateDescent, Status
 from pointillist.solvers import device as on_devices
 from pointillist.solvers.device import DeviceDescent, DeviceWorkingSets
+from pointillist.solvers.encoding import encode, max_penalty
 from pointillist.solvers.rounds import Look, solve_by_rounds
 
 GEOMETRY = Geometry((5,), (1,), 1, "same")
@@ -149,10 +150,19 @@ def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
 
 def test_targets_reach_their_signals_on_a_device(device_sets):
     device_sets.descend(np.array([0, 2]), np.array([0.5, 0.25]))
-    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, 10, 0.0)]
+    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, CoordinateDescent().extra, 0.0)]
 
 
 def test_far_answers_of_a_device_are_not_evaluated_again(device_sets):
     device_sets.look(np.arange(3), rough=False)
     assert device_sets.recheck(0, np.array([0]), np.ones(1)) is None
     assert device_sets.recheck(1, np.array([0]), np.ones(1)).residual.ravel().tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_codes_that_hang_together_are_descended_on_further():
+    """With the same share in all rounds this takes more than two hundred."""
+    rng = np.random.default_rng(3)
+    signals, filters = rng.standard_normal((2, 9, 10)), rng.standard_normal((4, 3, 3))
+    found = encode(signals, filters, 1e-3 * np.max(max_penalty(signals, filters)))
+    assert found.status is Status.CONVERGED
+    assert found.iterations.max() < 60

@@ -123,3 +123,22 @@ def test_the_objective_by_tiles_is_that_of_the_codes(reference, weights):
     found = solver.solve(solver.prepare(problem), [x])
     exact = certificate(problem, 0, x, found.codes.indices[0], found.codes.values[0])
     assert found.objective[0] == pytest.approx(exact.objective, rel=1e-12)
+
+
+def test_silent_signals_beside_loud_filters_have_no_codes():
+    """The scale of a signal that is zero everywhere follows from the penalty and the filters."""
+    filters = np.ldexp(FILTERS.astype(np.float64), 115)
+    found = pt.encode(np.zeros((1, 60)), filters, 1e-8, n_jobs=1)
+    assert found.status is pt.Status.CONVERGED
+    assert found.codes.nnz == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_tiles_in_the_span_of_filters_reach_the_tolerance_or_say_so():
+    """Rounding in the span may hide whether the tolerance is met: then the last steps are made in all channels."""
+    rng = np.random.default_rng(0)
+    signals = rng.standard_normal((1, 6, 40, 40)).astype(np.float32)
+    filters = (rng.standard_normal((3, 1, 5, 5)) * rng.standard_normal((1, 6, 1, 1))).astype(np.float32)
+    solver = TiledDescent(coder=CoordinateDescent(tol=3e-4, max_iter=20), side=8)
+    found = pt.encode(signals, filters, 0.01, channels=True, solver=solver, n_jobs=1)
+    assert found.status is not pt.Status.CONVERGED or found.gap[0] <= 3e-4

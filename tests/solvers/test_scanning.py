@@ -29,8 +29,8 @@ def drawn(reference, kind, seed, *, p=0.3, signal=(21, 40), size=(4, 5), n_filte
     prices = {"number": (n_filters, 1), "position": (n_filters, problem.geometry.n_positions)}[penalty]
     price = 0.2 + rng.random(prices)
     sample = draw_sample(n_filters, grid, Draws(p, kind), seed, 0)
-    block = dataclasses.replace(problem, sample=sample, penalty=price)
-    return block, dataclasses.replace(block, sample=Sample(flat=sample.indices)), x
+    block = dataclasses.replace(problem, drawn=sample, penalty=price)
+    return block, dataclasses.replace(block, drawn=Sample(flat=sample.indices)), x
 
 
 @pytest.mark.parametrize("kind", TOGETHER)
@@ -69,14 +69,14 @@ def test_answers_are_certified_for_the_sampled_problem(kind, weights, nonnegativ
     solver = CoordinateDescent(tol=1e-8, max_iter=3000)
     found, other = (solver.solve(solver.prepare(problem), [x]) for problem in (block, flat))
     assert found.status.value == "converged"
-    assert np.all(np.isin(found.codes.indices[0], block.sample.indices))
+    assert np.all(np.isin(found.codes.indices[0], block.sample))
     assert found.objective[0] == pytest.approx(other.objective[0], rel=1e-7)
-    matrix = reference.matrix(block.filters, block.geometry)[:, block.sample.indices]
-    best = reference.lasso(matrix, x, block.penalty_at(block.sampled), weights=block.weights, nonnegative=nonnegative)
+    matrix = reference.matrix(block.filters, block.geometry)[:, block.sample]
+    best = reference.lasso(matrix, x, block.penalty_at(block.sample), weights=block.weights, nonnegative=nonnegative)
     assert found.objective[0] * (1 - found.gap[0]) <= best.objective * (1 + 1e-9)
 
 
 def test_an_empty_draw_finds_nothing(reference):
     block, _, x = drawn(reference, "bundles", 0, p=1e-9)
-    assert len(block.sample) == 0
+    assert len(block.drawn) == 0
     assert not scanned(block, x)[0].any()

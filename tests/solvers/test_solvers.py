@@ -41,7 +41,7 @@ def check(reference, solver, problem, signals):
     geometry = problem.geometry
     matrix = reference.matrix(problem.filters, geometry)
     prices = np.broadcast_to(problem.penalty, (problem.n_filters, geometry.n_positions)).ravel()
-    allowed = np.arange(matrix.shape[1]) if problem.sample is None else problem.sample.indices
+    allowed = np.arange(matrix.shape[1]) if problem.sample is None else problem.sample
     assert result.status is Status.CONVERGED
     assert result.codes.shape == (len(signals), problem.n_filters, *geometry.grid)
     for i, signal in enumerate(signals):

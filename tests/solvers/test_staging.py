@@ -5,7 +5,7 @@ import pytest
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.solvers.staging import stage_of, tiles_of
+from pointillist.solvers.staging import partitions_of, stage_of
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,10 @@ def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
     row, column = np.divmod(positions, layout.row_length)
     bases = layout.row_bases[row] + column
     reach = (layout.run_offsets[:, None] + np.arange(len(layout.run_lanes))).ravel()
-    colours = tiles_of(geometry, positions, 32)
-    assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
-    for tiles in colours:
+    partitions = partitions_of(geometry, positions, 32)
+    for colours in partitions:
+        assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
+    for tiles in (tiles for colours in partitions for tiles in colours):
         owner = np.full(geometry.padded_length, -1)
         for number, tile in enumerate(tiles):
             touched = np.unique(bases[tile][:, None] + reach)
@@ -37,7 +38,7 @@ def test_images_keep_both_copies_of_a_sample_alike(signal, size):
     codes = np.arange(2 * geometry.n_positions)
     nothing, ones = geometry.spread(np.zeros((2, *signal))), geometry.spread(np.ones((2, *signal)))
     stage = stage_of(geometry, operator.layout, codes, nothing, ones, 32)
-    ((_, region),) = stage.colours[0]
+    (((_, region),),) = stage.partitions[0]
     inside = (region.rows[:, None] + np.arange(region.length)).ravel()
     width = len(stage.layout.run_lanes)
     lanes = (stage.layout.run_offsets[:, None] + np.arange(width)).ravel()

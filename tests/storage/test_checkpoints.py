@@ -1,12 +1,15 @@
 """Tests of checkpoint files: the newest whole one comes back, damage is noticed, the last two are kept."""
 
+import errno
 import os
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.storage import CheckpointFolder, atomic_path, codec, read_arrays
+from pointillist.model.codes import SparseCodes
+from pointillist.storage import CheckpointFolder, PartFolder, atomic_path, codec, read_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(3, 2).T}
 
@@ -108,3 +111,49 @@ def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder
     assert folder.newest().metadata == {"step": 2}
     assert (precious / "file").read_text() == "kept"
     assert (tmp_path / f"{prefix}mine").is_dir()
+
+
+def test_parts_come_back_in_order_up_to_a_damaged_one(tmp_path, caplog):
+    folder, dense = PartFolder(tmp_path / "codes.safetensors"), np.eye(4, dtype=np.float32)[None]
+    for number in (20, 100_000_000, 3):
+        folder.write(number, SparseCodes.from_dense(number * dense), {"first": number})
+    assert names(tmp_path) == [f"codes.part-{number}.safetensors" for number in ("00000003", "00000020", "100000000")]
+    read = list(folder.read())
+    assert [metadata["first"] for _, _, metadata in read] == [3, 20, 100_000_000]
+    np.testing.assert_array_equal(read[1][1].to_dense(), 20 * dense)
+    folder.file(20).write_bytes(b"nonsense")
+    assert [metadata["first"] for _, _, metadata in folder.read()] == [3]
+    assert "going on from the part before" in caplog.text
+    folder.drop_from(20)
+    assert names(tmp_path) == ["codes.part-00000003.safetensors"]
+    folder.clear()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("failure", [OSError(errno.EMFILE, "Too many open files"), SafetensorError("(os error 5)")])
+def test_a_failing_disk_is_not_taken_for_damage(folder, tmp_path, monkeypatch, failure):
+    """Parts behind a damaged one are coded again and removed: a part that cannot be read just now must not be one."""
+    parts = PartFolder(tmp_path / "codes.safetensors")
+    parts.write(0, SparseCodes.from_dense(np.eye(4)[None]), {})
+    folder.write(1, {}, ARRAYS)
+
+    def fail(*arguments, **how):
+        raise failure
+
+    monkeypatch.setattr(codec, "safe_open", fail)
+    for read in (folder.newest, lambda: list(parts.read()), lambda: codec.kind_of(folder.file(1))):
+        with pytest.raises(OSError, match="safetensors") as caught:
+            read()
+        assert caught.value.errno in (errno.EMFILE, errno.EIO)
+
+
+def test_an_old_checkpoint_that_cannot_be_removed_is_a_warning(folder, monkeypatch, caplog):
+    def refuse(path, missing_ok):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    folder.write(1, {}, ARRAYS)
+    folder.write(2, {}, ARRAYS)
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    assert folder.write(3, {"step": 3}, ARRAYS) == folder.file(3)
+    assert folder.newest().metadata == {"step": 3}
+    assert "an old checkpoint cannot be removed" in caplog.text

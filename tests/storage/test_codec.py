@@ -216,3 +216,23 @@ def test_another_version_is_named(path, number, monkeypatch):
         FileVersionError, match=f"format {number!r}, this version of pointillist reads 2: use the version"
     ):
         read_arrays(path, "thing")
+
+
+def test_the_kind_of_a_file_is_told_by_its_header(tmp_path):
+    write_arrays(tmp_path / "a", "forest", {}, {"x": np.zeros(2)})
+    assert codec.kind_of(tmp_path / "a") == "forest"
+    save_file({"x": np.zeros(3)}, tmp_path / "b")
+    (tmp_path / "c").write_bytes(b"nonsense")
+    for name, words in {"b": "not one written by pointillist", "c": "is damaged", ".": "is a folder"}.items():
+        with pytest.raises(ModelFileError, match=words):
+            codec.kind_of(tmp_path / name)
+
+
+@pytest.mark.parametrize("size", [0, 7, 2**20, 2**40])
+def test_files_of_zeros_are_not_mapped(tmp_path, size, monkeypatch):
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(size)
+    monkeypatch.setattr(codec, "safe_open", lambda *given, **how: pytest.fail("was mapped"))
+    for read in (lambda: read_arrays(tmp_path / "a", "model"), lambda: codec.kind_of(tmp_path / "a")):
+        with pytest.raises(ModelFileError, match="its header is missing"):
+            read()

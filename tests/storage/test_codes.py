@@ -46,3 +46,39 @@ def test_damaged_codes_are_told_plainly(tmp_path, codes):
     write_arrays(path, "codes", {}, arrays)
     with pytest.raises(ModelFileError, match="grids"):
         load_codes(path)
+
+
+def test_names_go_with_their_signals(tmp_path, codes):
+    assert codes.names is None
+    codes.names = ["a.png", "b.png", "c.npy[0]"]
+    save_codes(codes, tmp_path / "c", {"penalty": 1.0})
+    again = load_codes(tmp_path / "c")
+    assert again.names == codes.names
+    assert again[[2, 0]].names == ["c.npy[0]", "a.png"]
+    assert SparseCodes.concatenate([again[1], again[0]]).names == ["b.png", "a.png"]
+    assert again.on_host().names == codes.names
+    codes.names = None
+    assert SparseCodes.concatenate([again, codes]).names is None
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", 3], "abc"])
+def test_names_must_fit(tmp_path, codes, names):
+    with pytest.raises(ValueError, match="names must"):
+        SparseCodes(codes.indices, codes.values, codes.grids, codes.n_filters, names=names)
+    with pytest.raises(ValueError, match="names must"):
+        save_codes(codes, tmp_path / "c", {"names": names})
+    arrays = read_arrays_of(codes, tmp_path)
+    write_arrays(tmp_path / "c", "codes", {"names": names}, arrays)
+    with pytest.raises(ModelFileError, match="damaged codes file: names must"):
+        load_codes(tmp_path / "c")
+
+
+def test_names_are_said_once(tmp_path, codes):
+    codes.names = ["a", "b", "c"]
+    with pytest.raises(ValueError, match="different names"):
+        save_codes(codes, tmp_path / "c", {"names": ["x", "y", "z"]})
+
+
+def read_arrays_of(codes, folder):
+    save_codes(codes, folder / "c")
+    return read_arrays(folder / "c", "codes").arrays

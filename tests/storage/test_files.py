@@ -3,11 +3,14 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
+from pointillist import system
 from pointillist.errors import ModelFileError, UnreadableFileError
-from pointillist.storage import atomic_path, check_regular, check_writable
+from pointillist.storage import atomic_path, check_regular, check_writable, remove_abandoned
 from pointillist.storage import files as files_module
 
 needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
@@ -78,8 +81,8 @@ class TestWindows:
     @pytest.fixture(autouse=True)
     def system(self, monkeypatch):
         self.waits, self.flushed = [], []
-        monkeypatch.setattr(files_module, "ON_WINDOWS", True)
-        monkeypatch.setattr(files_module.time, "sleep", self.waits.append)
+        monkeypatch.setattr(system, "SYSTEM", "win32")
+        monkeypatch.setattr(system.time, "sleep", self.waits.append)
         flushing = os.fsync
         monkeypatch.setattr(
             files_module.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle)
@@ -220,3 +223,67 @@ def test_only_regular_files_are_read(tmp_path):
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(FileNotFoundError, match="circle"):
         check_regular(tmp_path / "circle")
+
+
+def _abandon(target, monkeypatch, process):
+    """Leave a temporary folder as a program with this number does that is killed while it writes."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: process)
+        patch.setattr(files_module, "replace_file", lambda temporary, target: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
+        with pytest.raises(KeyboardInterrupt), atomic_path(target) as temporary:
+            temporary.write_bytes(b"half")
+    return temporary.parent
+
+
+@pytest.mark.skipif(system.machine() is None, reason="this system does not tell machines apart")
+def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monkeypatch):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+    alive = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
+    with monkeypatch.context() as patch:
+        patch.setattr(files_module, "machine", lambda: "another machine")
+        elsewhere = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+    link = tmp_path / f"{left.name[:-6]}000000"
+    link.symlink_to(tmp_path)
+    files_module._tidy.cache_clear()  # this process has looked through the folder already
+    with atomic_path(tmp_path / "b.bin") as temporary:
+        temporary.write_bytes(b"new")
+    assert set(names(tmp_path)) == {"b.bin", alive.name, elsewhere.name, link.name}
+    remove_abandoned(tmp_path / "missing")
+
+
+def test_nothing_is_taken_away_where_machines_cannot_be_told_apart(tmp_path, monkeypatch):
+    """Programs of two machines may have the same number, and one folder for what they write."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    monkeypatch.setattr(files_module, "machine", lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(files_module, "_UNKNOWN", "another process")
+        left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+    remove_abandoned(tmp_path)
+    assert names(tmp_path) == [left.name]
+
+
+@pytest.mark.skipif(system.machine() is None, reason="this system does not tell machines apart")
+def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
+    """A second run to the same file once took the temporary folder of the first away."""
+    busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())
+    left = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
+    assert files_module.remove_leftovers(tmp_path / "a.bin") == [left]
+    assert names(tmp_path) == [busy.name]
+
+
+def test_a_folder_that_cannot_be_flushed_does_not_fail_the_write(tmp_path, monkeypatch):
+    opening = os.open
+
+    def refuse(path, flags, *rest, **how):
+        if path == tmp_path:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opening(path, flags, *rest, **how)
+
+    monkeypatch.setattr(system.os, "open", refuse)
+    with atomic_path(tmp_path / "a.bin") as temporary:
+        temporary.write_bytes(b"new")
+    assert (tmp_path / "a.bin").read_bytes() == b"new"

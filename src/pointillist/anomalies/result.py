@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from pointillist.model.arguments import is_number, shown
+from pointillist.model.showing import ShortRepr
 
 
-@dataclass(frozen=True)
-class AnomalyScore:
+@dataclass(frozen=True, repr=False)
+class AnomalyScore(ShortRepr):
     """How strange every sample of signals is, in nats, and what stands out.
 
     Attributes

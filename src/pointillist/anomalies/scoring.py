@@ -79,7 +79,7 @@ def anomaly_score(
     if not isinstance(model, ConvolutionalLearner):
         raise ValueError(f"model must be a fitted BatchCSC or OnlineCSC, got {type(model).__name__}")
     check_is_fitted(model, "filters_", msg="model is not fitted: call its fit, or learn one by learn_windows")
-    check_arguments(false_alarms=false_alarms)
+    check_arguments(false_alarms=false_alarms, progress=progress)
     seen = _coded(signals, model, weights, progress)
     left, explained = log_energies(seen)
     parts = {"residual": residual_part(seen, left)}

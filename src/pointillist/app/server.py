@@ -9,7 +9,6 @@ import secrets
 import shutil
 import signal
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from importlib.resources import files
@@ -20,6 +19,7 @@ from pointillist.app.jobs import Busy
 from pointillist.app.session import Session
 from pointillist.app.tasks import Wish
 from pointillist.app.views import View
+from pointillist.system import ENDINGS, handling
 
 try:
     import uvicorn
@@ -263,7 +263,7 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
     >>> from pointillist.app import serve
     >>> serve(ready=print)  # doctest: +SKIP
     """
-    with _listening(port) as listener, closing(Session()) as session, _ended_like_interrupts():
+    with _listening(port) as listener, closing(Session()) as session, handling(ENDINGS, signal.default_int_handler):
         if picture is not None:
             session.open(picture)
         token, ticket, port = secrets.token_urlsafe(24), secrets.token_urlsafe(24), listener.getsockname()[1]
@@ -294,18 +294,3 @@ def _listening(port: int) -> Iterator[socket.socket]:
             ) from error
         listener.listen()
         yield listener
-
-
-@contextmanager
-def _ended_like_interrupts() -> Iterator[None]:
-    """While entered, SIGTERM and SIGHUP raise KeyboardInterrupt too, so that the private folder is removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    previous = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -1,13 +1,13 @@
 """The Gram matrix A Aᵀ of sampled filters, in the banded storage that LAPACK factorises."""
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import kernel
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import add_runs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_gram(layout, codes, places, roots, image_offsets, bandwidth, band):
     """band += Σ over codes of (box)(box)ᵀ, lower triangle: entry (i, j), i ≥ j, at band[j · (bandwidth + 1) + i − j].
 

@@ -4,14 +4,15 @@ The covariance of two pixels depends on their difference only and comes as a tab
 known pixels determine themselves (universal kriging).
 """
 
-import numba as nb
 import numpy as np
+
+from pointillist.backends.compiling import helper, kernel
 
 _TREND = 3  # 1, row, column
 _TINY = 1e-30
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 
@@ -51,7 +52,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
         _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _listed(mask, top, bottom, left, right):
     """Rows and columns (n, 2) of the true pixels of a box."""
     count = 0
@@ -68,7 +69,7 @@ def _listed(mask, top, bottom, left, right):
     return found
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _nearest(sources, targets, most):
     """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
     if len(sources) <= most:
@@ -83,7 +84,7 @@ def _nearest(sources, targets, most):
     return sources[np.sort(np.argsort(distances)[:most])]
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _most_alike(planes, known, sources, targets, shifts):
     """Number of the shift to where all is known and the sources look most alike, but for brightness; −1 for none."""
     best, least = -1, np.inf
@@ -105,7 +106,7 @@ def _most_alike(planes, known, sources, targets, shifts):
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _all_known(known, places, down, right):
     height, width = known.shape
     for s in range(len(places)):
@@ -115,7 +116,7 @@ def _all_known(known, places, down, right):
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _whitened(table, planes, sources, nugget, scale, shift, texture):
     """The factor of the sources' covariances, and with it whitened: the functions of a plane and the values of all channels.
 
@@ -150,7 +151,7 @@ def _whitened(table, planes, sources, nugget, scale, shift, texture):
     return lower, trend, values, size, -0.5 * np.log(size) - logarithms / n
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _plane(trend, values):
     """Coefficients (3, channels) of the plane that fits whitened values best."""
     gram = trend.T @ trend
@@ -160,7 +161,7 @@ def _plane(trend, values):
     return np.linalg.solve(gram, trend.T @ values)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _predict(table, unit, planes, sources, targets, scale, shift, texture, lower, trend, values, out, deviation):
     """Fill in the targets (n, 2) of one block; `scale` is the unit of length of the plane.
 
@@ -192,7 +193,7 @@ def _predict(table, unit, planes, sources, targets, scale, shift, texture, lower
             deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _forward(lower, sides):
     """Solve lower · x = sides in place; sides: (n, m)."""
     n, m = sides.shape
@@ -205,7 +206,7 @@ def _forward(lower, sides):
             sides[i, c] /= lower[i, i]
 
 
-@nb.njit(cache=True, nogil=True)
+@helper()
 def _backward(lower, sides):
     """Solve lowerᵀ · x = sides in place; sides: (n, m)."""
     n, m = sides.shape

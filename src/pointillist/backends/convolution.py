@@ -5,19 +5,20 @@ index filter · n_positions + position.
 """
 
 import numpy as np
-from numba import njit
 
-from pointillist.backends.vectors import FILTERS_A_BLOCK, add_runs, correlate_block, dot_runs
+from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.backends.compiling import kernel, spliced
+from pointillist.backends.vectors import add_runs, correlate_block, dot_runs
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def base_of(layout, position):
     """Index of the padded signal at which the box of a code at `position` starts."""
     row = position // layout.row_length
     return layout.row_bases[row] + position - row * layout.row_length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def synthesise(layout, codes, values, signal):
     """signal += Σ_j values[j] · (filter of codes[j] at its position)."""
     n_positions = len(layout.row_bases) * layout.row_length
@@ -28,7 +29,7 @@ def synthesise(layout, codes, values, signal):
         add_runs(layout.run_lanes, signal, base, layout.runs, k * step, layout.run_offsets, values[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def synthesise_dense(layout, values, signal):
     """signal += Σ over all filters and positions; `values` is flat (n_filters · n_positions,)."""
     n_positions = len(layout.row_bases) * layout.row_length
@@ -41,7 +42,7 @@ def synthesise_dense(layout, values, signal):
                 add_runs(layout.run_lanes, signal, base, layout.runs, k * step, layout.run_offsets, value)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def correlate(layout, codes, signal, out):
     """out[j] = ⟨filter of codes[j] at its position, signal⟩."""
     n_positions = len(layout.row_bases) * layout.row_length
@@ -52,7 +53,7 @@ def correlate(layout, codes, signal, out):
         out[i] = dot_runs(layout.run_lanes, signal, base, layout.runs, k * step, layout.run_offsets)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def correlate_dense(layout, signal, first_row, last_row, out):
     """Correlations of all filters at all positions of some grid rows.
 
@@ -81,7 +82,7 @@ def correlate_dense(layout, signal, first_row, last_row, out):
                 )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def curvatures(layout, codes, weights, out):
     """out[j] = Σ weights · (filter of codes[j] at its position)²; `weights` is a flat padded signal."""
     n_positions = len(layout.row_bases) * layout.row_length
@@ -92,7 +93,7 @@ def curvatures(layout, codes, weights, out):
         out[i] = dot_runs(layout.run_lanes, weights, base, layout.squares, k * step, layout.run_offsets)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def accumulate_boxes(layout, codes, values, signal, out):
     """out[k] += value · (the box of the signal that filter k meets), for every code; flat, one row a tap."""
     n_positions = len(layout.row_bases) * layout.row_length

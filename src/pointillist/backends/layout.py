@@ -7,13 +7,13 @@ transposed store that `correlate_block` wants.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from pointillist.backends.vectors import FILTERS_A_BLOCK
+from pointillist.backends.blocks import FILTERS_A_BLOCK
 
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""
@@ -24,8 +24,8 @@ _WIDTHS = (4, 8, 16)
 class Layout(NamedTuple):
     """Flat arrays that the kernels walk; see `make_layout`."""
 
-    run_lanes: tuple[int, ...]  # its length is the width of a run
-    block_lanes: tuple[int, ...]  # its length is the number of positions a correlation block serves
+    run_lanes: tuple[None, ...]  # its length is the width of a run
+    block_lanes: tuple[None, ...]  # its length is the number of positions a correlation block serves
     runs: np.ndarray  # (n_filters · n_runs · width,) samples, zero-padded
     squares: np.ndarray  # the same, squared: dotted with weights they give curvatures
     run_offsets: np.ndarray  # (n_runs,) where each run lies relative to a code's base
@@ -38,29 +38,45 @@ class Layout(NamedTuple):
 
 def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, ...]) -> Layout:
     """Lay out `filters` (n_filters, channels, *size) for codes on `grid` over a signal `(channels, *padded)`."""
-    n_filters, channels, *size = filters.shape
-    width = run_width(size[-1])
-    strides = strides_of((channels, *padded))
-    leading = flat_offsets((channels, *size[:-1]), strides[:-1])
-    chunks = -(-size[-1] // width)
-    padded_rows = np.zeros((n_filters, len(leading), chunks * width), filters.dtype)
-    padded_rows[..., : size[-1]] = filters.reshape(n_filters, len(leading), size[-1])
+    n_filters, *box = filters.shape
+    places = _places(tuple(box), tuple(grid), tuple(padded))
+    width = run_width(box[-1])
+    n_rows, chunks = len(places.taps) // box[-1], -(-box[-1] // width)
+    padded_rows = np.zeros((n_filters, n_rows, chunks * width), filters.dtype)
+    padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
     runs = padded_rows.reshape(-1)
-    taps = (leading[:, None] + np.arange(size[-1])).reshape(-1)
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
         squares = runs**2
     return Layout(
-        run_lanes=(0,) * width,
-        block_lanes=(0,) * register_width(filters.dtype),
+        run_lanes=(None,) * width,
+        block_lanes=(None,) * register_width(filters.dtype),
         runs=runs,
         squares=squares,
-        run_offsets=run_offsets((channels, *size), (channels, *padded)),
+        run_offsets=places.run_offsets,
         blocks=_blocks(filters),
-        taps=taps,
-        row_bases=flat_offsets(grid[:-1], strides[1:-1]),
+        taps=places.taps,
+        row_bases=places.row_bases,
         row_length=grid[-1],
         n_filters=n_filters,
     )
+
+
+class _Places(NamedTuple):
+    """The arrays of a `Layout` that depend on shapes only."""
+
+    run_offsets: np.ndarray
+    taps: np.ndarray
+    row_bases: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def _places(box: tuple[int, ...], grid: tuple[int, ...], padded: tuple[int, ...]) -> _Places:
+    """Where filters of shape `box` (channels, *size) lie; learners lay filters out several times a step."""
+    shape = (box[0], *padded)
+    strides = strides_of(shape)
+    leading = flat_offsets(box[:-1], strides[:-1])
+    taps = (leading[:, None] + np.arange(box[-1])).reshape(-1)
+    return _Places(run_offsets(box, shape), taps, flat_offsets(grid[:-1], strides[1:-1]))
 
 
 def run_offsets(box: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:

@@ -5,10 +5,11 @@ codes first[i] … last[i] − 1, which begin at `offsets[i]` of a flat array.
 """
 
 import numpy as np
-from numba import njit
+
+from pointillist.backends.compiling import helper, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_products(owners, positions, clean, first, last, offsets, table, filters, weights, out):
     """Inner products of overlapping codes: those of their filters where one of them meets weights of one only.
 
@@ -32,7 +33,7 @@ def fill_products(owners, positions, clean, first, last, offsets, table, filters
             place += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend_on_products(
     first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, target, extra, max_sweeps
 ):
@@ -52,7 +53,7 @@ def descend_on_products(
                 break
 
 
-@njit(cache=True, nogil=True)
+@helper()
 def _sweep(first, last, offsets, products, curvatures, penalties, ridge, nonnegative, values, slopes, alive):
     largest = 0.0
     for i in range(len(values)):

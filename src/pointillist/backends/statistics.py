@@ -1,27 +1,24 @@
 """Kernels for the dictionary's statistics: pairs of neighbouring codes, and products with block-Toeplitz blocks."""
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.compiling import helper, kernel
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 
-@njit(cache=True, nogil=True)
 def first_at(positions, n_positions):
     """How many of the sorted positions lie before each one: those of p … q − 1 are numbers first[p] … first[q] − 1."""
     first = np.zeros(n_positions + 1, np.int32)
-    for position in positions:
-        first[position + 1] += 1
-    for position in range(n_positions):
-        first[position + 1] += first[position]
+    np.cumsum(np.bincount(positions, minlength=n_positions), out=first[1:])
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_pairs(
     owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
 ):
@@ -67,7 +64,7 @@ def add_pairs(
 class Toeplitz(NamedTuple):
     """Block-Toeplitz sums and how their blocks are walked; see `make_toeplitz`."""
 
-    lanes: tuple[int, ...]  # its length is the number of positions done at once along the last axis
+    lanes: tuple[None, ...]  # its length is the number of positions done at once along the last axis
     blocks: np.ndarray  # flat, all pairs k ≤ l, and `toeplitz_spare` samples
     block_size: int
     first: np.ndarray  # (n_filters,) number of the pair (k, k)
@@ -76,27 +73,34 @@ class Toeplitz(NamedTuple):
     places: np.ndarray  # (n_groups · ROWS_AT_ONCE · width,) which position a lane holds, −1 for none
     offsets: np.ndarray  # (n_taps,) where each sample of a filter meets a block
     mirrored: np.ndarray  # the same for the mirrored filter
+    spare: int  # samples that a block needs behind its end, for rows and lanes that a group has too many
 
 
 def toeplitz_spare(size):
-    """Samples that `blocks` needs behind its end, for rows and lanes that a group has too many."""
+    """Samples that blocks need behind their end, for rows and lanes that a group has too many."""
     return 8 * max(size) + 64
 
 
-def make_toeplitz(blocks, size):
-    """Describe `blocks` (flat, n_pairs · (2·size − 1) samples and `toeplitz_spare`) to the kernels."""
+def make_toeplitz(blocks, size, dtype):
+    """Describe `blocks` (flat, n_pairs · (2·size − 1) samples and `toeplitz_spare`) to kernels for filters of a type."""
+    n_pairs = (len(blocks) - toeplitz_spare(size)) // prod(2 * s - 1 for s in size)
+    return _walk(n_pairs, tuple(size), np.dtype(dtype))._replace(blocks=blocks)
+
+
+@lru_cache(maxsize=16)
+def _walk(n_pairs, size, dtype):
+    """A `Toeplitz` without its blocks: a step of learning needs it many times."""
     span = [2 * s - 1 for s in size]
-    n_pairs = (len(blocks) - toeplitz_spare(size)) // prod(span)
     n_filters = int((2 * n_pairs + 0.25) ** 0.5)
     k = np.arange(n_filters, dtype=np.int64)
     lattice = flat_offsets(size, strides_of(span))
-    widest = min(16, 2 * register_width(blocks.dtype))
+    widest = min(16, 2 * register_width(dtype))
     width = min(widest, next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
     chunks = -(-size[-1] // width)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
-        lanes=(0,) * width,
-        blocks=blocks,
+        lanes=(None,) * width,
+        blocks=np.empty(0),
         block_size=prod(span),
         first=k * n_filters - k * (k - 1) // 2,
         bases=bases,
@@ -104,6 +108,7 @@ def make_toeplitz(blocks, size):
         places=places,
         offsets=lattice,
         mirrored=lattice[::-1].copy(),
+        spare=toeplitz_spare(size),
     )
 
 
@@ -135,44 +140,53 @@ def _groups(lattice, size, row_step, width, chunks):
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
-@njit(cache=True, nogil=True)
-def toeplitz_product(toeplitz, filters, k, out):
-    """out = (C d)_k for filters (n_filters, channels, n_taps); out is (channels, n_taps)."""
+@kernel
+def toeplitz_product(toeplitz, scale, filters, k, out):
+    """out = scale · (C d)_k for filters (n_filters, channels, n_taps), in their precision; out is (channels, n_taps)."""
+    _product(toeplitz, scale, filters, k, out)
+
+
+@helper()
+def _product(toeplitz, scale, filters, k, out):
     n_filters, n_channels, n_taps = filters.shape
     flat = filters.reshape(-1)
-    places = toeplitz.places
+    places, size = toeplitz.places, toeplitz.block_size
     group_size = ROWS_AT_ONCE * len(toeplitz.lanes)
-    later = np.empty(len(places), filters.dtype)
-    earlier = np.empty(len(places), filters.dtype)
-    for c in range(n_channels):
-        later[:] = 0
-        earlier[:] = 0
-        for m in range(n_filters):
-            # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
-            low, high = min(k, m), max(k, m)
-            block = (toeplitz.first[low] + high - low) * toeplitz.block_size
-            offsets = toeplitz.mirrored if m >= k else toeplitz.offsets
-            sums = later if m >= k else earlier
+    later = np.zeros((n_channels, len(places)), filters.dtype)
+    earlier = np.zeros((n_channels, len(places)), filters.dtype)
+    block = np.zeros(size + toeplitz.spare, filters.dtype)  # one block at a time, in the precision of the filters
+    for m in range(n_filters):
+        # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
+        low, high = min(k, m), max(k, m)
+        begin = (toeplitz.first[low] + high - low) * size
+        stored = toeplitz.blocks[begin : begin + size]
+        for i in range(size):
+            block[i] = scale * stored[i]
+        offsets = toeplitz.mirrored if m >= k else toeplitz.offsets
+        sums = later.reshape(-1) if m >= k else earlier.reshape(-1)
+        for c in range(n_channels):
             for g in range(len(toeplitz.bases)):
                 correlate_rows(
                     toeplitz.lanes,
-                    toeplitz.blocks,
-                    block + toeplitz.bases[g],
+                    block,
+                    toeplitz.bases[g],
                     toeplitz.strides[g],
                     flat,
                     (m * n_channels + c) * n_taps,
                     offsets,
                     sums,
-                    g * group_size,
+                    c * len(places) + g * group_size,
                 )
-        out[c] = 0
+    for c in range(n_channels):
+        for m in range(n_taps):
+            out[c, m] = 0
         for slot in range(len(places)):
             if places[slot] >= 0:
-                out[c, places[slot]] += later[slot]
-                out[c, n_taps - 1 - places[slot]] += earlier[slot]
+                out[c, places[slot]] += later[c, slot]
+                out[c, n_taps - 1 - places[slot]] += earlier[c, slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def toeplitz_columns(toeplitz, rows, k, out):
     """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
     n_filters, n_rows, n_taps = out.shape
@@ -186,7 +200,8 @@ def toeplitz_columns(toeplitz, rows, k, out):
         block = (toeplitz.first[low] + high - low) * toeplitz.block_size
         offsets = toeplitz.mirrored if k >= m else toeplitz.offsets
         for i in range(n_rows):
-            sums[:] = 0
+            for slot in range(len(places)):
+                sums[slot] = 0
             for g in range(len(toeplitz.bases)):
                 correlate_rows(
                     toeplitz.lanes,
@@ -204,20 +219,24 @@ def toeplitz_columns(toeplitz, rows, k, out):
                     out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
 
 
-@njit(cache=True, nogil=True)
-def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, filters):
-    """One pass of projected block coordinate descent over all filters (n_filters, channels, n_taps), in place."""
-    n_filters, n_channels, n_taps = filters.shape
+@kernel
+def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters):
+    """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, channels, n_taps), in place.
+
+    C is multiplied by `scale`; `linear` (n_chosen, channels, n_taps) and `lipschitz` (n_chosen,) are scaled already.
+    """
+    _, n_channels, n_taps = filters.shape
     gradient = np.empty((n_channels, n_taps), filters.dtype)
-    for k in range(n_filters):
-        if lipschitz[k] <= 0:
+    for n in range(len(chosen)):
+        k = chosen[n]
+        if lipschitz[n] <= 0:
             continue
-        toeplitz_product(toeplitz, filters, k, gradient)
+        _product(toeplitz, scale, filters, k, gradient)
         energy = 0.0
         for c in range(n_channels):
             total, count = 0.0, 0
             for m in range(n_taps):
-                value = filters[k, c, m] - (gradient[c, m] - linear[k, c, m]) / lipschitz[k]
+                value = filters[k, c, m] - (gradient[c, m] - linear[n, c, m]) / lipschitz[n]
                 filters[k, c, m] = value if support[k, m] else 0.0
                 total += filters[k, c, m]
                 count += support[k, m]
@@ -228,7 +247,7 @@ def sweep_filters(toeplitz, linear, lipschitz, support, zero_mean, nonnegative, 
                     filters[k, c, m] = 0.0
                 energy += filters[k, c, m] ** 2
         if energy > 1:
-            scale = 1 / np.sqrt(energy)
+            shrink = 1 / np.sqrt(energy)
             for c in range(n_channels):
                 for m in range(n_taps):
-                    filters[k, c, m] *= scale
+                    filters[k, c, m] *= shrink

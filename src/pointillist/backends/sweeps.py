@@ -9,15 +9,13 @@ Codes that would change their sign stop at zero.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from pointillist.backends.combining import best_factors, combine, dot, join, take, weighted_dot
+from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
 MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
-
-_REGULAR = 1e-6
-_SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Places(NamedTuple):
@@ -47,7 +45,7 @@ class Region(NamedTuple):
     counted_length: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     layout,
     places,
@@ -62,48 +60,59 @@ def descend(
     chosen,
     target,
     extra,
+    max_sweeps,
     region,
 ):
-    """A sweep over the codes `chosen`, then up to `extra` more over those of them that are not zero.
+    """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
 
     `residual` is w (x − Dz), flat and padded, kept up to date. `clean` codes meet weights of one only; `ridge` adds
-    ½ ridge z² to the objective. The extra sweeps end when the largest move falls below half of `target`. A move is
-    √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
+    ½ ridge z² to the objective. The extra sweeps are extrapolated, and end when the largest move falls below half of
+    `target`. A move is √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
-    moved = _sweep(
-        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-        residual, 0, False,
-    )  # fmt: skip
-    if moved < target or extra == 0:
-        return moved
-    alive = chosen[values[chosen] != 0]
-    steps = np.empty((MEMORY + 1, region.span), residual.dtype)
-    moves = np.empty((MEMORY, len(alive)), residual.dtype)
-    products = np.zeros((MEMORY, MEMORY))
-    stale = np.zeros(MEMORY, np.bool_)
-    for count in range(extra):
-        newest = count % MEMORY
-        step, move = steps[newest], moves[newest]
-        _clear(step, region)
-        for n in range(len(alive)):
-            move[n] = -values[alive[n]]
-        again = _sweep(
-            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            step, region.first, True,
+    steps, moves = np.empty((MEMORY + 1, 0), residual.dtype), np.empty((MEMORY + 1, 0), residual.dtype)
+    products, stale = np.empty((MEMORY, MEMORY)), np.empty(MEMORY, np.bool_)
+    count, first_move = 0, 0.0
+    for turn in range(max_sweeps):
+        moved = _sweep(
+            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+            residual[:0], region.first,
         )  # fmt: skip
-        if again < 0.5 * target:
+        if turn == 0:
+            first_move = moved
+        if moved < target:
             break
-        for n in range(len(alive)):
-            move[n] += values[alive[n]]
-        stale[newest] = True
-        _extrapolate(
-            layout, places, penalties, ridge, weights, values, residual, alive, region,
-            steps, moves, products, stale, newest, min(count + 1, MEMORY),
-        )  # fmt: skip
-    return moved
+        if extra > 0 and steps.shape[1] == 0:
+            steps = np.empty((MEMORY + 1, region.span), residual.dtype)
+            moves = np.empty((MEMORY + 1, len(chosen)), residual.dtype)
+        alive = _nonzero(values, chosen)
+        for _ in range(extra):
+            newest = count % MEMORY
+            _begin(steps[newest], moves[newest], values, chosen, region)
+            again = _sweep(
+                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
+                steps[newest], region.first,
+            )  # fmt: skip
+            if again < 0.5 * target:
+                break
+            count += 1
+            _extrapolate(
+                layout, places, penalties, ridge, weights, values, residual, chosen, region,
+                steps, moves, products, stale, newest, min(count, MEMORY),
+            )  # fmt: skip
+    return first_move
 
 
-@njit(cache=True, nogil=True)
+@helper()
+def _begin(step, move, values, chosen, region):
+    """Begin a step, which a sweep is to take up."""
+    for row in region.rows:
+        for t in range(row - region.first, row - region.first + region.length):
+            step[t] = 0
+    for n in range(len(chosen)):
+        move[n] = -values[chosen[n]]
+
+
+@helper()
 def _sweep(
     layout,
     places,
@@ -118,13 +127,13 @@ def _sweep(
     chosen,
     step,
     first,
-    recorded,
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    Where it is `recorded`, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
+    Unless it is empty, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
     """
     bases, starts = places.bases, places.starts
+    recorded = len(step) > 0
     largest = 0.0
     for n in range(len(chosen)):
         i = chosen[n]
@@ -155,7 +164,7 @@ def _sweep(
     return np.sqrt(largest)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add(layout, places, i, signal, first, change):
     """Add a code's filter to a signal that begins at sample `first`."""
     base, start = places.bases[i] - first, places.starts[i]
@@ -164,7 +173,7 @@ def _add(layout, places, i, signal, first, change):
         add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@spliced
 def _add_weighted(layout, places, i, signal, weights, change):
     """Add a code's filter to a signal, multiplied by the weights."""
     base, start = places.bases[i], places.starts[i]
@@ -174,7 +183,7 @@ def _add_weighted(layout, places, i, signal, weights, change):
         add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
 
 
-@njit(cache=True, nogil=True)
+@spliced
 def _extrapolate(
     layout,
     places,
@@ -183,7 +192,7 @@ def _extrapolate(
     weights,
     values,
     residual,
-    alive,
+    chosen,
     region,
     steps,
     moves,
@@ -194,55 +203,61 @@ def _extrapolate(
 ):
     """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move.
 
-    `products` are those of the steps, up to date but for the `stale` ones.
+    `products` are those of the steps, up to date but for the `stale` ones; the last of the steps is for what is computed.
     """
-    nothing = ridge * 0
-    slopes = np.zeros(held)
-    for i in range(held):
-        if _leave_zeros(layout, places, values, alive, steps[i], moves[i], region.first):
-            stale[i] = True
-        slopes[i] = _dot(nothing, residual, steps[i], region)
-        for n in range(len(alive)):
-            value = values[alive[n]]
-            slopes[i] += (np.sign(value) * penalties[alive[n]] + ridge * value) * moves[i, n]
-    for i in range(held):
-        for j in range(i + 1):
-            if stale[i] or stale[j]:
-                products[i, j] = _weighted_dot(nothing, weights, steps[i], steps[j], region)
+    nothing, slopes = ridge - ridge, np.empty(held)
+    for n in range(len(chosen)):
+        moves[newest, n] += values[chosen[n]]
+    stale[newest] = True
+    for m in range(held):
+        if _leave_zeros(layout, places, values, chosen, steps[m], moves[m], region.first):
+            stale[m] = True
+        slopes[m] = dot(nothing, residual, steps[m], region)
+        for n in range(len(chosen)):
+            value = values[chosen[n]]
+            signed = penalties[chosen[n]] if value > 0 else -penalties[chosen[n]]  # zeros do not move
+            slopes[m] += (signed + ridge * value) * moves[m, n]
+    for m in range(held):
+        for n in range(m + 1):
+            if stale[m] or stale[n]:
+                products[m, n] = weighted_dot(nothing, weights, steps[m], steps[n], region)
                 if ridge > 0:
-                    products[i, j] += ridge * np.sum(moves[i] * moves[j])
-                products[j, i] = products[i, j]
-    stale[:] = False
+                    for i in range(len(chosen)):
+                        products[m, n] += ridge * moves[m, i] * moves[n, i]
+                products[n, m] = products[m, n]
+    for m in range(held):
+        stale[m] = False
     factors = np.empty(held, steps.dtype)
-    factors[:] = _best_factors(products[:held, :held], slopes)
-    move = np.zeros(len(alive), moves.dtype)
+    best_factors(products, slopes, factors)
+    move = moves[MEMORY]
     clipped = False
-    for n in range(len(alive)):
-        old = values[alive[n]]
+    for n in range(len(chosen)):
+        old = values[chosen[n]]
+        move[n] = 0
         if old != 0:
             for m in range(held):
                 move[n] += factors[m] * moves[m, n]
             clipped |= (old + move[n]) * old <= 0
     total = steps[MEMORY]
-    _combine(total, steps, factors, region)
+    combine(total, steps, factors, region)
     if clipped:
-        if not _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move) < 0:
+        if not _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move) < 0:
             return
         stale[newest] = True
     else:
-        _join(products, factors, newest)
-    for n in range(len(alive)):
-        values[alive[n]] += move[n]
+        join(products, factors, newest)
+    for n in range(len(chosen)):
+        values[chosen[n]] += move[n]
         moves[newest, n] += move[n]
-    _take(residual, weights, steps[newest], total, region)
+    take(residual, weights, steps[newest], total, region)
 
 
-@njit(cache=True, nogil=True)
-def _clip(layout, places, penalties, ridge, weights, values, residual, alive, region, total, move):
+@helper()
+def _clip(layout, places, penalties, ridge, weights, values, residual, chosen, region, total, move):
     """Let codes that would change their sign stop at zero; returns how the objective changes."""
     change = 0.0
-    for n in range(len(alive)):
-        i = alive[n]
+    for n in range(len(chosen)):
+        i = chosen[n]
         old = values[i]
         if old == 0:
             continue
@@ -252,128 +267,28 @@ def _clip(layout, places, penalties, ridge, weights, values, residual, alive, re
             new = old * 0
             move[n] = -old
         change += penalties[i] * (abs(new) - abs(old)) + 0.5 * ridge * (new * new - old * old)
-    change += _dot(ridge * 0, residual, total, region)
-    return change + 0.5 * _weighted_dot(ridge * 0, weights, total, total, region)
+    change += dot(ridge - ridge, residual, total, region)
+    return change + 0.5 * weighted_dot(ridge - ridge, weights, total, total, region)
 
 
-@njit(cache=True, nogil=True)
-def _leave_zeros(layout, places, values, alive, step, move, first):
+@helper()
+def _leave_zeros(layout, places, values, chosen, step, move, first):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
     any_left = False
-    for n in range(len(alive)):
-        if values[alive[n]] == 0 and move[n] != 0:
-            _add(layout, places, alive[n], step, first, move[n])
+    for n in range(len(chosen)):
+        if values[chosen[n]] == 0 and move[n] != 0:
+            _add(layout, places, chosen[n], step, first, move[n])
             move[n] = 0
             any_left = True
     return any_left
 
 
-@njit(cache=True, nogil=True)
-def _join(products, factors, newest):
-    """Bring the products up to date when the combined step joins the newest one."""
-    held = len(factors)
-    joint = np.zeros(held)
-    for j in range(held):
-        for i in range(held):
-            joint[j] += factors[i] * products[i, j]
-    own = 0.0
-    for j in range(held):
-        own += factors[j] * joint[j]
-    own += products[newest, newest] + 2 * joint[newest]
-    for j in range(held):
-        products[newest, j] += joint[j]
-        products[j, newest] = products[newest, j]
-    products[newest, newest] = own
-
-
-@njit(cache=True, nogil=True)
-def _best_factors(products, slopes):
-    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing."""
-    count = len(slopes)
-    largest = 0.0
-    for i in range(count):
-        largest = max(largest, products[i, i])
-    scales = np.zeros(count)
-    for i in range(count):
-        if products[i, i] > 1e-12 * largest:
-            scales[i] = 1 / np.sqrt(products[i, i])
-    system = np.empty((count, count))
-    factors = np.empty(count)
-    for i in range(count):
-        for j in range(count):
-            system[i, j] = products[i, j] * scales[i] * scales[j]
-        system[i, i] = 1 + _REGULAR
-        factors[i] = -slopes[i] * scales[i]
-    for i in range(count):  # elimination: the system is positive definite, no pivots are needed
-        for j in range(i + 1, count):
-            ratio = system[j, i] / system[i, i]
-            for k in range(i, count):
-                system[j, k] -= ratio * system[i, k]
-            factors[j] -= ratio * factors[i]
-    for i in range(count - 1, -1, -1):
-        for k in range(i + 1, count):
-            factors[i] -= system[i, k] * factors[k]
-        factors[i] /= system[i, i]
-    return factors * scales
-
-
-@njit(cache=True, nogil=True)
-def _clear(step, region):
-    for row in region.rows:
-        start = row - region.first
-        step[start : start + region.length] = 0
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _dot(nothing, residual, step, region):
-    """Σ residual · step over the counted rows; `nothing` is a zero of their type."""
-    total = 0.0
-    length = region.counted_length
-    for row in region.counted:
-        a, b = residual[row : row + length], step[row - region.first : row - region.first + length]
-        part = nothing
-        for t in range(length):
-            part += a[t] * b[t]
-        total += part
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _weighted_dot(nothing, weights, step, other, region):
-    """Σ weights · step · other over the counted rows."""
-    total = 0.0
-    length = region.counted_length
-    for row in region.counted:
-        w, start = weights[row : row + length], row - region.first
-        a, b = step[start : start + length], other[start : start + length]
-        part = nothing
-        for t in range(length):
-            part += w[t] * a[t] * b[t]
-        total += part
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _combine(total, steps, factors, region):
-    """total = Σ factors · steps."""
-    for row in region.rows:
-        start = row - region.first
-        out = total[start : start + region.length]
-        out[:] = 0
-        for m in range(len(factors)):
-            factor, step = factors[m], steps[m, start : start + region.length]
-            for t in range(region.length):
-                out[t] += factor * step[t]
-
-
-@njit(cache=True, nogil=True, fastmath=_SUMS)
-def _take(residual, weights, step, total, region):
-    """Add the combined step to the residual, and to the newest step."""
-    length = region.length
-    for row in region.rows:
-        start = row - region.first
-        w, left = weights[row : row + length], residual[row : row + length]
-        a, out = total[start : start + length], step[start : start + length]
-        for t in range(length):
-            left[t] += w[t] * a[t]
-            out[t] += a[t]
+@helper()
+def _nonzero(values, chosen):
+    """Those of the codes `chosen` that are not zero."""
+    alive, count = np.empty(len(chosen), np.int64), 0
+    for n in range(len(chosen)):
+        if values[chosen[n]] != 0:
+            alive[count] = chosen[n]
+            count += 1
+    return alive[:count]

@@ -39,6 +39,7 @@ class AnomaliesRequest:
     device: str
     on_error: OnError
     overwrite: bool
+    recursive: bool | None = None
 
 
 def run(request: AnomaliesRequest, *, as_json: bool, quiet: bool, verbose: bool) -> None:
@@ -63,7 +64,7 @@ def _prepared(
     """Names and signals without their baselines, the model that judges them, and the files for the scores."""
     if request.model is None:
         size = request.size or 0
-        names, signals = read_to_encode(Wanted(request.paths, 1, "none", request.on_error), (size,))
+        names, signals = read_to_encode(_wanted(request, 1, "none"), (size,))
         targets = _targets(request, names)
         if not quiet:
             tell(f"learning filters of {size} samples from {count(len(names), 'signal')}")
@@ -72,11 +73,15 @@ def _prepared(
         return names, signals, model.set_params(device=request.device), targets
     loaded = _loaded(request.model, request)
     shape, normalise = loaded.filters_.shape[1:], normalisation(loaded.preprocessing_)
-    names, signals = read_to_encode(Wanted(request.paths, len(shape), normalise, request.on_error), shape)
+    names, signals = read_to_encode(_wanted(request, len(shape), normalise), shape)
     targets = _targets(request, names)
     if "baseline" in loaded.preprocessing_:
         signals = remove_baseline(signals, int(loaded.preprocessing_["baseline"]))
     return names, signals, loaded, targets
+
+
+def _wanted(request: AnomaliesRequest, ndim: int, normalise: str) -> Wanted:
+    return Wanted(request.paths, ndim, normalise, request.on_error, recursive=request.recursive)
 
 
 def _loaded(path: Path, request: AnomaliesRequest) -> BatchCSC | OnlineCSC:

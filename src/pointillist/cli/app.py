@@ -6,20 +6,28 @@ from typing import Annotated, Any
 
 import typer
 
-from pointillist.cli import judging, restoration
+from pointillist.cli import coding, judging, restoration
 from pointillist.cli.helping import PlainCommand, PlainGroup
 from pointillist.cli.options import (
     Channels,
+    Colour,
     Device,
     Failing,
     Folder,
     Jobs,
+    MaxMemory,
+    Model,
     OnError,
+    OnlyPlan,
     Paths,
     Quiet,
+    Recursive,
+    Resume,
     Seed,
+    Solver,
     Verbose,
     positive,
+    signal_axes,
 )
 from pointillist.model.boundaries import BOUNDARIES
 
@@ -42,31 +50,21 @@ Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: i
 _SAME = Boundary("same")
 
 
-def _tolerance(value: float | None) -> float | None:
-    if value is not None and not 0 < value < 1:
-        raise typer.BadParameter(f"{value} must lie between 0 and 1; 0.001 is the default")
-    return value
-
-
 def _sampling(value: str) -> Any:
+    """A share as a number, or with a kind as `Draws`."""
     from pointillist.model.sampling import Draws
 
-    share, _, kind = value.partition(",")
+    share, comma, kind = value.partition(",")
     try:
-        return Draws(float(share), kind) if kind else Draws(float(share))
+        draws = Draws(float(share), kind) if comma else Draws(float(share))
     except ValueError as error:
         raise typer.BadParameter(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
+    return draws if comma else draws.share
 
 
 def _forgetting(value: float | None) -> float | None:
     if value is not None and not 1 <= value < float("inf"):
         raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
-    return value
-
-
-def _rate(value: float | None) -> float | None:
-    if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive; 1000 says that a second has a thousand samples")
     return value
 
 
@@ -90,18 +88,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Training = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="PATHS...",
-        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders of images, or patterns.",
-        show_default=False,
-    ),
-]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
-Solver = Annotated[
-    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
-]
 Mosaic = Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")]
 
 
@@ -117,7 +103,7 @@ def _options(
 
 @app.command(cls=PlainCommand)
 def learn(
-    paths: Training,
+    paths: Paths,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
     ] = Path("filters.safetensors"),
@@ -161,8 +147,9 @@ def learn(
         typer.Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
     ] = None,
     channels: Channels = None,
+    colour: Colour = False,
     rank: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="With --channels: rank of a filter.", show_default="any")
+        int | None, typer.Option(min=1, metavar="N", help="With channels: rank of a filter.", show_default="any")
     ] = None,
     robust: Annotated[
         bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
@@ -183,16 +170,15 @@ def learn(
     device: Device = "cpu",
     mosaic: Mosaic = None,
     report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
+    recursive: Recursive = None,
     on_error: Failing = OnError.stop,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")] = False,
-    max_memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
-    ] = None,
+    plan: OnlyPlan = False,
+    max_memory: MaxMemory = None,
     checkpoint_every: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Put the run's state away: 60s, 5m, or 100 steps.", show_default="never"),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the last checkpoint is.")] = False,
+    resume: Resume = False,
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
     ] = None,
@@ -215,18 +201,18 @@ def learn(
     if crop_size is not None and crops is None:
         raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
     side = 100 if crop_size is None else crop_size
-    if ndim is None:
-        ndim = 2 if channels is None else 1
-    usual = "none" if channels is not None and ndim == 1 else "contrast"
+    axes, layout = signal_axes(ndim, channels, colour)
+    usual = "none" if layout is not None and axes == 1 else "contrast"
     wanted = Wanted(
         paths=paths,
-        ndim=ndim,
+        ndim=axes,
         normalise=usual if normalise is None else normalise.value,
         on_error=on_error.value,
         crops=crops,
-        crop_size=(side,) * ndim if isinstance(side, int) else side,
+        crop_size=(side,) * axes if isinstance(side, int) else side,
         seed=seed,
-        layout=None if channels is None else channels.value,
+        layout=layout,
+        recursive=recursive,
     )
     run(
         LearnRequest(
@@ -239,7 +225,7 @@ def learn(
                 "penalty": penalty,
                 "sampling": sampling,
                 "boundary": boundary.value,
-                "channels": channels is not None,
+                "channels": layout is not None,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "device": device,
@@ -270,50 +256,7 @@ def learn(
     )
 
 
-@app.command(cls=PlainCommand)
-def encode(
-    model: Model,
-    paths: Paths,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The codes file to write.", metavar="FILE.safetensors")
-    ] = Path("codes.safetensors"),
-    penalty: Annotated[
-        float | None,
-        typer.Option(callback=positive, metavar="NUMBER", help="Price of a code.", show_default="the model's"),
-    ] = None,
-    tol: Annotated[
-        float | None,
-        typer.Option(callback=_tolerance, metavar="NUMBER", help="Relative gap to reach.", show_default="the model's"),
-    ] = None,
-    reconstruction: Annotated[
-        Path | None, typer.Option(help="Also write what the codes make of each image, as PNG.", metavar="DIR")
-    ] = None,
-    events: Annotated[
-        Path | None, typer.Option(help="Also write every code as a line: where, which filter.", metavar="FILE.csv")
-    ] = None,
-    sampling_rate: Annotated[
-        float | None,
-        typer.Option(callback=_rate, metavar="HZ", help="Samples in a second, for --events.", show_default="1"),
-    ] = None,
-    channels: Channels = None,
-    solver: Solver = None,
-    jobs: Jobs = -1,
-    device: Device = "cpu",
-    on_error: Failing = OnError.stop,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Write signals as sparse codes of a model's filters, prepared as the model's training signals were."""
-    from pointillist.cli.encode import EncodeRequest, run
-
-    settings = {"penalty": penalty, "tol": tol, "solver": solver, "n_jobs": jobs, "device": device}
-    layout = None if channels is None else channels.value
-    request = EncodeRequest(
-        model, paths, output, settings, reconstruction, on_error.value, layout, events, sampling_rate
-    )
-    run(request, quiet=quiet, verbose=verbose)
-
-
+app.command(cls=PlainCommand)(coding.encode)
 app.command(cls=PlainCommand)(judging.anomalies)
 
 
@@ -333,12 +276,23 @@ def show(
 
 @app.command(cls=PlainCommand)
 def info(
-    model: Model, as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES...",
+            help="Model files, checkpoints, codes files, or folders of them, as of a run.",
+            show_default=False,
+        ),
+    ],
+    recursive: Recursive = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Say how a model was learned."""
+    """Say how a model was learned, how far a run is, or what was coded."""
+    from pointillist.cli.console import show_log
     from pointillist.cli.inspect import describe
 
-    describe(model, as_json=as_json)
+    show_log()
+    describe(paths, recursive=recursive, as_json=as_json)
 
 
 @app.command(cls=PlainCommand)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
@@ -39,6 +40,12 @@ def say(*lines: Any, style: str | None = None) -> None:
 def tell(*lines: Any, style: str | None = None) -> None:
     """Print how the work goes on stderr: lines of text."""
     err().print(*lines, sep="\n", style=style, soft_wrap=True)
+
+
+def write(lines: Iterable[str]) -> None:
+    """Print many lines on stdout as they are, for other programs to read."""
+    for line in lines:
+        sys.stdout.write(f"{printable(line)}\n")
 
 
 def out() -> Console:

@@ -1,6 +1,5 @@
 """``pointillist demo``: filters from the shipped photographs, judged on one that was held out, with pictures."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,9 @@ from pointillist.cli.learn import fit
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save
+from pointillist.model.clock import working_time
 from pointillist.model.geometry import sizes
 from pointillist.model.metrics import psnr
-from pointillist.report import Example, plot_convergence, plot_reconstruction, save_mosaic, write_learning_report
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 
@@ -35,43 +34,52 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"--output {folder} is a file: give a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    model_file, filters, convergence, reconstruction, report = (folder / name for name in _FILES)
-    for path in (model_file, filters, convergence, reconstruction, report):
-        check_writable(path)
+    for name in _FILES:
+        check_writable(folder / name)
 
-    begin = time.perf_counter()
-    train, test = _signals()
+    begin = working_time()
+    train, photograph = _signals()
+    test = contrast_normalise(photograph)
     model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
     if not quiet:
         tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
-    stopped = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
+    ending = fit(model, train, [_middle(test)], quiet=quiet, validations=VALIDATIONS, n_epochs=N_EPOCHS)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}
-    save(model, model_file, preprocessing={"normalise": "contrast"}, extra={"data": data, "stopped_early": stopped})
+    about = {"data": data, "stopped_early": ending.early}
+    save(model, folder / _FILES[0], preprocessing={"normalise": "contrast"}, extra=about)
+    _draw(folder, model, photograph, result, len(train))
+    if not quiet:
+        _summarise(folder, model, test, result, working_time() - begin)
+    ending.tell()
+
+
+def _draw(folder: Path, model: OnlineCSC, photograph: NDArray, result: Result, n_crops: int) -> None:
+    """Draw filters, convergence and the held-out photograph, and write the report."""
+    # Loaded when there is something to draw: learning begins sooner.
+    from pointillist.report import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
+
+    _, filters, convergence, reconstruction, report = (folder / name for name in _FILES)
+    test = contrast_normalise(photograph)
     save_mosaic(filters, model.filters_)
-    plot_convergence(model.history_, convergence)
-    plot_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    save_convergence(model.history_, convergence)
+    save_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    name, image = next(iter(photographs("train").items()))
+    colour = np.moveaxis(photographs("train", grey=False)[name], -1, 0)
+    trained = Example(name, contrast_normalise(image), stored=colour)
     write_learning_report(
         report,
         model,
-        [Example(HELD_OUT, test, held_out=True), *_shown(photographs("train"))],
+        [Example(HELD_OUT, test, held_out=True, stored=photograph), trained],
         title="Filters from a few photographs",
-        data={"signals": f"{len(train)} crops of the shipped photographs, contrast-normalised"},
+        data={"signals": f"{n_crops} crops of the shipped photographs, contrast-normalised"},
     )
-    if not quiet:
-        _summarise(folder, model, test, result, time.perf_counter() - begin)
 
 
 def _signals() -> tuple[list[NDArray], NDArray]:
     """Pieces of the training photographs, and the held-out one."""
     train = [crop for image in photographs("train").values() for crop in _crops(contrast_normalise(image))]
-    return train, contrast_normalise(photographs("test")[HELD_OUT])
-
-
-def _shown(pictures: dict[str, NDArray]) -> list[Example]:
-    """The first training photograph, to be shown beside the held-out one."""
-    name, image = next(iter(pictures.items()))
-    return [Example(name, contrast_normalise(image))]
+    return train, photographs("test")[HELD_OUT]
 
 
 def _middle(image: NDArray) -> NDArray:

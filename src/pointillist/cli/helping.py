@@ -1,8 +1,10 @@
-"""Help that reads the same with every version of typer: no Python types, nothing behind a switch, plain usage lines."""
+"""Commands of one kind with every version of typer: help without Python types, plain usage lines, and checked paths."""
 
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from pointillist.cli.paths import refuse_dashes
 
 
 def _plain(parameters: list[Any]) -> list[Any]:
@@ -30,6 +32,11 @@ class PlainCommand(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
+
+    def invoke(self, ctx: Any) -> Any:
+        if self.callback is not None:
+            refuse_dashes(self.callback, ctx.params, ctx)
+        return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         names = [one.metavar for one in self.params if one.param_type_name == "argument"]

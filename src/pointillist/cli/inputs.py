@@ -5,16 +5,19 @@ Reading and normalising themselves belong to the data layer.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from pointillist.cli.paths import found_files
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
+from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
 from pointillist.model.large import scratch
 from pointillist.model.usable import why_unusable
@@ -39,6 +42,8 @@ class Wanted:
         Decides where the crops are cut.
     layout : {"first", "last"} or None
         Where the channels of an array's signals lie, before the other axes or after them; None where there are none.
+    recursive : bool or None
+        Whether files in subfolders are read; None does not read them, but says how many there are.
     """
 
     paths: Sequence[Path]
@@ -49,15 +54,37 @@ class Wanted:
     crop_size: tuple[int, ...] = ()
     seed: int = 0
     layout: str | None = None
+    recursive: bool | None = None
 
     @property
     def channel_axis(self) -> int | None:
         """The layout as the number of an axis."""
         return None if self.layout is None else _AXES[self.layout]
 
+    @cached_property
+    def files(self) -> list[str]:
+        """The files that the paths stand for, found once."""
+        return [file for found in found_files(self.paths, SIGNAL_SUFFIXES, self.recursive) for file in found.files]
+
     def open(self) -> StoredSource:
         """The source of the signals as they are stored."""
-        return open_source(self.paths, ndim=self.ndim, channel_axis=self.channel_axis, on_error=self.on_error)
+        return self._open(grey=True)
+
+    def photographs(self) -> Source | None:
+        """The pictures as people see them, in colour, under the numbers of the signals; None for other signals.
+
+        Crops are cut from what is learned from, because whether one is constant decides where the next are cut.
+        """
+        if self.ndim != 2 or self.normalise == "none":
+            return None
+        if self.crops is not None:
+            return CropSource(self._open(grey=True), self.crops, self.crop_size, seed=self.seed)
+        return self._open(grey=False)
+
+    def _open(self, grey: bool) -> StoredSource:
+        return open_source(
+            self.files, ndim=self.ndim, grey=grey, channel_axis=self.channel_axis, on_error=self.on_error
+        )
 
 
 _AXES = {"first": 0, "last": -1}
@@ -83,22 +110,44 @@ def read_all(source: Source, wanted: Wanted, least: Sequence[int]) -> tuple[list
     return signals, dict(stream.skipped)
 
 
-def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
-    """Names and signals that can be coded by filters of that size; large signals are left in files.
+class SignalReader:
+    """Reads signals that can be coded, prepared; large ones are left in files.
 
     A constant signal has codes too, unless its contrast is to be normalised.
+
+    Parameters
+    ----------
+    wanted : Wanted
+    least : sequence of int
+        Size of the filters; a signal must not be smaller.
     """
-    source = wanted.open()
-    plain = wanted.normalise == "none"
 
-    def read(index: int) -> tuple[str, NDArray]:
-        signal, name = source.mapped(index), source.name(index)
-        reason = why_unusable(signal, least, gaps=False, constant=plain)
+    def __init__(self, wanted: Wanted, least: Sequence[int]) -> None:
+        self.wanted, self.least = wanted, least
+        self.source = wanted.open()
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def name(self, index: int) -> str:
+        """Return what signal `index` is called."""
+        return self.source.name(index)
+
+    def read(self, index: int) -> NDArray:
+        """Return signal `index`; raises `UnreadableFileError` or its kind `UnusableSignalError` where there is none."""
+        plain = self.wanted.normalise == "none"
+        signal = self.source.mapped(index)
+        reason = why_unusable(signal, self.least, gaps=False, constant=plain)
         if reason is not None:
-            raise UnusableSignalError(f"{name} {reason}{_turned(signal, least, wanted)}")
-        return name, signal if plain else _normalised(signal, wanted)
+            raise UnusableSignalError(f"{self.name(index)} {reason}{_turned(signal, self.least, self.wanted)}")
+        return signal if plain else _normalised(signal, self.wanted)
 
-    names, signals = zip(*read_each(range(len(source)), read, wanted.on_error), strict=True)
+
+def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
+    """Names and signals of all that can be coded by filters of that size, as `SignalReader` reads them."""
+    reader = SignalReader(wanted, least)
+    named = read_each(range(len(reader)), lambda index: (reader.name(index), reader.read(index)), wanted.on_error)
+    names, signals = zip(*named, strict=True)
     return list(names), list(signals)
 
 

@@ -1,18 +1,28 @@
-"""``pointillist show`` and ``pointillist info``: what is in a model file."""
+"""``pointillist show`` and ``pointillist info``: what is in model files, checkpoints and codes files."""
 
 import json
+import logging
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from pointillist.cli.console import number, say
+from pointillist.cli.console import count, number, say, write
+from pointillist.cli.paths import found_files
+from pointillist.errors import ModelFileError
 from pointillist.learners.persistence import load
-from pointillist.learners.schema import check_model, read_history
+from pointillist.learners.schema import check_checkpoint, check_model, read_history
 from pointillist.learners.watching import finite
-from pointillist.model.geometry import filters_in_words
+from pointillist.model.geometry import filters_in_words, sizes
 from pointillist.report import save_mosaic
-from pointillist.storage import Stored, check_writable, load_model
+from pointillist.storage import Stored, check_writable, kind_of, load_model, read_codes
+
+log = logging.getLogger(__name__)
+
+_NAMED = 3
+"""Names of coded signals that are shown."""
 
 
 def show_filters(path: Path, output: Path | None) -> None:
@@ -24,30 +34,58 @@ def show_filters(path: Path, output: Path | None) -> None:
     say(f"wrote {target}")
 
 
-def describe(path: Path, *, as_json: bool) -> None:
-    """Print how a model was learned."""
-    stored = load_model(path)
-    if "class" in stored.metadata:
-        check_model(stored)
-    facts = _facts(path, stored)
+def describe(paths: Sequence[Path], *, recursive: bool | None, as_json: bool) -> None:
+    """Print what is in files, or in those of folders; in folders and patterns, files of others are passed over."""
+    found = found_files(paths, frozenset((".safetensors",)), recursive)
+    every: list[dict[str, Any]] = []
+    for one in found:
+        for file in one.files:
+            try:
+                every.append(_facts(Path(file)))
+            except ModelFileError as error:
+                if one.named:
+                    raise
+                log.warning("skipped: %s", error)
+    if not every:
+        raise ValueError(f"no file of {', '.join(map(str, paths))} was written by pointillist")
+    single = len(found) == 1 and found[0].named
     if as_json:
-        say(*json.dumps(facts, indent=2, ensure_ascii=False).split("\n"))
+        write(json.dumps(every[0] if single else every, indent=2, ensure_ascii=False).split("\n"))
         return
+    for position, facts in enumerate(every):
+        if position:
+            say("")
+        say(_table(_codes_lines(facts) if facts["kind"] in ("codes", "part") else _lines(facts)))
+
+
+def _table(lines: list[tuple[str, str]]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _lines(facts):
+    for name, value in lines:
         table.add_row(name, value)
-    say(table)
+    return table
 
 
-def _facts(path: Path, stored: Stored) -> dict[str, Any]:
+def _facts(path: Path) -> dict[str, Any]:
+    if kind_of(path) == "codes":
+        return _codes_facts(path)
+    stored = load_model(path)
+    if "stream" in stored.metadata:
+        check_checkpoint(stored)
+    elif "class" in stored.metadata:
+        check_model(stored)
+    return _model_facts(path, stored)
+
+
+def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
     """What there is to say; of a model that no learner wrote, everything but its filters may be missing or strange."""
     recorded, filters = stored.metadata, stored.arrays["filters"]
     learned = "class" in recorded
     history = [finite(info) for info in read_history(stored.arrays)] if learned else []
-    return {
+    facts = {
         "file": str(path),
+        "kind": "checkpoint" if "stream" in recorded else "model",
         "created": stored.created,
         "pointillist_version": stored.pointillist_version,
         "class": recorded.get("class"),
@@ -63,6 +101,68 @@ def _facts(path: Path, stored: Stored) -> dict[str, Any]:
             (info["validation_objective"] for info in reversed(history) if "validation_objective" in info), None
         ),
     }
+    if facts["kind"] == "checkpoint":
+        facts["run"] = {name: recorded[name] for name in ("fit", "data", "environment", "stream", "record")}
+    return facts
+
+
+def _codes_facts(path: Path) -> dict[str, Any]:
+    """What there is to say about codes; of those that ``pointillist encode`` did not write, only what the arrays tell."""
+    codes, recorded = read_codes(path)
+    signals = recorded.get("signals")
+    rows = [row for row in signals if isinstance(row, dict)] if isinstance(signals, list) else []
+    gaps = [row["gap"] for row in rows if isinstance(row.get("gap"), int | float)]
+    skipped = recorded.get("skipped")
+    return {
+        "file": str(path),
+        "kind": "part" if "first" in recorded and "run" in recorded else "codes",
+        "signals": len(codes),
+        "filters": codes.n_filters,
+        "nonzeros": codes.nnz,
+        "type": str(codes.dtype),
+        "grids": [list(grid) for grid in dict.fromkeys(codes.grids)],
+        "names": codes.names,
+        "model": recorded.get("model"),
+        "penalty": recorded.get("penalty"),
+        "boundary": recorded.get("boundary"),
+        "preprocessing": _mapping(recorded.get("preprocessing")),
+        "largest_gap": max(gaps, default=None),
+        "statuses": dict(Counter(str(row.get("status")) for row in rows)),
+        "skipped": skipped if isinstance(skipped, list) else [],
+    }
+
+
+def _codes_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    grids = [sizes(grid) for grid in facts["grids"]]
+    names = facts["names"] or []
+    part = facts["kind"] == "part"
+    lines = [
+        (
+            "codes",
+            f"{facts['file']}{', a part of a run that has not ended: go on with encode --resume' if part else ''}",
+        ),
+        ("signals", f"{facts['signals']:,}, on grids of {', '.join(grids[:_NAMED])}{_more(len(grids))}"),
+        ("filters", f"{facts['filters']:,}"),
+        ("non-zeros", f"{facts['nonzeros']:,}, {facts['type']}"),
+    ]
+    if names:
+        lines.append(("names", f"{', '.join(names[:_NAMED])}{_more(len(names))}"))
+    for name in ("model", "penalty", "boundary"):
+        if facts[name] is not None:
+            lines.append((name, str(facts[name])))
+    if facts["preprocessing"]:
+        lines.append(("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items())))
+    if facts["statuses"]:
+        lines.append(("status", ", ".join(f"{amount} {status}" for status, amount in facts["statuses"].items())))
+    if facts["largest_gap"] is not None:
+        lines.append(("largest gap", f"{facts['largest_gap']:.1e}"))
+    if facts["skipped"]:
+        lines.append(("left out", count(len(facts["skipped"]), "signal")))
+    return lines
+
+
+def _more(amount: int) -> str:
+    return f" and {amount - _NAMED:,} more" if amount > _NAMED else ""
 
 
 def _mapping(value: Any) -> dict[str, Any]:
@@ -72,7 +172,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     shape, last, extra = facts["filters"]["shape"], facts["last"], facts["extra"]
     lines = [
-        ("model", facts["file"]),
+        (facts["kind"], facts["file"]),
         ("written", f"{facts['created']} by pointillist {facts['pointillist_version']}"),
         (
             "filters",
@@ -82,6 +182,8 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if facts["class"] is not None:
         steps = f"{facts['n_iter']} steps, {facts['n_seen']} signals seen, seed {facts['seed']}"
         lines.append(("learned by", f"{facts['class']}, {steps}"))
+    if facts["kind"] == "checkpoint":
+        lines.append(("run", _run_words(facts["run"])))
     lines.append(("preprocessing", ", ".join(f"{k} {v}" for k, v in facts["preprocessing"].items()) or "not recorded"))
     data = _mapping(extra.get("data"))
     if data:
@@ -100,6 +202,16 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     if rest:
         lines.append(("parameters", ", ".join(f"{k} {json.dumps(v)}" for k, v in rest.items())))
     return lines
+
+
+def _run_words(run: dict[str, Any]) -> str:
+    """Where a run is that wrote a checkpoint, and how to go on."""
+    place, skipped = run["stream"], run["stream"]["skipped"]
+    left_out = f", {count(sum(skipped.values()), 'signal')} left out" if skipped else ""
+    return (
+        f"in pass {place['epoch'] + 1} of {run['fit']['n_epochs']}, {count(place['offset'], 'signal')} into it{left_out}; "
+        "it has not ended: go on with learn --resume"
+    )
 
 
 def _number(value: float | None) -> str:

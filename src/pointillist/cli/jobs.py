@@ -11,7 +11,7 @@ from PIL import Image
 
 from pointillist.cli.console import count
 from pointillist.cli.cropping import Crop, parse_crop
-from pointillist.data.paths import files_of
+from pointillist.cli.paths import found_files
 from pointillist.data.photofiles import READABLE_SUFFIXES, answer_suffix, check_format, photograph_size
 from pointillist.storage import check_writable
 
@@ -49,6 +49,7 @@ class RestoreRequest:
     overwrite: bool = False
     crop: str | None = None
     preview: bool = False
+    recursive: bool | None = None
 
     @property
     def factor(self) -> int:
@@ -69,13 +70,26 @@ class Job:
     save_mask: Path | None = None
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A file to read, and the subfolder of what was searched that it lies in, which its answer goes to as well."""
+
+    path: Path
+    inside: Path
+
+    def named(self, folder: Path, end: str) -> Path:
+        """The file of this name in a folder, in the same subfolder there, which is made."""
+        place = folder / self.inside
+        place.mkdir(parents=True, exist_ok=True)
+        return place / f"{self.path.stem}{end}"
+
+
 def make_jobs(request: RestoreRequest) -> tuple[list[Job], int]:
     """Match sources, targets, masks and references, and complain before any work is done.
 
     Returns the jobs, and how many files were found unusable already and skipped.
     """
-    sources = _sources(request.paths)
-    several = len(sources) > 1 or any(path.is_dir() for path in request.paths)
+    sources, several = _sources(request)
     crop = None if request.crop is None else parse_crop(request.crop)
     targets = _targets(request, sources, several)
     compares = _drawn(request.compare, "--compare", ".png", sources, several)
@@ -85,7 +99,7 @@ def make_jobs(request: RestoreRequest) -> tuple[list[Job], int]:
         try:
             reference = _partner(request.reference, source, "--reference")
             mask = _partner(request.options.get("mask"), source, "--mask")
-            job = Job(source, target, reference, mask, compare, crop, save)
+            job = Job(source.path, target, reference, mask, compare, crop, save)
             _check_sizes(request, job)
         except (ValueError, OSError) as error:
             if request.on_error == "raise":
@@ -98,39 +112,43 @@ def make_jobs(request: RestoreRequest) -> tuple[list[Job], int]:
     return jobs, skipped
 
 
-def _sources(paths: Sequence[Path]) -> list[Path]:
-    """The files to read; what these commands wrote into a folder themselves is left out."""
-    sources: list[Path] = []
-    for path in paths:
-        files = files_of([path], READABLE_SUFFIXES)
-        if path.is_dir():
+def _sources(request: RestoreRequest) -> tuple[list[_Source], bool]:
+    """The files to read, and whether there may be several; what these commands wrote themselves is left out of folders."""
+    sources: list[_Source] = []
+    several = len(request.paths) > 1
+    for path, found in zip(
+        request.paths, found_files(request.paths, READABLE_SUFFIXES, request.recursive), strict=True
+    ):
+        files = [Path(file) for file in found.files]
+        if not found.named:
+            several = True
             own = [file for file in files if _is_own(file)]
             if len(own) == len(files):
+                kind = "folder" if path.is_dir() else "pattern"
                 raise ValueError(
-                    f"folder {path} holds only pictures that pointillist wrote: name those to mend one by one"
+                    f"{kind} {path} holds only pictures that pointillist wrote: name those to mend one by one"
                 )
             if own:
                 log.warning("%s: %s that pointillist wrote skipped", path, count(len(own), "picture"))
             files = [file for file in files if not _is_own(file)]
-        sources += files
-    return sources
+        sources += [_Source(file, file.parent.relative_to(found.root)) for file in files]
+    return sources, several
 
 
 def _is_own(path: Path) -> bool:
     return path.stem.endswith(tuple(f"-{word}" for word in (*WORDS.values(), PREVIEW)))
 
 
-def _targets(request: RestoreRequest, sources: list[Path], several: bool) -> list[Path]:
+def _targets(request: RestoreRequest, sources: list[_Source], several: bool) -> list[Path]:
     """The file that each answer is written to."""
     output = request.output
     if output is None:
-        return [_beside(request, source) for source in sources]
+        return [_beside(request, source.path) for source in sources]
     if several or output.is_dir():
         if output.exists() and not output.is_dir():
             raise NotADirectoryError(f"--output {output} is a file: give a folder for {count(len(sources), 'file')}")
-        output.mkdir(parents=True, exist_ok=True)
-        ends = [f"-{PREVIEW}.png" if request.preview else answer_suffix(source) for source in sources]
-        return [output / f"{source.stem}{end}" for source, end in zip(sources, ends, strict=True)]
+        ends = [f"-{PREVIEW}.png" if request.preview else answer_suffix(source.path) for source in sources]
+        return [source.named(output, end) for source, end in zip(sources, ends, strict=True)]
     check_format(output)
     return [output.with_name(f"{output.stem}-{PREVIEW}.png") if request.preview else output]
 
@@ -142,7 +160,7 @@ def _beside(request: RestoreRequest, source: Path) -> Path:
     return source.with_name(f"{source.stem}{cut}-{WORDS[request.task]}{answer_suffix(source)}")
 
 
-def _drawn(given: Path | None, option: str, end: str, sources: list[Path], several: bool) -> list[Path | None]:
+def _drawn(given: Path | None, option: str, end: str, sources: list[_Source], several: bool) -> list[Path | None]:
     """The file that a picture beside each answer goes to: the one given, or one in the folder given."""
     if given is None:
         return [None] * len(sources)
@@ -151,21 +169,22 @@ def _drawn(given: Path | None, option: str, end: str, sources: list[Path], sever
         return [given]
     if given.suffix:
         raise ValueError(f"{option} {given} is one file: give a folder for {count(len(sources), 'file')}")
-    given.mkdir(parents=True, exist_ok=True)
-    return [given / f"{source.stem}{end}" for source in sources]
+    return [source.named(given, end) for source in sources]
 
 
-def _partner(given: Path | None, source: Path, option: str) -> Path | None:
-    """The file itself, or from a folder the one that is named like the source."""
+def _partner(given: Path | None, source: _Source, option: str) -> Path | None:
+    """The file itself, or from a folder the one that is named like the source, in the same subfolder."""
     if given is None:
         return None
     if not given.exists():
         raise FileNotFoundError(f"{option} {given} does not exist")
     if not given.is_dir():
         return given
-    named = [path for path in sorted(given.iterdir()) if path.stem == source.stem and path.is_file()]
+    place = given / source.inside
+    inside = sorted(place.iterdir()) if place.is_dir() else []
+    named = [path for path in inside if path.stem == source.path.stem and path.is_file()]
     if not named:
-        raise FileNotFoundError(f"{option} {given} holds no file named {source.stem}")
+        raise FileNotFoundError(f"{option} {place} holds no file named {source.path.stem}")
     return named[0]
 
 

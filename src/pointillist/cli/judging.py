@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pointillist.cli.options import Device, Failing, Folder, Jobs, OnError, Paths, Quiet, Seed, Verbose
+from pointillist.cli.options import Device, Failing, Folder, Jobs, OnError, Paths, Quiet, Recursive, Seed, Verbose
 
 
 def _false_alarms(value: float) -> float:
@@ -39,6 +39,7 @@ def anomalies(
     seed: Seed = 0,
     jobs: Jobs = -1,
     device: Device = "cpu",
+    recursive: Recursive = None,
     on_error: Failing = OnError.stop,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -51,5 +52,7 @@ def anomalies(
     """
     from pointillist.cli.anomalies import AnomaliesRequest, run
 
-    request = AnomaliesRequest(paths, model, size, output, false_alarms, seed, jobs, device, on_error.value, overwrite)
+    request = AnomaliesRequest(
+        paths, model, size, output, false_alarms, seed, jobs, device, on_error.value, overwrite, recursive
+    )
     run(request, as_json=as_json, quiet=quiet, verbose=verbose)

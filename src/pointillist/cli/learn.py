@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
@@ -14,14 +14,13 @@ from pointillist.cli.inputs import open_inputs, read_all
 from pointillist.cli.learning_request import LearnRequest
 from pointillist.cli.learning_summary import data_summary, examples, preprocessing, summarise
 from pointillist.cli.progress import learning_progress
-from pointillist.cli.stopping import GracefulStop
+from pointillist.cli.stopping import GracefulStop, Stopped
 from pointillist.data.sources import KeptSource, Source, Stream
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC, Robust
 from pointillist.learners.base import Callback
 from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
-from pointillist.report import save_mosaic, write_learning_report
 
 # Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
 AUTOMATIC_STEPS = 60
@@ -57,7 +56,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     how["checkpoint"] = request.survival.checkpoints(request.output, record)
     with _watching(request) as callbacks, _cluster(request) as cluster:
         how |= {"callbacks": callbacks, "cluster": cluster}
-        stopped, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
+        ending, skipped = _learn(request, model, source, held_out, how, quiet=quiet)
     data = data_summary(request, source, skipped)
     if request.output_stamp() != before:
         warn(f"{request.output} was written by another program since this run began; this run's model takes its place")
@@ -65,19 +64,33 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         model,
         request.output,
         preprocessing=preprocessing(request),
-        extra={"data": data, "stopped_early": stopped} | ({"plan": record} if record else {}),
+        extra={"data": data, "stopped_early": ending.early} | ({"plan": record} if record else {}),
     )
-    checkpoints = request.survival.checkpoints(request.output)
-    if checkpoints is not None and not stopped:
-        checkpoints.clear()
+    if not ending.early:
+        request.survival.clear(request.output)
+    if request.mosaic is not None or request.report is not None:
+        _draw(request, model, data, source, others)
+    if not quiet:
+        steps = n_steps(model, len(source), n_epochs) if ending.early else None
+        summarise(request, model, len(source), skipped, steps)
+    ending.tell()
+
+
+def _draw(
+    request: LearnRequest,
+    model: BatchCSC | OnlineCSC,
+    data: dict[str, Any],
+    source: Source,
+    others: Source | None,
+) -> None:
+    """Draw the filters and write the report that were asked for."""
+    from pointillist.report import save_mosaic, write_learning_report
+
     if request.mosaic is not None:
         save_mosaic(request.mosaic, model.filters_, channels=model.channels)
     if request.report is not None:
         about = {name: str(value) for name, value in data.items()} | {"normalise": request.wanted.normalise}
-        write_learning_report(request.report, model, examples(request, source, held_out), data=about)
-    if not quiet:
-        steps = n_steps(model, len(source), n_epochs) if stopped else None
-        summarise(request, model, len(source), skipped, steps)
+        write_learning_report(request.report, model, examples(request, source, others), data=about)
 
 
 def _learn(
@@ -88,14 +101,27 @@ def _learn(
     how: dict[str, Any],
     *,
     quiet: bool,
-) -> tuple[bool, dict[str, int]]:
-    """Fit as planned, with arguments `how` of `OnlineCSC.fit`; returns whether Ctrl-C ended it, and what was left out."""
+) -> tuple["Ending", dict[str, int]]:
+    """Fit as planned, with arguments `how` of `OnlineCSC.fit`; returns how it ended, and what was left out."""
     if isinstance(model, BatchCSC):
         signals, skipped = read_all(source, request.wanted, request.box)
         return fit(model, signals, held_out, quiet=quiet, callbacks=how["callbacks"]), skipped
     how |= {"on_error": request.wanted.on_error, "resume": request.survival.resume}
-    stopped = fit(model, source, held_out, quiet=quiet, **how)
-    return stopped, model.skipped_
+    ending = fit(model, source, held_out, quiet=quiet, **how)
+    return ending, model.skipped_
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How learning ended: the signal that came, if one did, and whether steps were left undone for it."""
+
+    signal: int | None
+    early: bool
+
+    def tell(self) -> None:
+        """End the command as one that a signal has ended; to be called when everything is saved and said."""
+        if self.signal is not None:
+            raise Stopped(self.signal)
 
 
 def fit(
@@ -107,8 +133,8 @@ def fit(
     validations: int = VALIDATIONS,
     callbacks: Sequence[Callback] = (),
     **how: Any,
-) -> bool:
-    """Fit with progress, judging the held-out signals about `validations` times; true when a signal ended it early.
+) -> Ending:
+    """Fit with progress, judging the held-out signals about `validations` times; a signal ends it early.
 
     `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`.
     """
@@ -118,8 +144,8 @@ def fit(
         if isinstance(model, OnlineCSC) and held_out is not None:
             how["validation_every"] = max(1, steps // validations)
         model.fit(signals, validation=held_out, **how)
-        # A request during the very last step changed nothing.
-        return stop.requested and len(model.history_) < steps
+        # A request during the very last step leaves nothing undone.
+        return Ending(stop.number, stop.requested and len(model.history_) < steps)
 
 
 def make_learner(request: LearnRequest) -> BatchCSC | OnlineCSC:
@@ -146,7 +172,7 @@ def n_steps(model: BatchCSC | OnlineCSC, n_signals: int, n_epochs: int) -> int:
 def _held_out(request: LearnRequest, source: Source) -> Source | None:
     if not request.validation:
         return None
-    others = open_inputs(replace(request.wanted, paths=request.validation, crops=None))
+    others = open_inputs(request.held_out)
     if request.wanted.crops is None:
         names = {others.name(i) for i in range(len(others))}
         both = sorted(names.intersection(source.name(i) for i in range(len(source))))

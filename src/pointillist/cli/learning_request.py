@@ -1,6 +1,8 @@
 """What the user asked ``pointillist learn`` for, and whether that can be done at all."""
 
-from dataclasses import dataclass, field
+import logging
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from pointillist.learners.plan import parse_bytes
 from pointillist.solvers import make_solver
 from pointillist.storage import check_writable, stamp
 from pointillist.storage.schema import record, whole
+
+log = logging.getLogger(__name__)
 
 _PLAN = record({name: whole(0) for name in ("batch_size", "n_jobs", "cache", "prefetch")}, others=True)
 """What a memory limit chose, in the record of a checkpoint."""
@@ -35,6 +39,15 @@ class Survival:
         if self.every is None and not self.resume:
             return None
         return Checkpoints(output, every=self.every or "60s", keep=True, record=record or {})
+
+    def clear(self, output: Path) -> None:
+        """Remove the checkpoints of a run whose model is saved, or say why they stay."""
+        checkpoints = self.checkpoints(output)
+        try:
+            if checkpoints is not None:
+                checkpoints.clear()
+        except OSError as error:
+            log.warning("the model is saved, but checkpoints of the run cannot be removed: %s", error)
 
     def resumed_record(self, output: Path) -> dict[str, Any]:
         """What the run that is resumed recorded about its plan; empty where nothing is resumed."""
@@ -79,6 +92,11 @@ class LearnRequest:
         """Bytes of memory to stay within, None without a limit."""
         return None if self.max_memory is None else parse_bytes(self.max_memory)
 
+    @cached_property
+    def held_out(self) -> Wanted:
+        """Which signals are held out, and how to prepare them: as those that are learned from, but whole."""
+        return replace(self.wanted, paths=self.validation, crops=None)
+
     def output_stamp(self) -> tuple[int, ...] | None:
         """What changes when somebody writes the output."""
         return stamp(self.output)
@@ -98,7 +116,9 @@ class LearnRequest:
         if self.mode == "batch" and (self.scheduler is not None or self.workers is not None):
             raise ValueError("--scheduler and --workers are for --mode online: leave them out, or change the mode")
         if self.optional.get("rank") is not None and not self.parameters["channels"]:
-            raise ValueError("--rank is over channels: say where they are with --channels, or leave it out")
+            raise ValueError(
+                "--rank is over channels: say where they are with --channels, or --colour, or leave it out"
+            )
         if self.optional["solver"] is not None:
             make_solver(self.optional["solver"])
         # These raise where what they are made from makes no sense.

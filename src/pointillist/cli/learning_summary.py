@@ -1,30 +1,50 @@
 """What ``pointillist learn`` says and records when a run has ended: data, examples for the report, and the last lines."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
 from pointillist.cli.console import count, number, say
+from pointillist.cli.inputs import Wanted
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.model.geometry import filters_in_words
-from pointillist.report import Example
+
+if TYPE_CHECKING:
+    from pointillist.report import Example
 
 _SHOWN = 4  # signals in a report
 NAMED = 20
 """Skipped files that the summary names; the model file lists all of them."""
 
 
-def examples(request: LearnRequest, source: Source, held_out: list[NDArray] | None) -> list[Example]:
-    """Some signals for the report; what cannot be read is passed over."""
-    shown = [Example(f"validation {i}", signal, held_out=True) for i, signal in enumerate(held_out or [])][:_SHOWN]
+def examples(request: LearnRequest, source: Source, others: Source | None) -> list[Example]:
+    """Some signals for the report, held-out ones first; what cannot be read is passed over."""
+    held_out = [] if others is None else _examples(request, request.held_out, others, _SHOWN, held_out=True)
+    return held_out + _examples(request, request.wanted, source, _SHOWN - len(held_out), held_out=False)
+
+
+def _examples(request: LearnRequest, wanted: Wanted, source: Source, most: int, *, held_out: bool) -> list[Example]:
+    from pointillist.report import Example  # drawing is loaded when there is something to draw
+
+    shown: list[Example] = []
+    photographs = wanted.photographs()
     for index in range(len(source)):
-        if len(shown) >= _SHOWN:
+        if len(shown) >= most:
             break
-        read = read_batch(source, UnreadBatch(0, index, (index,)), lambda signal: request.box, "skip")
-        shown += [Example(source.name(index), signal) for signal in read.signals]
+        unread = UnreadBatch(0, index, (index,))
+        for signal in read_batch(source, unread, lambda signal: request.box, "skip").signals:
+            stored = None if photographs is None else _picture(photographs.read(index))
+            shown.append(Example(source.name(index), signal, held_out, stored))
     return shown
+
+
+def _picture(pixels: NDArray) -> NDArray | None:
+    """Pixels that people can look at, grey or in colour; None for others."""
+    return None if pixels.ndim == 3 and len(pixels) != 3 else pixels
 
 
 def data_summary(request: LearnRequest, source: Source, skipped: dict[str, int]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ through, and people are told.
 """
 
 import logging
-import time
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from pointillist.cli.stopping import Interrupted
 from pointillist.cli.tasks import Answer, Marks, Progress, Task, make_task
 from pointillist.data import load_filters
 from pointillist.data.photofiles import Metadata, Photograph, check_format, read_photograph, write_photograph
+from pointillist.model.clock import working_time
 from pointillist.model.geometry import sizes
 from pointillist.storage import load_model
 
@@ -108,7 +108,7 @@ def _one(request: RestoreRequest, job: Job, task: Task, progress: Progress) -> M
     if not request.preview:
         check_format(job.target, photograph.pixels.dtype)
     reference = None if job.reference is None else read_photograph(job.reference)
-    begin = time.perf_counter()
+    begin = working_time()
     try:
         marks = task.find(plain(photograph), job)
         crop = job.crop
@@ -121,7 +121,7 @@ def _one(request: RestoreRequest, job: Job, task: Task, progress: Progress) -> M
             answer = task.mend(plain(photograph), marks, progress)
     except ValueError as error:
         raise ValueError(str(error) if str(job.source) in str(error) else f"{job.source}: {error}") from error
-    seconds = time.perf_counter() - begin
+    seconds = working_time() - begin
     qualities = psnr_before_and_after(answer.before, answer.pixels, reference, job.reference)
     if request.preview:
         _write_preview(photograph, answer, job.target)

@@ -41,6 +41,17 @@ def _device(value: str) -> str:
     return value
 
 
+def signal_axes(ndim: int | None, channels: Layout | None, colour: bool) -> tuple[int, str | None]:
+    """Axes of a signal but for channels, and where its channels lie, None where it has none."""
+    if not colour:
+        return (2 if channels is None else 1) if ndim is None else ndim, None if channels is None else channels.value
+    if channels is not None:
+        raise typer.BadParameter("--colour takes channels of pictures from where they lie, last: leave --channels out")
+    if ndim not in (None, 2):
+        raise typer.BadParameter(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
+    return 2, Layout.last.value
+
+
 Channels = Annotated[
     Layout | None,
     typer.Option(
@@ -50,10 +61,35 @@ Channels = Annotated[
         show_default="no channels",
     ),
 ]
+Colour = Annotated[
+    bool,
+    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
+]
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATHS...", help="Image files, .npy arrays, or folders of them.", show_default=False),
+    typer.Argument(
+        metavar="PATHS...",
+        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders, or 'photos/**/*.jpg'.",
+        show_default=False,
+    ),
 ]
+Recursive = Annotated[
+    bool | None,
+    typer.Option(
+        "--recursive/--no-recursive",
+        help="Whether files in subfolders of folders are read too.",
+        show_default="no, but says how many there are",
+    ),
+]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Solver = Annotated[
+    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+]
+MaxMemory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
+]
+OnlyPlan = Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
 Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]

@@ -4,7 +4,6 @@ Sizes alone do not tell that: signals are looked at, and some throw-away steps a
 and ``--max-memory``.
 """
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -13,29 +12,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
 
-from pointillist.cli.console import say, warn
+from pointillist.cli import forecast
+from pointillist.cli.forecast import middle, room, show_plan
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.cli.learning_summary import update_words
 from pointillist.data.sources import Source, Stream, read_batch
-from pointillist.data.sources.base import box as box_of
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import Survey, survey
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, warm_up
-from pointillist.learners.memory import memory_peak
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
 from pointillist.model.geometry import sizes
-from pointillist.model.usable import is_constant
 from pointillist.solvers.base import effective_jobs
+from pointillist.system import memory_peak
 
 PREFETCH = 2
-_CALIBRATION_SIDE = 256
-"""Larger signals are cut to this side for the calibration, whose time then follows their samples."""
 _ON_DEVICE = 64  # signals at most that a GPU's pace is measured with
-_LONG = 600.0
-"""Seconds from which on a run had better keep checkpoints."""
 
 
 def make_plan(
@@ -90,7 +83,7 @@ def _batch_size(model: BatchCSC | OnlineCSC, seen: Survey) -> int:
 
 def _seconds(run: RunSizes, model: BatchCSC | OnlineCSC, seen: Survey, signals: list[NDArray]) -> float:
     """About how long the run takes, from a few steps with some of its signals."""
-    cut = [_middle(signal, run.size) for signal in signals]
+    cut = [middle(signal, run.size) for signal in signals]
     pace = measure_pace(model, cut)
     scale = seen.samples / float(np.mean([signal.size for signal in cut]))
     each = seen.n_signals * (round(run.n_steps * run.batch_size / seen.n_signals) or 1)
@@ -143,14 +136,6 @@ def _first_signals(request: LearnRequest, source: Source, count: int) -> list[ND
     return signals
 
 
-def _middle(signal: NDArray, box: Sequence[int]) -> NDArray:
-    _, space = _divided(signal.shape, box)
-    sides = [min(length, max(_CALIBRATION_SIDE, 2 * side)) for length, side in zip(space, box, strict=True)]
-    corner = [(length - side) // 2 for length, side in zip(space, sides, strict=True)]
-    cut = signal[box_of(corner, sides)]
-    return signal if is_constant(cut) else cut
-
-
 def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
     """Give the model the settings that a memory limit chose, as `Plan.record` has them."""
     if isinstance(model, OnlineCSC):
@@ -162,35 +147,17 @@ def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
 def show(plan: Plan, output: Path, model: BatchCSC | OnlineCSC) -> None:
     """Print the whole plan of a model to be learned, for ``--plan``."""
     run, special = plan.run, update_words(model.update)
-    table = Table(title="memory at its peak, at most", title_justify="left")
-    table.add_column("for")
-    table.add_column("", justify="right")
-    for name, size in plan.uses().items():
-        table.add_row(name, in_bytes(size))
-    table.add_section()
-    table.add_row("in all, with what allocators keep", in_bytes(plan.memory))
+    channels = f" in {run.channels} channels" if model.channels else ""
     lines = [
-        f"{run.n_filters} filters of {sizes(run.size)}{special}, {run.n_steps:,} steps of {run.batch_size} "
+        f"{run.n_filters} filters of {sizes(run.size)}{channels}{special}, {run.n_steps:,} steps of {run.batch_size} "
         f"of {run.n_signals:,} signals, {sizes(run.signal)} at most, {run.n_jobs} threads",
-        f"disk: {in_bytes(run.disk())}{' with checkpoints' if run.checkpoints else ''}, "
-        f"{in_bytes(_free(output))} free in {output.resolve().parent}",
+        f"disk: {in_bytes(run.disk())}{' with checkpoints' if run.checkpoints else ''}, {room(output)}",
         f"time: about {duration(plan.seconds or 0)} on this machine",
     ]
-    lines += [f"to stay within {in_bytes(plan.limit or 0)}: {words}" for words in plan.given_up]
-    say(table, *lines)
+    show_plan(plan, lines)
 
 
 def warn_early(plan: Plan, output: Path) -> None:
     """Say what may end the run badly."""
-    if plan.run.disk() > _free(output):
-        warn(
-            f"the run needs {in_bytes(plan.run.disk())} on disk, {output.resolve().parent} has {in_bytes(_free(output))}"
-        )
-    if (plan.seconds or 0) > _LONG and not plan.run.checkpoints:
-        warn(f"the run takes about {duration(plan.seconds or 0)}: --checkpoint-every 60s would let it survive a crash")
-    if plan.given_up:
-        warn(f"to stay within {in_bytes(plan.limit or 0)}: {'; '.join(plan.given_up)}")
-
-
-def _free(output: Path) -> int:
-    return shutil.disk_usage(output.resolve().parent).free
+    run = plan.run
+    forecast.warn_early(plan, output, disk=run.disk(), seconds=plan.seconds or 0.0, survives=run.checkpoints)

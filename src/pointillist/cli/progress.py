@@ -1,18 +1,20 @@
 """Progress of a command: a live bar in a terminal, a line now and then everywhere else, nothing when quiet."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Any
 
 from pointillist.cli.console import err, number, printable, tell
+from pointillist.model.clock import watching_compilation, working_time
 
 Report = Callable[[dict[str, Any]], bool]
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BEFORE_BAR = 1.0
+_COMPILING = "compiling kernels, once on this machine"
+_KERNELS = 15  # about as many as a first step of learning needs; the bar grows where more are compiled
 
 
 def is_live() -> bool:
@@ -29,7 +31,8 @@ def learning_progress(total: int, *, quiet: bool) -> Iterator[Report]:
         with _bar("learning", total) as advance:
             yield lambda info: advance(int(info["iteration"]), _numbers(info))
     else:
-        yield _Lines(total)
+        with _compilation_line():
+            yield _Lines(total)
 
 
 class PictureProgress:
@@ -51,10 +54,44 @@ def picture_progress(what: str, total: int, *, quiet: bool) -> Iterator[PictureP
     if quiet:
         yield PictureProgress()
     elif is_live():
-        with _PictureBars(what, total) as bars:
+        with _PictureBars(what, total) as bars, watching_compilation(bars.compiling):
             yield bars
     else:
-        yield _PictureLines()
+        with _compilation_line():
+            yield _PictureLines()
+
+
+@contextmanager
+def _compilation_line() -> Iterator[None]:
+    """Print one line when the first kernel is compiled."""
+    lines = [f"{_COMPILING}: some seconds"]
+
+    def line(_: int) -> None:
+        if lines:
+            tell(lines.pop())
+
+    with watching_compilation(line):
+        yield
+
+
+class _CompilationBar:
+    """A bar among others for the kernels that are compiled, shown from the first of them until work goes on."""
+
+    def __init__(self, progress: Any) -> None:
+        self._progress = progress
+        self._before, self._task = 0, None
+
+    def __call__(self, kernels: int) -> None:
+        if self._task is None:
+            self._before = kernels
+            self._task = self._progress.add_task(_COMPILING, total=_KERNELS, numbers="")
+        done = kernels - self._before
+        self._progress.update(self._task, completed=done, total=max(_KERNELS, done + 1), visible=True)
+
+    def hide(self) -> None:
+        """Tell that work goes on."""
+        if self._task is not None:
+            self._progress.update(self._task, visible=False)
 
 
 class _PictureLines(PictureProgress):
@@ -62,10 +99,10 @@ class _PictureLines(PictureProgress):
 
     def begin(self, name: str) -> None:
         self._name = name
-        self._begin = self._last = time.monotonic()
+        self._begin = self._last = working_time()
 
     def share(self, done: float) -> None:
-        now = time.monotonic()
+        now = working_time()
         if now - self._last < _SECONDS_BETWEEN_LINES or done <= 0:
             return
         self._last = now
@@ -82,6 +119,7 @@ class _PictureBars(PictureProgress):
         self._progress = _live(TaskProgressColumn())
         self._all = self._progress.add_task(f"{what} {total} pictures", total=total, visible=total > 1)
         self._one = self._progress.add_task(what, total=None)
+        self.compiling = _CompilationBar(self._progress)
         self._done = 0
         self._timer = Timer(_SECONDS_BEFORE_BAR, self._progress.start)
         self._timer.daemon = True
@@ -99,6 +137,7 @@ class _PictureBars(PictureProgress):
         self._progress.reset(self._one, total=None, description=printable(name))
 
     def share(self, done: float) -> None:
+        self.compiling.hide()
         self._progress.update(self._one, total=1.0, completed=done)
         self._progress.update(self._all, completed=self._done + done)
 
@@ -113,7 +152,8 @@ def _live(*columns: Any) -> Any:
 
     before = TextColumn("{task.description}", markup=False), BarColumn(bar_width=30)
     behind = TimeRemainingColumn(compact=True), TextColumn("left", style="dim")
-    return Progress(*before, *columns, *behind, console=err(), transient=True)
+    # The time left is that of the work: its clock stands still while kernels are compiled.
+    return Progress(*before, *columns, *behind, console=err(), transient=True, get_time=working_time)
 
 
 @contextmanager
@@ -122,12 +162,15 @@ def _bar(what: str, total: int) -> Iterator[Callable[[int, str], bool]]:
 
     with _live(MofNCompleteColumn(), TextColumn("{task.fields[numbers]}", style="dim")) as progress:
         task = progress.add_task(what, total=total, numbers="")
+        compiling = _CompilationBar(progress)
 
         def advance(done: int, numbers: str) -> bool:
+            compiling.hide()
             progress.update(task, completed=done, numbers=numbers)
             return False
 
-        yield advance
+        with watching_compilation(compiling):
+            yield advance
 
 
 class _Lines:
@@ -135,11 +178,11 @@ class _Lines:
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._begin = self._last = time.monotonic()
+        self._begin = self._last = working_time()
         self._before: int | None = None  # steps that another process took before this one resumed the run
 
     def __call__(self, info: dict[str, Any]) -> bool:
-        now, step = time.monotonic(), int(info["iteration"])
+        now, step = working_time(), int(info["iteration"])
         if self._before is None:
             self._before = step - 1
         if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pointillist.cli.console import say, show_log, tell, warn
 from pointillist.reproduce import FIGURES, redraw, reproduce
-from pointillist.reproduce.record import Record
+from pointillist.reproduce.record import Record, remarks
 from pointillist.reproduce.running import REPORT, RESULTS
 from pointillist.storage import check_writable
 
@@ -52,4 +52,4 @@ def _summarise(record: Record, output: Path, *, drawn_only: bool) -> None:
             style = "green" if verdict.holds else "yellow"
             table.add_row(name, verdict.claim, verdict.paper, verdict.ours, Text(word, style))
     files = [output / REPORT] if drawn_only else [output / REPORT, output / RESULTS]
-    say(table, f"wrote {' and '.join(str(path) for path in files)}")
+    say(table, "", *remarks(record), f"wrote {' and '.join(str(path) for path in files)}")

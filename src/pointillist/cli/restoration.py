@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Verbose
+from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Recursive, Verbose
 
 Noise = StrEnum("Noise", "gaussian salt_pepper outliers poisson")
 Damage = StrEnum("Damage", "dust scratches")
@@ -27,7 +27,7 @@ Pictures = Annotated[
     list[Path],
     typer.Argument(
         metavar="IN...",
-        help="Pictures, .npy arrays, or folders of them; camera raw and HEIC with the extras raw and heif.",
+        help="Pictures, .npy arrays, folders, or 'photos/**/*.jpg'; camera raw and HEIC with the extras raw and heif.",
         show_default=False,
     ),
 ]
@@ -85,6 +85,7 @@ def _shared(
     overwrite: Overwrite = False,
     jobs: Jobs = -1,
     device: Device = "cpu",
+    recursive: Recursive = None,
     on_error: Failing = OnError.stop,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -9,15 +9,21 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 import typer
 
 from pointillist.cli.app import app
-from pointillist.cli.console import fail, hide_log, tell
-from pointillist.cli.stopping import ENDINGS, Interrupted, handling
+from pointillist.cli.console import fail, hide_log, show_log, tell
+from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code, is_interruption
+from pointillist.system import ENDINGS, handling
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+log = logging.getLogger(__name__)
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, exit_code(signal.SIGINT)
 
 # typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -53,27 +59,53 @@ def run(arguments: Sequence[str] | None = None) -> int:
     # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
     debug = "--debug" in given
     given = [word for word in given if word != "--debug"]
-    words = ""
-    # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
-    warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+    words, received = "", [int(signal.SIGINT)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)  # typer makes a mere exit code of what is raised
+        raise Ended(number)
+
     logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
     try:
-        with handling(ENDINGS, signal.default_int_handler):
+        with handling(ENDINGS, end), _warnings_as_lines():
             code = app(given or ["--help"], prog_name="pointillist", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except Interrupted as error:
         code, words = INTERRUPTED, str(error)
+    except Stopped as error:
+        return exit_code(error.number)
     except Exception as error:
         if debug:
             tell(*traceback.format_exc().splitlines())
-        code = _report(error)
+        code = INTERRUPTED if is_interruption(error) else _report(error)
     finally:
         hide_log()
     if code == INTERRUPTED:
         words = words or _UNDONE.get(next((word for word in given if not word.startswith("-")), ""), "")
         fail(f"interrupted; {words}" if words else "interrupted")
+        return exit_code(received[-1])
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Let warnings of Python come as lines of the log, without their category and their place in a source file.
+
+    Those that are meant for users are warnings there too; others, as of NumPy, are shown by ``--verbose`` only.
+    """
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
+        meant = issubclass(category, UserWarning)
+        words = _in_options(" ".join(str(message).split()))
+        log.log(logging.WARNING if meant else logging.INFO, "%s", words if meant else f"{category.__name__}: {words}")
+
+    with warnings.catch_warnings():
+        # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
+        warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+        warnings.showwarning = show
+        show_log()  # until the command says how much of the log is shown
+        yield
 
 
 def _report(error: Exception) -> int:

@@ -183,7 +183,7 @@ def read_kernel(path: Path) -> NDArray[np.float64]:
     pixels = read_photograph(path).pixels.astype(np.float64)
     if pixels.ndim == 3:
         pixels = pixels.mean(axis=-1)
-    if not np.isfinite(pixels).all() or pixels.min() < 0 or pixels.sum() == 0:
+    if not np.isfinite(pixels).all() or np.min(pixels) < 0 or pixels.sum() == 0:
         raise ValueError(f"--psf {path} is no blur: its values must be finite, not negative, and not all zero")
     return pixels / pixels.sum()
 

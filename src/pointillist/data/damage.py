@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,10 @@ _SMALL = 2**26
 """Bytes of samples that any file may claim."""
 _RATIO = 10_000
 """Bytes of samples that one stored byte may stand for; only nearly empty arrays come near to it."""
+_SIZES = {256: "width", 257: "height", 277: "number of channels", 278: "height of strips", 32997: "depth"}
+"""Tags of a TIFF page that hold one number, and what it is."""
+_MOST_TAGS = 4096
+"""Tags of a page that are looked at; files have some twenty, and damaged ones claim billions."""
 
 
 @contextmanager
@@ -62,7 +65,10 @@ def check_page(page: Any, stored: int) -> None:
 
 
 def check_pages(stream: BinaryIO) -> None:
-    """Raise ValueError if the pages of a TIFF file lead in a circle, in which tifffile would go round for ever."""
+    """Raise ValueError for what tifffile would go round for ever in, or take all memory for.
+
+    The first are pages that lead in a circle, the others sizes that are lists of numbers instead of one.
+    """
     stream.seek(0)
     head = stream.read(16)
     order, big = ">" if head[:2] == b"MM" else "<", b"+" in head[2:4]
@@ -74,7 +80,9 @@ def check_pages(stream: BinaryIO) -> None:
             seen.add(place)
             stream.seek(place)
             (entries,) = struct.unpack(order + count, stream.read(struct.calcsize(order + count)))
-            stream.seek(entry * entries, os.SEEK_CUR)
+            tags = stream.tell()
+            _check_sizes(stream.read(entry * min(entries, _MOST_TAGS)), entry, order, link)
+            stream.seek(tags + entry * entries)
             (place,) = struct.unpack(order + link, stream.read(struct.calcsize(order + link)))
             if place == 0:
                 break
@@ -83,3 +91,11 @@ def check_pages(stream: BinaryIO) -> None:
     except (struct.error, OSError, OverflowError):
         logger.debug("the pages of a TIFF file are cut short after %d", len(seen))
     stream.seek(0)
+
+
+def _check_sizes(tags: bytes, entry: int, order: str, link: str) -> None:
+    """Raise ValueError if one of the tags of a TIFF page is a size, but not one number."""
+    for start in range(0, len(tags) - entry + 1, entry):
+        tag, _, count = struct.unpack_from(f"{order}HH{link}", tags, start)
+        if tag in _SIZES and count != 1:
+            raise ValueError(f"its {_SIZES[tag]} is not one number: it is damaged")

@@ -16,7 +16,9 @@ from pointillist.data.paths import PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.photofiles.reading import read_photograph
 from pointillist.data.samples import to_float, to_grey
-from pointillist.data.skipping import OnError, read_each
+from pointillist.data.skipping import OnError, check_on_error, read_each
+from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import check_arguments
 
 logger = logging.getLogger(__name__)
 
@@ -56,29 +58,40 @@ def load_image(path: str | os.PathLike[str], *, grey: bool = True) -> NDArray[np
     UnreadableFileError
         If the file is empty, truncated, not an image, or so large that it looks like a decompression bomb.
     """
+    check_arguments(grey=grey)
     photograph = read_photograph(path)
     for note in photograph.notes:
         logger.info("%s: %s", path, note)
-    samples = np.require(to_float(photograph.pixels, str(path)), np.float32, "W")
+    try:
+        with np.errstate(over="raise"):
+            samples = np.require(to_float(photograph.pixels, str(path)), np.float32, "W")
+    except FloatingPointError:
+        raise UnreadableFileError(f"cannot read {path}: its samples are too large for float32") from None
     if samples.ndim == 2:
         return samples if grey else np.stack([samples] * 3, axis=-1)
     return to_grey(samples) if grey else samples
 
 
 def load_images(
-    paths: PathLike | Iterable[PathLike], *, grey: bool = True, on_error: OnError = "raise"
+    paths: PathLike | Iterable[PathLike],
+    *,
+    grey: bool = True,
+    on_error: OnError = "raise",
+    recursive: bool | None = None,
 ) -> list[NDArray[np.float32]]:
-    """Read image files, and the image files in folders, as a list of pictures.
+    """Read image files, those in folders and those that patterns match, as a list of pictures.
 
     Parameters
     ----------
     paths : path or iterable of paths
-        A folder stands for the image files directly inside it, sorted by name with numbers in numeric order;
-        hidden files, files of other kinds and subfolders are left out.
+        A folder stands for the image files in it, sorted by name with numbers in numeric order; hidden files and files of
+        other kinds are left out. ``photos/**/*.jpg`` and the like are patterns.
     grey : bool
         Whether to convert to grey, see `load_image`.
     on_error : {"raise", "skip"}
         Whether an unreadable file stops the reading, or is left out with a warning in the log.
+    recursive : bool or None
+        Whether files in subfolders are read too, as in `open_source`.
 
     Returns
     -------
@@ -102,4 +115,7 @@ def load_images(
     ValueError
         If a folder holds no image files, or no file could be read.
     """
-    return read_each(files_of(paths, IMAGE_SUFFIXES), lambda file: load_image(file, grey=grey), on_error)
+    check_arguments(grey=grey)
+    check_on_error(on_error)
+    files = files_of(paths, IMAGE_SUFFIXES, recursive=recursive)
+    return read_each(files, lambda file: load_image(file, grey=grey), on_error)

@@ -141,10 +141,11 @@ def _centre_and_scale(
     """The mean, and the largest distance from it; refuses what is not finite or has no contrast."""
     total, low, high = 0.0, np.inf, -np.inf
     for rows in spans:
-        samples = to_float(image[rows], name).astype(np.float64)
-        if not np.isfinite(samples).all():
+        given = to_float(image[rows], name)
+        if not np.isfinite(given).all():  # before anything is computed: some kinds of NaN warn where they are converted
             raise ValueError(f"{name} holds NaN or infinity: replace or mask those samples first")
-        low, high = min(low, float(samples.min())), max(high, float(samples.max()))
+        samples = given.astype(np.float64)
+        low, high = min(low, float(np.min(samples))), max(high, float(np.max(samples)))
         total += float(samples.sum())
     if within_rounding(low, high, dtype):
         raise ValueError(f"{name} is constant, so it has no contrast to normalise: leave it out")

@@ -1,44 +1,164 @@
-"""Which files people mean by the paths that they give: files themselves, and what is in folders."""
+"""Which files people mean by the paths that they give: one grammar for the library and for all commands.
+
+A path is a file; a folder, for the files in it, and in its subfolders if asked for; a pattern such as ``photos/**/*.jpg``;
+or an array in a file, ``FILE::NAME``. What is read from the files is the business of others.
+"""
+
+from __future__ import annotations
 
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from glob import glob, has_magic
+from itertools import islice
 from pathlib import Path
 
+from pointillist.model.arguments import as_list, as_path, check_arguments
 from pointillist.storage import missing
 
 logger = logging.getLogger(__name__)
 
 PathLike = str | os.PathLike[str]
 
+STORE_SUFFIXES = frozenset((".zarr", ".zip"))
+"""Ends of the names of stores of arrays; such a folder is one thing, and never searched for files."""
+_LOOKED_AT = 100_000
+"""Files in subfolders that are looked at, only to say how many are not read."""
 
-def files_of(paths: PathLike | Iterable[PathLike], suffixes: Iterable[str]) -> list[Path]:
-    """Replace each folder by the files directly inside it that end in one of the suffixes, in natural order.
 
-    Files named explicitly are kept whatever their suffix. Raises FileNotFoundError for a missing path and
-    ValueError for a folder without such files or for no paths at all.
+@dataclass(frozen=True)
+class Found:
+    """The files that one path stands for.
+
+    Attributes
+    ----------
+    root : Path
+        The folder that was searched; of a file that was named itself, the one that it lies in.
+    files : list of str
+        In natural order, folder by folder; an array in a file is ``FILE::NAME``.
+    named : bool
+        Whether the path named the file itself, rather than a folder or a pattern.
     """
-    wanted = frozenset(suffixes)
-    roots = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
-    if not roots:
-        raise ValueError("paths is empty: give at least one file or folder")
-    files: list[Path] = []
-    for root in roots:
-        if not root.exists():
-            raise missing(root, "file or folder")
-        files.extend(_files_in(root, wanted) if root.is_dir() else [root])
-    return files
+
+    root: Path
+    files: list[str]
+    named: bool = False
 
 
-def _files_in(folder: Path, suffixes: frozenset[str]) -> list[Path]:
-    visible = [entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith(".")]
-    files = [entry for entry in visible if entry.suffix.lower() in suffixes]
+def find_files(
+    path: PathLike, suffixes: Iterable[str], *, recursive: bool | None = None, remedy: str = "recursive=True"
+) -> Found:
+    """Find the files that a path stands for: itself, what is in a folder, or what a pattern matches.
+
+    Parameters
+    ----------
+    path : str or path
+        A file named explicitly is kept whatever its suffix, and so is what a pattern matches. Names that begin with a point
+        are left out of folders and patterns, and links to folders are not followed.
+    suffixes : iterable of str
+        The ends of file names that are read from folders.
+    recursive : bool or None
+        Whether files in subfolders are read too. None does not read them and warns of how many there are; False does not
+        read them and says nothing.
+    remedy : str
+        What messages call the way to read subfolders.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is nothing at the path, or the pattern matches nothing.
+    ValueError
+        If the folder holds no such files.
+    """
+    given, wanted = os.fspath(path), frozenset(suffixes)
+    container, mark, name = given.partition("::")
+    if Path(given).is_dir() and Path(given).suffix.lower() not in STORE_SUFFIXES:
+        return _in_folder(Path(given), wanted, recursive, remedy)
+    if Path(given).exists() or (mark and Path(container).exists()):
+        return Found(Path(container).parent, [given], named=True)
+    if not has_magic(container):
+        raise missing(container, "file or folder")
+    matches = [Path(match) for match in glob(container, recursive=True)]
+    files = sorted((file for file in matches if file.is_file() or _is_store(file)), key=_folder_key)
     if not files:
-        raise ValueError(f"folder {folder} holds no files to read: expected {', '.join(sorted(suffixes))}")
-    if len(files) < len(visible):
-        logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(files))
-    return sorted(files, key=natural_key)
+        folders = f", only {_count(len(matches), 'folder')}: end it in /* or /**/*" if matches else ""
+        raise FileNotFoundError(f"no file matches {given}{folders}")
+    return Found(_fixed_part(container), [f"{file}{mark}{name}" for file in files])
+
+
+def files_of(
+    paths: PathLike | Iterable[PathLike], suffixes: Iterable[str], *, recursive: bool | None = None
+) -> list[str]:
+    """The files that all these paths stand for, in order, as `find_files` finds them.
+
+    Raises
+    ------
+    ValueError
+        If there are no paths at all.
+    """
+    check_arguments(recursive=recursive)
+    given = [paths] if isinstance(paths, str | os.PathLike) else as_list(paths, "paths")
+    for one in given:
+        as_path(one, "paths")
+    if not given:
+        raise ValueError("paths is empty: give at least one file, folder or pattern")
+    return [file for one in given for file in find_files(one, suffixes, recursive=recursive).files]
+
+
+def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, remedy: str) -> Found:
+    visible = list(_visible(folder))
+    here = [file for file in visible if file.suffix.lower() in suffixes]
+    expected = f"expected {', '.join(sorted(suffixes))}"
+    below = () if recursive is False else _below(folder) if recursive else islice(_below(folder), _LOOKED_AT)
+    deeper = [file for file in below if file.suffix.lower() in suffixes]
+    if not here and not (recursive and deeper):
+        where = f"; {_unread(deeper, remedy)}" if deeper else ""
+        raise ValueError(f"folder {folder} holds no files to read: {expected}{where}")
+    if len(here) < len(visible):
+        logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(here))
+    if deeper and recursive is None:
+        logger.warning("%s: %s", folder, _unread(deeper, remedy))
+    files = sorted([*here, *(deeper if recursive else [])], key=_folder_key)
+    return Found(folder, [str(file) for file in files])
+
+
+def _unread(deeper: list[Path], remedy: str) -> str:
+    folders = _count(len({file.parent for file in deeper}), "subfolder")
+    return f"{_count(len(deeper), 'file')} in {folders} not read; {remedy} reads them too"
+
+
+def _count(amount: int, noun: str) -> str:
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    return (entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All visible files in the subfolders of a folder; stores of arrays are not searched, nor are links to folders."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = [one for one in folders if not one.startswith(".") and not _is_store(Path(place, one))]
+        if Path(place) != folder:
+            paths = (Path(place, name) for name in names if not name.startswith("."))
+            yield from (path for path in paths if path.is_file())
+
+
+def _is_store(path: Path) -> bool:
+    return path.suffix.lower() in STORE_SUFFIXES and path.is_dir()
+
+
+def _fixed_part(pattern: str) -> Path:
+    """The folder that all matches of a pattern lie in."""
+    parts = Path(pattern).parts
+    first = next(i for i, part in enumerate(parts) if has_magic(part))
+    return Path(*parts[:first])
+
+
+def _folder_key(path: Path) -> tuple[str, tuple[list[tuple[int, str]], str]]:
+    return str(path.parent), natural_key(path)
 
 
 def natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:

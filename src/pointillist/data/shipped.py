@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.images import load_image
-from pointillist.model.arguments import check_arguments
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.storage import load_model
 
 _FILES = {
@@ -77,8 +77,10 @@ def load_filters(name: str = "natural-100") -> NDArray[np.float32]:
     >>> load_filters("natural-100").shape
     (100, 11, 11)
     """
-    if name not in _DICTIONARIES:
-        raise ValueError(f"no dictionary {name!r} comes with the package: choose one of {', '.join(_DICTIONARIES)}")
+    if not isinstance(name, str) or name not in _DICTIONARIES:
+        raise ValueError(
+            f"no dictionary {shown(name)} comes with the package: name must be one of {', '.join(_DICTIONARIES)}"
+        )
     resource = files("pointillist.data").joinpath("dictionaries", f"{name}.safetensors")
     with as_file(resource) as path:
         return load_model(path).arrays["filters"].astype(np.float32)

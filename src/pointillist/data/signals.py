@@ -68,6 +68,8 @@ def _as_signal(picture: NDArray, channel_axis: int | None, name: str) -> NDArray
                 f"{name} must be (height, width) or have channels as well, got shape {picture.shape}; "
                 "channel_axis=None is for arrays without channels"
             )
+        if picture.ndim == 3 and not -3 <= channel_axis < 3:
+            raise ValueError(f"channel_axis must be an axis of {name}, from -3 to 2, got {channel_axis}")
         if picture.ndim == 3:
             picture = np.moveaxis(picture, channel_axis, 0)
     return np.ascontiguousarray(to_float(picture, name))
@@ -79,6 +81,7 @@ def load_signals(
     ndim: int = 2,
     channel_axis: int | None = None,
     on_error: OnError = "raise",
+    recursive: bool | None = None,
 ) -> list[NDArray[np.floating]]:
     """Read everything that `open_source` opens as one list of signals.
 
@@ -95,6 +98,8 @@ def load_signals(
         where they have none. With channels, image files are read in colour.
     on_error : {"raise", "skip"}
         As for `load_images`.
+    recursive : bool or None
+        Whether files in subfolders are read too, as in `open_source`.
 
     Returns
     -------
@@ -115,5 +120,5 @@ def load_signals(
     FileNotFoundError, UnreadableFileError, ValueError
         As for `load_images`.
     """
-    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error)
+    source = open_source(paths, ndim=ndim, channel_axis=channel_axis, on_error=on_error, recursive=recursive)
     return read_each(range(len(source)), source.mapped, on_error)

@@ -1,7 +1,7 @@
 """What happens to an item that cannot be read or used: it ends the work, or it is left out, counted and said once."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from pointillist.errors import UnreadableFileError
@@ -24,9 +24,28 @@ class Skipped(dict[str, int]):
             self[why] = self.get(why, 0) + 1
 
 
+def noted(before: Mapping[str, int], reasons: Iterable[str]) -> dict[str, int]:
+    """Why items were left out `before`, with further `reasons` counted; each is warned of when it first comes up."""
+    skipped = Skipped(before)
+    skipped.note(reasons)
+    return dict(skipped)
+
+
+def nothing_usable(reasons: Iterable[str]) -> ValueError:
+    """The error that no signal is left, with the first of the reasons."""
+    first = next(iter(reasons), None)
+    return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
+
+
+def skips(on_error: OnError) -> bool:
+    """Whether an `on_error`, which is checked, leaves items out."""
+    check_on_error(on_error)
+    return on_error == "skip"
+
+
 def check_on_error(on_error: str) -> None:
     """Refuse an `on_error` that is neither "raise" nor "skip"."""
-    if on_error not in ("raise", "skip"):
+    if not isinstance(on_error, str) or on_error not in ("raise", "skip"):
         raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
 
 

@@ -63,10 +63,11 @@ class DenseStatistics:
         rows = self._quadratic[:, k * taps : (k + 1) * taps]
         return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
-        if constraints.rank is not None:
-            return sweep_factors(FullSlopes(self), self.lipschitz(), filters, constraints, constraints.rank)
-        return sweep_by_blocks(self, filters, constraints)
+    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+        if constraints.rank is None:
+            return sweep_by_blocks(self, filters, constraints, chosen)
+        bounds = only(chosen, self.lipschitz())
+        return sweep_factors(FullSlopes(self), bounds, filters, constraints, constraints.rank)
 
     def curvature(self, rows: NDArray, k: int) -> float:
         """The largest eigenvalue of W C_kk Wᵀ over all channels, for rows W of shape (n_rows, n_taps)."""
@@ -125,12 +126,20 @@ def dense_shapes(n_filters: int, channels: int, size: tuple[int, ...]) -> dict[s
     return {"linear": (channels, width), "quadratic": (channels, width, width), "sums": (2,)}
 
 
+def only(chosen: NDArray | None, lipschitz: NDArray) -> NDArray:
+    """Lipschitz constants with zeros for filters that are not chosen, which keeps these as they are."""
+    return lipschitz if chosen is None else np.where(np.isin(np.arange(len(lipschitz)), chosen), lipschitz, 0.0)
+
+
 def sweep_by_blocks(
-    sums: DenseStatistics | ToeplitzStatistics, filters: NDArray, constraints: FilterConstraints
+    sums: DenseStatistics | ToeplitzStatistics,
+    filters: NDArray,
+    constraints: FilterConstraints,
+    chosen: NDArray | None = None,
 ) -> NDArray:
-    """One pass of projected block coordinate descent, as the paper writes it."""
+    """One pass of projected block coordinate descent over all filters or the chosen ones, as the paper writes it."""
     current = filters.astype(np.float64)
-    linear, lipschitz = sums.linear(), sums.lipschitz()
+    linear, lipschitz = sums.linear(), only(chosen, sums.lipschitz())
     for k in np.flatnonzero(lipschitz > 0).tolist():
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)

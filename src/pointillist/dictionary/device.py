@@ -96,14 +96,15 @@ class DeviceStatistics:
             self._laid = {grid: (list(codes.indices), lists)}
         return lists
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
         if constraints.rank is not None:  # small products of patterns and shapes, which the host does as fast
-            return self.on_host().sweep(filters, constraints)
+            return self.on_host().sweep(filters, constraints, chosen)
+        chosen = np.arange(self.n_filters) if chosen is None else chosen
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
         flat = filters.reshape(self.n_filters, -1)
-        moved = self._sums.sweep(flat, support, constraints.zero_mean, constraints.nonnegative).get()
+        moved = self._sums.sweep(flat, chosen, support, constraints.zero_mean, constraints.nonnegative).get()
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def energies(self) -> NDArray:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pointillist.backends import statistics
 from pointillist.model.geometry import Geometry
 
-_WORTH_THREADS = 2000
+_WORTH_THREADS = 16_000
+"""Codes from which on threads share their pairs: several milliseconds, beside which starting them is little."""
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
 _CODE = 120

@@ -77,8 +77,11 @@ class Statistics(Protocol):
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
-        """One pass of projected block coordinate descent over all filters, in their precision."""
+    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+        """One pass of projected block coordinate descent over all filters or the chosen ones, in their precision.
+
+        ``chosen`` has the numbers of filters, ascending; the others stay as they are.
+        """
 
     def energies(self) -> NDArray:
         """Σ z² for each filter."""

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import is_integer
+
 
 @dataclass(frozen=True, eq=False)
 class FilterShapes:
@@ -69,7 +71,7 @@ def _counts(n_filters: Any, n_sizes: int) -> Sequence[int]:
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= int(value) < 2**31
+    return is_integer(value) and 1 <= int(value) < 2**31
 
 
 def _one_size(size: Any, ndim: int) -> tuple[int, ...]:

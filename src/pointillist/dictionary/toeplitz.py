@@ -79,26 +79,33 @@ class ToeplitzStatistics:
 
     def product(self, filters: NDArray, k: int) -> NDArray:
         out = np.empty((self.channels, prod(self.size)))
-        toeplitz = statistics.make_toeplitz(self._blocks, self.size)
-        statistics.toeplitz_product(toeplitz, _flat(filters, self._blocks.dtype), k, out)
+        toeplitz = statistics.make_toeplitz(self._blocks, self.size, self._blocks.dtype)
+        statistics.toeplitz_product(toeplitz, 1.0, _flat(filters, self._blocks.dtype), k, out)
         return out.reshape(self.channels, *self.size)
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints) -> NDArray:
+    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
         # The sums need float64, a step from them does not: in float32 it takes half the time.
-        dtype, lipschitz = filters.dtype, self.lipschitz()
-        scale = 1 / max(float(np.max(lipschitz)), np.finfo(np.float64).tiny)  # keeps the sums within float32's range
-        blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
-        toeplitz = statistics.make_toeplitz(blocks, self.size)
+        chosen = np.arange(self.n_filters) if chosen is None else chosen
+        dtype, lipschitz = filters.dtype, self.lipschitz(chosen)
+        # Keeps the sums within float32's range.
+        scale = 1 / max(float(np.max(self.energies())), np.finfo(np.float64).tiny)
         if constraints.rank is not None:
-            slopes = ToeplitzSlopes(toeplitz, self._linear, scale)
-            return sweep_factors(slopes, scale * lipschitz, filters, constraints, constraints.rank)
+            bounds = np.zeros(self.n_filters)
+            bounds[chosen] = scale * lipschitz
+            # Blocks are met often: all are converted at once.
+            blocks = np.multiply(self._blocks, scale, out=np.empty(self._blocks.shape, dtype), casting="same_kind")
+            slopes = ToeplitzSlopes(statistics.make_toeplitz(blocks, self.size, dtype), self._linear, scale)
+            return sweep_factors(slopes, bounds, filters, constraints, constraints.rank)
+        toeplitz = statistics.make_toeplitz(self._blocks, self.size, dtype)
         flat = _flat(filters, dtype)
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
         statistics.sweep_filters(
             toeplitz,
-            _flat(scale * self._linear, dtype),
+            scale,
+            _flat(scale * self._linear[chosen], dtype),
+            chosen,
             (scale * lipschitz).astype(dtype),
             support,
             constraints.zero_mean,
@@ -110,11 +117,12 @@ class ToeplitzStatistics:
     def linear(self) -> NDArray:
         return self._linear
 
-    def lipschitz(self) -> NDArray:
+    def lipschitz(self, chosen: NDArray | None = None) -> NDArray:
         axes = tuple(range(1, len(self.span) + 1))
-        own = np.fft.ifftshift(self.pairs[self.first], axes=axes)
-        # The block is a principal part of the circulant matrix with these shifts, whose eigenvalues the FFT gives.
-        return np.fft.fftn(own, axes=axes).real.reshape(self.n_filters, -1).max(axis=1)
+        own = np.fft.ifftshift(self.pairs[self.first if chosen is None else self.first[chosen]], axes=axes)
+        # The block is a principal part of the circulant matrix with these shifts, whose eigenvalues the FFT gives. A real
+        # signal's other half of the spectrum mirrors the first.
+        return np.fft.rfftn(own, axes=axes).real.reshape(len(own), -1).max(axis=1)
 
     def energies(self) -> NDArray:
         centre = tuple(s - 1 for s in self.size)
@@ -183,7 +191,7 @@ class ToeplitzSlopes:
         dtype, own = self._toeplitz.blocks.dtype, patterns[k].T
         seen = (own @ patterns @ shapes).astype(dtype)  # all filters, as the patterns of this one see them
         out = np.empty(shapes.shape[1:], dtype)
-        statistics.toeplitz_product(self._toeplitz, seen, k, out)
+        statistics.toeplitz_product(self._toeplitz, 1.0, seen, k, out)
         return out - self._scale * (own @ self._linear[k])
 
     def of_patterns(self, factors: Factors, k: int, rows: NDArray) -> tuple[NDArray, float]:

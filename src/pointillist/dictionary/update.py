@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,17 +21,22 @@ from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.geometry import Geometry
+from pointillist.model.showing import ShortRepr
 
 log = logging.getLogger(__name__)
 
 _DUPLICATES = (0.3, 0.9)
 """Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
+_FEW = 32
+"""Fewer filters are all updated in every step: that takes little time."""
+_NEW, _TURNS = 0.1, 4
+"""A step whose signals count less than this share of all updates a half of the filters; turns at most (measured)."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
 
-@dataclass(frozen=True)
-class FilterUpdate:
+@dataclass(frozen=True, repr=False)
+class FilterUpdate(ShortRepr):
     """How learners update and constrain filters.
 
     Parameters
@@ -44,8 +50,9 @@ class FilterUpdate:
         Restrict each channel of a filter to zero mean.
     statistics : {"toeplitz", "dense"}
         The small exact form with imputation at borders and gaps, or the full matrix.
-    n_sweeps : int
-        Passes over the filters in each update.
+    n_sweeps : int or None
+        Passes over the filters in each update. None is one; where the signals of a step count little beside those before,
+        as for `OnlineCSC` after thirty signals, filters hardly move, and it is over a half to a quarter of them, in turn.
     replace_unused : bool
         Replace filters that no code uses by badly explained patches; with a `rank`, in some of the first 64 steps, also
         those that duplicate others.
@@ -68,11 +75,13 @@ class FilterUpdate:
     True
     """
 
+    shows_defaults: ClassVar[bool] = False
+
     init: str | ArrayLike = "random"
     nonnegative: bool = False
     zero_mean: bool = False
     statistics: str = "toeplitz"
-    n_sweeps: int = 1
+    n_sweeps: int | None = None
     replace_unused: bool = True
     forgetting: float | None = None
     rank: int | None = None
@@ -134,7 +143,31 @@ def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int,
     return (dense_shapes if kind == "dense" else toeplitz_shapes)(n_filters, channels, size)
 
 
-def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstraints, *, n_sweeps: int = 1) -> NDArray:
+def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
+    """Numbers of the filters that a step updates: all where much is new, then every second, every third, …
+
+    Parameters
+    ----------
+    n_filters : int
+    step : int
+        The number of the step, which says whose turn it is.
+    share : float
+        What the signals of the step count, relative to all that the statistics hold.
+    """
+    turns = min(1 + int(_NEW / share), _TURNS) if share > 0 else _TURNS
+    if n_filters < _FEW:
+        turns = 1
+    return np.arange(step % turns, n_filters, turns)
+
+
+def update_filters(
+    filters: NDArray,
+    sums: Statistics,
+    constraints: FilterConstraints,
+    *,
+    n_sweeps: int = 1,
+    chosen: NDArray | None = None,
+) -> NDArray:
     """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
 
     Each step is a projected gradient step with the block's own Lipschitz bound, so the surrogate never rises.
@@ -145,14 +178,16 @@ def update_filters(filters: NDArray, sums: Statistics, constraints: FilterConstr
     sums : Statistics
     constraints : FilterConstraints
     n_sweeps : int
-        Passes over all filters; the paper does one, warm started.
+        Passes over the filters; the paper does one, warm started.
+    chosen : (n_chosen,) int array or None
+        Numbers of the filters to update, ascending; None is all.
 
     Returns
     -------
     (n_filters, channels, *size) array, of the precision that was given
     """
     for _ in range(n_sweeps):
-        filters = sums.sweep(filters, constraints)
+        filters = sums.sweep(filters, constraints, chosen)
     return filters
 
 

@@ -4,7 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from pointillist.dictionary.update import FilterUpdate, as_update, statistics_de
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters
+from pointillist.learners.running import PrintedLines, first_step
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.model.codes import SparseCodes
@@ -51,6 +52,15 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     n_jobs: int | None
     device: str
     random_state: int | np.random.Generator | None
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Say where scikit-learn's names are that concern a run rather than a model, and the constructor does not take."""
+        for name in ("verbose", "warm_start"):
+            if name in parameters:
+                raise TypeError(
+                    f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})"
+                )
+        return super().__new__(cls)
 
     def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
         """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
@@ -152,6 +162,19 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     def _half_life(self) -> float:
         """Steps after which half of the ridge is left, where `learning` does not say."""
 
+    def _begin(self, step: Step, *, verbose: int, warm_start: bool, **asked: Any) -> tuple[Step, PrintedLines]:
+        """The step that a run begins with, and what tells of it; what else `fit` was asked is checked by its names."""
+        return first_step(step, getattr(self, "filters_", None), warm_start, **asked), PrintedLines(verbose)
+
+    def _held_out(self, step: Step, validation: Signals | None) -> Batch | None:
+        """Signals that are held out, checked; errors say that it is about these."""
+        if validation is None:
+            return None
+        try:
+            return step.check(validation)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"validation cannot be coded: {error}") from error
+
     def _note_features(self, X: Any, batch: Batch) -> None:
         """Set scikit-learn's names and number of samples of a signal, where all signals have the same."""
         shapes = {signal.shape for signal in batch.signals}
@@ -170,7 +193,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             info["validation_objective"] = judged
         state.history.append(info)
         log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
-        if [one["nnz"] for one in state.history] == [0] * _NOTHING_FOUND:
+        if len(state.history) == _NOTHING_FOUND and not any(one["nnz"] for one in state.history):
             log.warning("no code was non-zero in %d steps: the penalty is too large for these signals", _NOTHING_FOUND)
         publish(self, state)
         return any([bool(callback(dict(info))) for callback in callbacks])

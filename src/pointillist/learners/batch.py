@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Self
@@ -10,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pointillist.data.skipping import OnError, noted, nothing_usable, skips
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.coding import Learning
@@ -87,6 +87,12 @@ class BatchCSC(ConvolutionalLearner):
         Samples of a signal, in all channels, where all signals of an array had as many. Others may be coded all the same.
     feature_names_in_ : array of str
         Names of these samples, where X was a table.
+    skipped_ : dict from str to int
+        Why signals were left out, and how often: once each.
+
+    Notes
+    -----
+    What concerns a run rather than a model is an argument of `fit`, also scikit-learn's `verbose` and `warm_start`.
 
     Examples
     --------
@@ -140,7 +146,10 @@ class BatchCSC(ConvolutionalLearner):
         weights: Signals | None = None,
         validation: Signals | None = None,
         min_change: float = 0.0,
+        on_error: OnError = "raise",
         callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
+        warm_start: bool = False,
     ) -> Self:
         """Learn filters.
 
@@ -155,30 +164,44 @@ class BatchCSC(ConvolutionalLearner):
         min_change : float
             Stop when the objective changes by less than this fraction twice in a row; 0 never does. While a ridge fades the
             objective goes on changing: with ``learning=0.1`` it settles sooner.
+        on_error : {"raise", "skip"}
+            Whether a signal that nothing can be learned from (constant, smaller than the filters, NaN everywhere) is an
+            error, or is left out and counted in ``skipped_``.
         callbacks : sequence of callables
             Each gets the iteration's record (a dict) and stops learning by returning True.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``; all else begins afresh.
 
         Returns
         -------
         self
         """
-        step = self.training_step()
-        given = step.check(X, weights).numbered()
+        asked = {"min_change": min_change, "callbacks": callbacks}
+        step, printed = self._begin(self.training_step(), verbose=verbose, warm_start=warm_start, **asked)
+        given = step.check(X, weights, skip=skips(on_error)).numbered()
+        if not len(given):
+            raise nothing_usable(given.skipped)
+        self.skipped_ = noted({}, given.skipped)
         self._note_features(X, given)
         batch = placed(given, step.resident)
-        held_out = None if validation is None else step.check(validation)
+        held_out = self._held_out(step, validation)
         state = step.start(batch, seed_from(self.random_state))
         codes: SparseCodes | None = None
         for _ in range(self.max_iter):
-            begin = time.perf_counter()
+            begin = state.now()
             state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
             state.windows = WindowRecord()
             result = step.encode(state, batch, codes)
             codes = result.codes
             info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
             judged = None if held_out is None else step.objective(state, held_out)
-            if self._record(state, info, callbacks, judged) or _settled(state.history, min_change):
+            if self._record(state, info, [*callbacks, printed], judged) or _settled(state.history, min_change):
                 break
+        printed.close()
         state.sort_by_use()
         publish(self, state)
         return self

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.memory import memory_now
 from pointillist.learners.online import OnlineCSC
 from pointillist.solvers.base import effective_jobs
+from pointillist.system import memory_now
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from pointillist.backends.environment import environment
 from pointillist.errors import CheckpointError
 from pointillist.learners.base import ConvolutionalLearner, publish
@@ -24,6 +22,7 @@ from pointillist.learners.packing import changed_arrays, flat, pack, pack_parame
 from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
+from pointillist.model.arguments import as_path, check_arguments, is_integer
 from pointillist.storage import CheckpointFolder, Stored, own_version
 
 log = logging.getLogger(__name__)
@@ -66,6 +65,8 @@ class Checkpoints:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        as_path(self.path)
+        check_arguments(keep=self.keep, record=self.record)
         parse_every(self.every)
 
     @property
@@ -96,13 +97,13 @@ class Checkpoints:
         return stored
 
 
-def parse_every(every: int | str) -> tuple[int | None, float | None]:
-    """Steps or seconds between two checkpoints."""
-    if isinstance(every, int | np.integer) and not isinstance(every, bool) and every >= 1:
+def parse_every(every: int | str, counted: str = "steps") -> tuple[int | None, float | None]:
+    """Steps, or what else is `counted`, or seconds between two checkpoints."""
+    if is_integer(every) and every >= 1:
         return int(every), None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", every.strip()) if isinstance(every, str) else None
     if found is None or float(found[1]) <= 0 or (not found[2] and "." in found[1]):
-        raise ValueError(f'every must be a number of steps or a time such as "60s", "5m" or "2h", got {every!r}')
+        raise ValueError(f'every must be a number of {counted} or a time such as "60s", "5m" or "2h", got {every!r}')
     return (None, float(found[1]) * _UNITS[found[2]]) if found[2] else (int(found[1]), None)
 
 
@@ -186,18 +187,18 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
     packed, arrays = pack_parameters(learner, then["seed"])
     parameters, before = flat(packed), flat(then["parameters"])
     both = parameters.keys() & before.keys()  # where one has other settings altogether, their fields say nothing
-    differences = [
-        *_differences(before, parameters, only=both - {_FREE}),
+    found = [
+        *differences(before, parameters, only=both - {_FREE}),
         *[f"{name} holds other values" for name in changed_arrays(arrays, stored.arrays)],
-        *_differences(then["fit"], now["fit"]),
-        *_differences(then["data"], now["data"], "data: "),
-        *_differences({"version": stored.pointillist_version}, {"version": own_version()}, "pointillist "),
+        *differences(then["fit"], now["fit"]),
+        *differences(then["data"], now["data"], "data: "),
+        *differences({"version": stored.pointillist_version}, {"version": own_version()}, "pointillist "),
     ]
-    if differences:
+    if found:
         raise CheckpointError(
-            f"{stored.path} belongs to another run: {'; '.join(differences)}. Resume with what that had, or remove it"
+            f"{stored.path} belongs to another run: {'; '.join(found)}. Resume with what that had, or remove it"
         )
-    others = _differences(then["environment"], now["environment"])
+    others = differences(then["environment"], now["environment"])
     if others:
         log.warning("resuming in another environment, so the bits may differ: %s", "; ".join(others))
 
@@ -207,8 +208,9 @@ def _run(feed: Feed) -> dict[str, Any]:
     return {"fit": feed.run(), "data": feed.describe(), "environment": environment()}
 
 
-def _differences(
+def differences(
     then: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "", only: Set[str] | None = None
 ) -> list[str]:
+    """What a run has become another one by, in words that name each entry; `only` some names may be looked at."""
     names = [name for name in {**then, **now} if (only is None or name in only) and then.get(name) != now.get(name)]
     return [f"{prefix}{name} is {now.get(name)!r}, was {then.get(name)!r}" for name in names]

@@ -7,7 +7,7 @@ from typing import Any
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.data.skipping import OnError, check_on_error
+from pointillist.data.skipping import OnError, nothing_usable, skips
 from pointillist.data.sources import (
     ArraySource,
     IteratorSource,
@@ -21,7 +21,7 @@ from pointillist.data.sources import (
     read_batch,
 )
 from pointillist.data.sources.cache import Cache
-from pointillist.data.sources.stream import Least, nothing_usable
+from pointillist.data.sources.stream import Least
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Step
@@ -62,16 +62,18 @@ def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError,
     settings
         What else `make_stream` takes.
     """
-    check_on_error(on_error)
+    skip = skips(on_error)
     if not in_memory(X):
         if weights is not None:
             raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
         stream = make_stream(as_source(X), least=FilterBox(step), on_error=on_error, **settings)
         return Feed(stream, None, step.check)
-    if on_error == "skip":
-        raise ValueError('on_error="skip" is for sources: arrays are checked at once, so leave it out')
-    whole = step.check(X, weights).numbered()
-    return Feed(make_stream(ArraySource(whole.signals), **settings), whole, step.check)
+    whole = step.check(X, weights, skip=skip).numbered()
+    if not len(whole):
+        raise nothing_usable(whole.skipped)
+    stream = make_stream(ArraySource(whole.signals), **settings)
+    stream.skipped.note(whole.skipped)
+    return Feed(stream, whole, step.check)
 
 
 class Feed:

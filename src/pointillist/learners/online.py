@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any, Self
@@ -10,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.data.skipping import OnError
+from pointillist.data.skipping import OnError, noted, skips
 from pointillist.data.sources import Source
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
@@ -95,9 +94,14 @@ class OnlineCSC(ConvolutionalLearner):
     feature_names_in_ : array of str
         Names of these samples, where X was a table.
     skipped_ : dict from str to int
-        Why signals of a source were left out by `fit`, and how often.
+        Why signals were left out by `fit` or `partial_fit`, and how often: arrays once a call, those of a source every time
+        they are read.
     state_ : LearnerState
         What `partial_fit` goes on from.
+
+    Notes
+    -----
+    What concerns a run rather than a model is an argument of `fit`, also scikit-learn's `verbose` and `warm_start`.
 
     Examples
     --------
@@ -161,6 +165,8 @@ class OnlineCSC(ConvolutionalLearner):
         cluster: Any = None,
         checkpoint: Checkpoints | None = None,
         resume: bool = False,
+        verbose: int = 0,
+        warm_start: bool = False,
     ) -> Self:
         """Learn filters from the signals in mini-batches, starting afresh.
 
@@ -181,8 +187,8 @@ class OnlineCSC(ConvolutionalLearner):
         shuffle : bool
             Whether the signals come in random order, anew in every pass; an iterable keeps its own order.
         on_error : {"raise", "skip"}
-            For sources: whether a signal that cannot be read or used is an error, or is left out and counted in
-            ``skipped_``.
+            Whether a signal that cannot be read or used (constant, smaller than the filters, NaN everywhere) is an error,
+            or is left out and counted in ``skipped_``.
         prefetch : int
             For sources: mini-batches that are read ahead.
         callbacks : sequence of callables
@@ -197,20 +203,33 @@ class OnlineCSC(ConvolutionalLearner):
         resume : bool
             Go on from the newest checkpoint: the filters become, to the bit, those of a run that nothing interrupted. Where
             there is no checkpoint yet the run begins.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``; all else begins afresh. To go on with what was summed up, too, use
+            `partial_fit`.
 
         Returns
         -------
         self
         """
+        step = self.training_step(shared=cluster is not None)
+        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
+        asked = {"callbacks": callbacks, "resume": resume, "validation_every": validation_every}
+        step, printed = self._begin(step, verbose=verbose, warm_start=warm_start, **run, **asked)
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
+            raise TypeError(f"checkpoint must be None or Checkpoints, got {type(checkpoint).__name__}")
         if resume and checkpoint is None:
             raise ValueError("resume needs checkpoint: say where the checkpoints are")
         if validation is None and validation_every != 1:
             raise ValueError("validation_every needs validation: give the signals that are held out")
-        step = self.training_step(shared=cluster is not None)
-        held_out = None if validation is None else step.check(validation)
+        if resume and warm_start:
+            raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
+        held_out = self._held_out(step, validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
-        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
         feed = open_feed(X, weights, step, on_error=on_error, batch_size=self.batch_size, seed=seed, **run)
         if feed.whole is not None:
             self._note_features(X, feed.whole)
@@ -227,19 +246,22 @@ class OnlineCSC(ConvolutionalLearner):
                 judged = None
                 if held_out is not None and state.step % validation_every == 0:
                     judged = step.objective(state, held_out)
-                stop = self._record(state, info, callbacks, judged)
+                stop = self._record(state, info, [*callbacks, printed], judged)
                 if keeper is not None:
                     keeper.after_step(state, stop=stop)
                 if stop:
                     break
         if keeper is not None and not stop:
             keeper.finish(state)
+        printed.close()
         self.skipped_ = dict(feed.stream.skipped)
         state.sort_by_use()
         publish(self, state)
         return self
 
-    def partial_fit(self, X: Signals, y: Any = None, *, weights: Signals | None = None) -> Self:
+    def partial_fit(
+        self, X: Signals, y: Any = None, *, weights: Signals | None = None, on_error: OnError = "raise"
+    ) -> Self:
         """One step with one mini-batch of any size; the order of the filters stays as it is.
 
         The first call makes the first filters; later ones go on, also after `fit`.
@@ -250,18 +272,24 @@ class OnlineCSC(ConvolutionalLearner):
         y : ignored
         weights : like X, optional
             w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
+        on_error : {"raise", "skip"}
+            Whether a signal that nothing can be learned from is an error, or is left out and counted in ``skipped_``. A
+            mini-batch of which nothing is left changes nothing.
 
         Returns
         -------
         self
         """
         step = self.training_step()
-        batch = step.check(X, weights)
+        batch = step.check(X, weights, skip=skips(on_error))
+        self.skipped_ = noted(getattr(self, "skipped_", {}), batch.skipped)
+        if not len(batch):
+            return self
         if not hasattr(self, "state_"):
             self.state_ = step.start(batch, seed_from(self.random_state))
             self._note_features(X, batch)
         state = self.state_
-        begin = time.perf_counter()
+        begin = state.now()
         result = step.encode(state, batch)
         counts = signal_counts(self.update, state.n_seen, len(batch))
         self._record(state, step.learn(state, step.codes(batch, result), counts, begin))
@@ -285,7 +313,7 @@ class OnlineCSC(ConvolutionalLearner):
             return
         # The place in a stream that is read ahead of the run cannot be put away.
         for batch in feed if keep_place else ahead(feed, step.resident):
-            begin = time.perf_counter()
+            begin = state.now()
             yield begin, step.codes(batch, step.encode(state, batch))
 
 

@@ -1,16 +1,27 @@
 """Names such as ``update__zero_mean`` for the fields of frozen settings that are parameters of an estimator."""
 
 from dataclasses import fields, is_dataclass, replace
+from inspect import signature
 from typing import Any, Self
 
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.coding import Ridge
+from pointillist.model.showing import is_same, short
 
 
 class NestedParameters(BaseEstimator):
     """An estimator whose settings and solver objects can be searched over field by field, though they are frozen."""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters that differ from their defaults, on one line; arrays by their shapes."""
+        defaults = {name: one.default for name, one in signature(type(self)).parameters.items()}
+        every = not get_config()["print_changed_only"]
+        given = {name: getattr(self, name) for name in defaults}
+        parts = [f"{k}={short(v)}" for k, v in given.items() if every or not is_same(v, defaults[k])]
+        return f"{type(self).__name__}({', '.join(parts)})"[:N_CHAR_MAX]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters, as scikit-learn's `clone` and searches do.

@@ -12,6 +12,7 @@ from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import pack, unpack_parameters, unpack_state
 from pointillist.learners.schema import check_model, check_shapes
+from pointillist.model.arguments import as_path, check_arguments, shown
 from pointillist.storage import load_model, save_model
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
@@ -57,9 +58,13 @@ def save(
     OSError
         If the file cannot be written.
     """
+    as_path(path)
+    check_arguments(preprocessing=preprocessing, resume=resume)
+    if extra is not None and not isinstance(extra, Mapping):
+        raise ValueError(f"extra must be None or a mapping, got {shown(extra)}")
     name = type(estimator).__name__
     if _CLASSES.get(name) is not type(estimator):
-        raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {estimator!r}")
+        raise ValueError(f"estimator must be one of {', '.join(_CLASSES)}, got {shown(estimator)}")
     if not hasattr(estimator, "filters_"):
         raise ValueError("estimator has learned nothing yet: call fit first")
     if resume and not isinstance(estimator, OnlineCSC):

@@ -4,11 +4,11 @@ The modules that allocate arrays say how many bytes these take. What Python, the
 how long a step lasts, cannot be known from sizes: the calibration measures these.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, prod
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from pointillist.dictionary.pairs import bytes_together
 from pointillist.dictionary.robust import outlier_bytes
@@ -18,6 +18,8 @@ from pointillist.model.codes import CODE_BYTES
 from pointillist.model.geometry import Geometry, sizes
 from pointillist.model.sampling import Sampling, as_draws, sample_bytes
 from pointillist.solvers.descent import descent_bytes
+
+Sizes = TypeVar("Sizes")
 
 MARGIN, ALLOWANCE = 1.1, 2 * 10**7
 """Factor and bytes that are added to the forecast, because allocators keep more memory than was asked for."""
@@ -190,21 +192,40 @@ def within(run: RunSizes, limit: int, base: int, peak: int = 0) -> tuple[RunSize
 
 def _concessions(run: RunSizes) -> Iterator[tuple[RunSizes, tuple[str, ...]]]:
     """Yield the run as it is, then versions of it that need less and less memory."""
+    steps = [
+        Concession("cache", 0, "image cache", in_bytes=True),
+        Concession("prefetch", 0, "batches read ahead"),
+        Concession("batch_size", 1, "signals in a batch"),
+        Concession("n_jobs", 1, "threads"),
+    ]
+    return concessions(run, steps, _fewer)
+
+
+class Concession(NamedTuple):
+    """A size of a run that can be made smaller: its name, how small at the least, and what it is in words."""
+
+    name: str
+    least: int
+    what: str
+    in_bytes: bool = False
+
+
+def concessions(
+    run: Sizes, steps: Sequence[Concession], fewer: Callable[[Sizes, str, int], Sizes]
+) -> Iterator[tuple[Sizes, tuple[str, ...]]]:
+    """Yield the sizes of a run as they are, then ever smaller ones, halved one after the other, and these in words.
+
+    ``fewer(run, name, value)`` is the run with another value of a size.
+    """
     yield run, ()
     words: dict[str, str] = {}
-    steps = [
-        ("cache", 0, "image cache"),
-        ("prefetch", 0, "batches read ahead"),
-        ("batch_size", 1, "signals in a batch"),
-        ("n_jobs", 1, "threads"),
-    ]
-    for name, least, what in steps:
-        while (now := getattr(run, name)) > least:
-            # Below 8 MB a cache holds nothing worth having.
-            lower = now // 2 if name != "cache" or now > 2**24 else least
-            run = _fewer(run, name, max(lower, least))
-            shown = in_bytes(getattr(run, name)) if name == "cache" else str(getattr(run, name))
-            words[name] = f"{what}: {shown}"
+    for step in steps:
+        while (now := getattr(run, step.name)) > step.least:
+            # Below 8 MB what is kept of signals is not worth keeping.
+            lower = now // 2 if not step.in_bytes or now > 2**24 else step.least
+            run = fewer(run, step.name, max(lower, step.least))
+            value = getattr(run, step.name)
+            words[step.name] = f"{step.what}: {in_bytes(value) if step.in_bytes else value}"
             yield run, tuple(words.values())
 
 

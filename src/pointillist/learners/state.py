@@ -11,9 +11,10 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.learners.outliers import WindowRecord
+from pointillist.model.clock import working_time
 
 
-@dataclass
+@dataclass(repr=False)
 class LearnerState:
     """All that a learner carries from one step to the next."""
 
@@ -28,6 +29,15 @@ class LearnerState:
     usage: NDArray = field(default_factory=lambda: np.zeros(0))
     history: list[dict[str, Any]] = field(default_factory=list)
     windows: WindowRecord = field(default_factory=WindowRecord)  # empty unless learning is robust
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.filters.shape))
+        return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
+
+    @staticmethod
+    def now() -> float:
+        """Seconds by the clock of `seconds`, which stands still while kernels are compiled."""
+        return working_time()
 
     def sort_by_use(self) -> None:
         """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""

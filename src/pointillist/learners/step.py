@@ -4,7 +4,6 @@ A `Step` is a value: settings that were checked, and verbs that work on a `Learn
 workers of a cluster hold one. It knows nothing of scikit-learn.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from pointillist.dictionary.update import (
     FilterUpdate,
     check_windows,
     duplicate_filters,
+    filters_in_turn,
     initial_filters,
     make_statistics,
     replace_filters,
@@ -26,7 +26,7 @@ from pointillist.dictionary.update import (
     update_filters,
 )
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
-from pointillist.learners.inputs import Batch, as_arrays, check_coding, checked_batch, spatial_axes
+from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -88,11 +88,14 @@ class Step:
         """The device that statistics live on; None is the host."""
         return None if is_cpu(self.home) else self.home
 
-    def check(self, X: Signals, weights: Signals | None = None) -> Batch:
-        """Check signals and weights of users against the settings and make a batch of them."""
-        X = as_arrays(X, self.channels)
-        ndim = spatial_axes(X, self.filter_size, self.channels)
-        return checked_batch(X, weights, ndim, self.channels, self.resident)
+    def check(self, X: Signals, weights: Signals | None = None, *, skip: bool = False) -> Batch:
+        """Check signals and weights of users against the settings and make a batch of them.
+
+        With `skip` the batch is without the signals that nothing can be learned from, and says why.
+        """
+        X, ndim = to_learn_from(X, self.filter_size, self.channels)
+        least = filter_shapes(self.n_filters, self.filter_size, ndim).box if skip else None
+        return checked_batch(X, weights, ndim, self.channels, self.resident, least)
 
     def start(self, batch: Batch, seed: int, patches: Sequence[NDArray] | None = None) -> LearnerState:
         """A fresh state, with the first filters; `patches` is what to draw them from, the batch unless it is given."""
@@ -123,7 +126,8 @@ class Step:
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
         draws = as_draws(self.sampling)
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, draws.share)
+        ndim = state.filters.ndim - 2
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, ndim, draws.share)
         coder = on_device(solver, self.device, resident=self.resident is not None)
         return self._solve(state, batch, coder, draws, step=state.step + 1, start=start)
 
@@ -166,7 +170,7 @@ class Step:
         counts : (n_signals,) array
             How much each signal counts in the statistics.
         begin : float
-            When the step began, by `time.perf_counter`.
+            When the step began, by `LearnerState.now`.
         """
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
@@ -176,7 +180,7 @@ class Step:
         state.step += 1
         state.n_seen += seen
         replaced = self._take_in(state, codes, counts) if len(codes) else 0
-        state.seconds += time.perf_counter() - begin
+        state.seconds += state.now() - begin
         return {
             "iteration": state.step,
             "seconds": state.seconds,
@@ -192,8 +196,13 @@ class Step:
         """Add codes to the statistics, improve the filters, and replace unused ones; returns how many were replaced."""
         codes.add_to(state, counts)
         state.usage = state.usage + codes.usage()
-        sweeps = self.update.n_sweeps
-        state.filters = update_filters(state.filters, state.statistics, state.constraints, n_sweeps=sweeps)
+        sweeps, chosen = self.update.n_sweeps, None
+        if sweeps is None and self.update.rank is None:
+            share = float(np.sum(counts)) / state.statistics.total
+            chosen = filters_in_turn(len(state.filters), state.step, share)
+        state.filters = update_filters(
+            state.filters, state.statistics, state.constraints, n_sweeps=sweeps or 1, chosen=chosen
+        )
         unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):
             rng = generator(state.seed, state.step, 1)

@@ -216,7 +216,7 @@ def _shown(plt: Any, figure: Any, show: bool) -> Any:
 
 
 def _drawn_type(types: Sequence[str], asked: str | None) -> str:
-    if asked is not None and asked not in types:
+    if asked is not None and (not isinstance(asked, str) or asked not in types):
         raise ValueError(f"ch_type must be one of the fitted types, {', '.join(sorted(set(types)))}, got {asked!r}")
     found = [kind for kind in ("mag", "grad", "eeg", *types) if kind in types]
     return found[0] if asked is None else asked
@@ -224,6 +224,8 @@ def _drawn_type(types: Sequence[str], asked: str | None) -> str:
 
 def _placed(info: Any, names: list[str]) -> Any:
     """An Info with these channels only, all of which have a position."""
+    if not isinstance(info, mne_package().Info):
+        raise TypeError(f"info must be None or an Info of MNE, got {type(info).__name__}")
     missing = [name for name in names if name not in info["ch_names"]]
     if missing:
         raise ValueError(f"info lacks {len(missing)} channels of the fit, among them {missing[0]}")

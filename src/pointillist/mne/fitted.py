@@ -12,7 +12,7 @@ from pointillist.learners import OnlineCSC
 from pointillist.mne.activations import Activations, activations
 from pointillist.mne.cleaning import cleaned, refitted, removed_filters
 from pointillist.mne.objects import as_annotations, as_events, as_sources, filter_names, write_data
-from pointillist.mne.recordings import Instance, check_raw, check_recording, sample_range, whole
+from pointillist.mne.recordings import Instance, check_raw, check_recording, is_raw, sample_range, whole
 from pointillist.mne.sensors import Sensors
 from pointillist.mne.settings import check_event_settings, check_flags, chosen_filters
 from pointillist.mne.waveforms import waveforms_of
@@ -37,6 +37,11 @@ class Fitted:
         check_flags(reject_by_annotation=by_annotation)
         check_recording(inst, self.sensors_.names, self.sensors_.sfreq)
         windows = whole(inst, self.sensors_.names, start=start, stop=stop, by_annotation=by_annotation)
+        n_times = self.model_.filters_.shape[2]
+        if windows.shortest < n_times:
+            raise ValueError(
+                f"start and stop, or the epochs of inst, hold {windows.shortest} samples, fewer than a filter: {n_times}"
+            )
         data = [windows.read(i) for i in range(len(windows))]
         seen = [~np.isnan(one).any(axis=0) for one in data]
         good = np.concatenate([one[:, own] for one, own in zip(data, seen, strict=True)], axis=1)
@@ -284,6 +289,7 @@ class Fitted:
         self.check_fitted()
         check_flags(keep_residual=keep_residual)
         removed = removed_filters(len(self.event_id_), include, exclude, self.exclude)
+        is_raw(inst)
         if not inst.preload:
             raise RuntimeError("inst is not loaded, but apply changes it in place: inst.load_data() first")
         white, weights = self._whitened(inst, start, stop, reject_by_annotation)

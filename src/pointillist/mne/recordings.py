@@ -50,7 +50,7 @@ def picked_names(inst: Instance, picks: Any) -> list[str]:
     empty = mne.EvokedArray(np.zeros((len(inst.ch_names), 1)), inst.info)
     try:
         chosen = empty.pick("data", exclude="bads") if picks is None else empty.pick(picks)
-    except ValueError as error:
+    except (ValueError, TypeError, KeyError, IndexError) as error:
         raise ValueError(f"picks={shown(picks)} names no channels of inst: {error}") from error
     return list(chosen.ch_names)
 

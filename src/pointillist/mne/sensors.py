@@ -83,6 +83,8 @@ def sensors_of(info: Any, names: list[str], deviation: NDArray, noise_cov: Any =
     if noise_cov is None:
         whitener = 1 / type_deviations(deviation, types)
         colorer = 1 / whitener
+    elif not isinstance(noise_cov, mne.Covariance):
+        raise TypeError(f"noise_cov must be None or a Covariance of MNE, got {type(noise_cov).__name__}")
     else:
         whitener, _, colorer = mne.cov.compute_whitener(
             noise_cov, chosen, picks="all", return_colorer=True, verbose="error"

@@ -10,8 +10,10 @@ import numpy as np
 
 from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
-from pointillist.model.arguments import check_arguments, is_number, shown
+from pointillist.model.arguments import as_numbers, check_arguments, is_integer, is_number, shown
 
+_LONGEST = 1e9
+"""Seconds that events may lie apart."""
 _HIGHPASS = 0.5
 """Hertz. Drifts below are as long as a filter or longer, and often larger than what is looked for."""
 
@@ -20,7 +22,7 @@ def check_settings(given: Any) -> None:
     """Check the parameters of a `CSC`."""
     for name in ("n_filters", "n_passes", *(() if given.rank is None else ("rank",))):
         value = getattr(given, name)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        if not is_integer(value) or not 1 <= value < 2**31:
             raise ValueError(f"{name} must be a positive integer{' or None' * (name == 'rank')}, got {shown(value)}")
     check_arguments(nonnegative=given.nonnegative, tol=given.tol)
     if given.robust is not None and not isinstance(given.robust, Robust):
@@ -42,19 +44,23 @@ def check_event_settings(threshold: Any, separation: Any) -> None:
     """Check what says which activations are events."""
     if not is_number(threshold) or not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be a share of the largest amplitude, from 0 to 1, got {shown(threshold)}")
-    if separation is not None and (not is_number(separation) or separation < 0):
-        raise ValueError(f"separation must be None or seconds, not negative, got {shown(separation)}")
+    if separation is not None and (not is_number(separation) or not 0 <= separation <= _LONGEST):
+        raise ValueError(f"separation must be None or seconds, from 0 to {_LONGEST:g}, got {shown(separation)}")
 
 
 def chosen_filters(given: Sequence[int] | int | None, n_filters: int, name: str) -> list[int]:
     """Numbers of filters that were asked for, ascending; None is all of them. Errors call the argument by `name`."""
     if given is None:
         return list(range(n_filters))
-    chosen = np.atleast_1d(np.asarray(given))
+    wrong = ValueError(f"{name} must be None, a number of a filter or a list of these, got {shown(given)}")
+    try:
+        chosen = np.atleast_1d(as_numbers(given, name))
+    except (TypeError, ValueError) as error:
+        raise wrong from error
     if chosen.size == 0:
         return []
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be None, a number of a filter or a list of these, got {shown(given)}")
+        raise wrong
     if chosen.min() < 0 or chosen.max() >= n_filters:
         raise ValueError(f"{name} must hold numbers of filters from 0 to {n_filters - 1}, got {shown(given)}")
     return sorted({int(k) for k in chosen})
@@ -85,6 +91,6 @@ def filter_samples(inst: Instance, duration: float, available: int) -> int:
     if not 2 <= n_times <= available:
         raise ValueError(
             f"duration={duration:g} is {n_times} samples at {inst.info['sfreq']:g} Hz: it must be 2 at least, and at most "
-            f"the {available} of a window or an epoch"
+            f"the {available} of a window or an epoch, which start, stop and tstep cut"
         )
     return n_times

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import load, save
 from pointillist.mne.sensors import Sensors, pack_sensors, unpack_sensors
+from pointillist.model.arguments import as_path
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, record, whole
 
 _SCHEMA = record(
@@ -26,7 +26,7 @@ _SCHEMA = record(
 
 def save_csc(csc: Any, fname: str | os.PathLike[str], *, overwrite: bool) -> None:
     """Write a fitted `CSC`."""
-    if Path(fname).exists() and not overwrite:
+    if as_path(fname, "fname").exists() and not overwrite:
         raise FileExistsError(f"{fname} exists: give overwrite=True to replace it")
     facts = {
         "settings": {name: getattr(csc, name) for name in ("duration", "penalty", "n_passes")},
@@ -41,7 +41,7 @@ def save_csc(csc: Any, fname: str | os.PathLike[str], *, overwrite: bool) -> Non
 
 def load_parts(fname: str | os.PathLike[str]) -> tuple[OnlineCSC, Sensors, dict[str, Any]]:
     """The learner, the channels and the other facts of a file that `save_csc` wrote."""
-    model = load(fname)
+    model = load(as_path(fname, "fname"))
     facts = getattr(model, "preprocessing_", {}).get("mne")
     if not isinstance(model, OnlineCSC) or facts is None:
         raise ModelFileError(f"{fname} is a model, but not of a CSC: read it by pointillist.load")

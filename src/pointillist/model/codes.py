@@ -5,16 +5,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
 from pointillist.backends.devices import all_to_host, any_resident, summed_by
-from pointillist.model.arguments import as_list, check_arguments, shown
+from pointillist.model.arguments import as_list, as_numbers, check_arguments, shown
 from pointillist.model.events import as_data_frame, event_table
+from pointillist.model.pooling import pooled
 
+Dense = TypeVar("Dense", NDArray, list[NDArray])
 CODE_BYTES = 12
 """Bytes of one code that is kept: its index, and its value in single precision."""
 
@@ -31,6 +33,9 @@ class SparseCodes:
     grids : sequence of tuple of int
         Shape of the grid of each signal.
     n_filters : int
+    names : sequence of str, optional
+        What the signals are called, one name for each: the files that ``pointillist encode`` coded, for instance. They go
+        with their signals when some are selected or joined.
 
     Examples
     --------
@@ -45,7 +50,13 @@ class SparseCodes:
     """
 
     def __init__(
-        self, indices: Sequence[NDArray], values: Sequence[NDArray], grids: Sequence[tuple[int, ...]], n_filters: int
+        self,
+        indices: Sequence[NDArray],
+        values: Sequence[NDArray],
+        grids: Sequence[tuple[int, ...]],
+        n_filters: int,
+        *,
+        names: Sequence[str] | None = None,
     ) -> None:
         check_arguments(n_filters=n_filters)
         indices, values, grids = as_list(indices, "indices"), as_list(values, "values"), as_list(grids, "grids")
@@ -54,19 +65,26 @@ class SparseCodes:
         for i, (index, value) in enumerate(zip(indices, values, strict=True)):
             if not (getattr(index, "ndim", 0) == getattr(value, "ndim", 0) == 1) or index.shape != value.shape:
                 raise ValueError(f"indices and values of signal {i} must be 1-D and equally long")
+            if index.dtype.kind not in "iu" or value.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"indices must be integers and values real numbers, signal {i} has {index.dtype} and {value.dtype}"
+                )
         self.indices, self.values = indices, values
         try:
             self.grids = [tuple(operator.index(n) for n in grid) for grid in grids]
         except TypeError:
             raise ValueError(f"grids must hold a tuple of integers for each signal, got {shown(grids)}") from None
         self.n_filters = int(n_filters)
+        self.names = None if names is None else _checked_names(names, len(indices))
 
     @classmethod
     def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
         """Make codes from `dense` ones, ``(n_signals, n_filters, *grid)`` or a list of ``(n_filters, *grid)`` arrays."""
-        arrays = [np.asarray(one) for one in dense]
+        arrays = [as_numbers(one, f"dense[{i}]") for i, one in enumerate(as_list(dense, "dense"))]
         if not arrays:
             raise ValueError("dense must hold at least one signal")
+        if any(one.ndim == 0 for one in arrays):
+            raise ValueError("dense must hold an array (n_filters, *grid) for each signal, got numbers")
         _check_one_number([len(one) for one in arrays])
         indices = [np.flatnonzero(one) for one in arrays]
         values = [one.ravel()[index] for one, index in zip(arrays, indices, strict=True)]
@@ -75,14 +93,17 @@ class SparseCodes:
     @classmethod
     def concatenate(cls, parts: Sequence[SparseCodes]) -> SparseCodes:
         """Join the codes of all signals of all `parts`, in order."""
-        if not parts:
-            raise ValueError("parts must hold at least one SparseCodes")
+        parts = as_list(parts, "parts")
+        if not parts or not all(isinstance(part, SparseCodes) for part in parts):
+            raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
         _check_one_number([part.n_filters for part in parts])
+        known = [name for part in parts for name in part.names or []]
         return cls(
             [index for part in parts for index in part.indices],
             [value for part in parts for value in part.values],
             [grid for part in parts for grid in part.grids],
             parts[0].n_filters,
+            names=None if any(part.names is None for part in parts) else known,
         )
 
     @property
@@ -94,20 +115,21 @@ class SparseCodes:
         """Return these codes as NumPy arrays."""
         if not self.resident:
             return self
-        return SparseCodes(all_to_host(self.indices), all_to_host(self.values), self.grids, self.n_filters)
+        indices, values = all_to_host(self.indices), all_to_host(self.values)
+        return SparseCodes(indices, values, self.grids, self.n_filters, names=self.names)
 
-    def to_dense(self) -> NDArray:
-        """Dense codes ``(n_signals, n_filters, *grid)``; the grids must agree (index by signal otherwise)."""
-        grid = _common_grid(self, "to_dense")
+    def to_dense(self) -> NDArray | list[NDArray]:
+        """Dense codes ``(n_signals, n_filters, *grid)``; a list of ``(n_filters, *grid)`` where grids differ."""
         host = self.on_host()
-        out = np.zeros((len(self), self.n_filters * prod(grid)), host.dtype)
-        for row, index, value in zip(out, host.indices, host.values, strict=True):
-            row[index] = value
-        return out.reshape(len(self), self.n_filters, *grid)
+        if len(set(self.grids)) == 1:
+            out = np.zeros((len(self), self.n_filters, *self.grids[0]), host.dtype)
+            return _filled(out, host)
+        return _filled([np.zeros((self.n_filters, *grid), host.dtype) for grid in host.grids], host)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         """Return what `to_dense` does, for whoever takes arrays, such as the next step of a pipeline."""
-        return self.to_dense().astype(dtype or self.dtype, copy=False)
+        _common_grid(self, "an array")
+        return np.asarray(self.to_dense()).astype(dtype or self.dtype, copy=False)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
@@ -129,11 +151,14 @@ class SparseCodes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """``(n_signals, n_filters, *grid)``; the grids must agree."""
-        return (len(self), self.n_filters, *_common_grid(self, "shape"))
+        """``(n_signals, n_filters, *grid)``; codes on different grids have no such attribute, but a length."""
+        if len(set(self.grids)) != 1:
+            raise AttributeError("codes of signals of several sizes have no shape: see grids, and use len and pool")
+        return (len(self), self.n_filters, *self.grids[0])
 
     def count(self, threshold: float = 0.1) -> NDArray:
         """Count the codes of each signal whose ``|value|`` is at least `threshold`, as the paper does."""
+        check_arguments(threshold=threshold)
         return np.array([int(np.count_nonzero(np.abs(value) >= threshold)) for value in self.on_host().values])
 
     def usage(self) -> NDArray:
@@ -179,6 +204,41 @@ class SparseCodes:
         table = event_table(host.indices, host.values, host.grids, sampling_rate)
         return as_data_frame(table) if as_frame else table
 
+    def pool(
+        self, how: str = "sum", *, regions: int | tuple[int, ...] = 1, signs: bool = False
+    ) -> NDArray[np.floating]:
+        """Features of one length for signals of any sizes, for a classifier: how much each filter is used, and where.
+
+        Parameters
+        ----------
+        how : {"sum", "mean", "max", "count"}
+            What is made of the ``|codes|`` of a filter in a region: their sum; their mean over all its positions, which
+            does not grow with the signal; the largest of them; or the number of those that are not zero.
+        regions : int or tuple of int
+            Into how many equal parts each axis of a signal is cut; 1 pools over the whole signal, ``(2, 3)`` cuts pictures
+            into two rows of three regions.
+        signs : bool
+            Whether positive and negative codes are pooled apart, which makes twice as many features.
+
+        Returns
+        -------
+        (n_signals, n_features) array
+            For each filter, for both signs of its codes where asked for, one feature for every region, row by row.
+
+        Examples
+        --------
+        >>> codes = SparseCodes.from_dense([np.array([[0, 0, 0, 2.5], [0, -1.0, 0, 0]]), np.array([[1.0, 1.0], [0, 3.0]])])
+        >>> codes.pool()
+        array([[2.5, 1. ],
+               [2. , 3. ]])
+        >>> codes.pool("max", regions=2)
+        array([[0. , 2.5, 1. , 0. ],
+               [1. , 1. , 0. , 3. ]])
+        """
+        host = self.on_host()
+        how_to: dict[str, Any] = {"how": how, "regions": regions, "signs": signs, "dtype": host.dtype}
+        return pooled(host.indices, host.values, host.grids, host.n_filters, **how_to)
+
     def __len__(self) -> int:
         return len(self.indices)
 
@@ -203,10 +263,20 @@ class SparseCodes:
             [self.values[i] for i in chosen],
             [self.grids[i] for i in chosen],
             self.n_filters,
+            names=None if self.names is None else [self.names[i] for i in chosen],
         )
 
     def __repr__(self) -> str:
-        return f"SparseCodes({len(self)} signals, {self.n_filters} filters, {self.nnz} non-zeros)"
+        grids = sorted(set(self.grids))
+        on = f", on {'×'.join(map(str, grids[0]))}" if len(grids) == 1 else f", on {len(grids)} sizes of grids"
+        return f"SparseCodes({len(self)} signals{on if grids else ''}, {self.n_filters} filters, {self.nnz} non-zeros)"
+
+
+def _checked_names(names: Sequence[str], n_signals: int) -> list[str]:
+    given = as_list(names, "names")
+    if len(given) != n_signals or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"names must hold one text for each of the {n_signals} signals, got {shown(names)}")
+    return given
 
 
 def _check_one_number(counts: Sequence[int]) -> None:
@@ -214,7 +284,17 @@ def _check_one_number(counts: Sequence[int]) -> None:
         raise ValueError(f"codes must all be for the same number of filters, got {sorted(set(counts))}")
 
 
+def _filled(dense: Dense, codes: SparseCodes) -> Dense:
+    """Zeros, one contiguous array for each signal, with the codes put in."""
+    for one, index, value in zip(dense, codes.indices, codes.values, strict=True):
+        one.reshape(-1)[index] = value
+    return dense
+
+
 def _common_grid(codes: SparseCodes, what: str) -> tuple[int, ...]:
     if len(set(codes.grids)) != 1:
-        raise ValueError(f"{what} needs signals of one shape, these have {len(set(codes.grids))}; index by signal")
+        raise ValueError(
+            f"{what} needs signals of one shape, these have {len(set(codes.grids))}; pool() gives features of one length, "
+            "to_dense() a list, and an index the codes of one signal"
+        )
     return codes.grids[0]

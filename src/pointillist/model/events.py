@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+EVENT_BYTES = 112
+"""Bytes that a code takes as an event: its row in a table, and the arrays by which the rows of one signal are sorted."""
+
 _AXES = {1: ("sample",), 2: ("row", "column"), 3: ("depth", "row", "column")}
 
 

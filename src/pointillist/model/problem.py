@@ -26,29 +26,48 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Problem:
-    """One sparse coding problem, shared by signals of one shape.
+    """One sparse coding problem, shared by signals of one shape: what a solver's `prepare` is given.
+
+    Besides what it holds, ``operator`` has D and its adjoint: ``synthesise_dense(codes)`` gives the signal of codes
+    (n_filters, *grid), ``correlate(signal)`` the correlations (n_filters, *grid) of a signal (channels, *space).
 
     Parameters
     ----------
     filters : (n_filters, channels, *size) array
+        The dictionary, in the precision that is worked in.
     geometry : Geometry
+        Shapes: ``signal`` (*space), ``grid``, the positions that a filter can take, and ``n_positions``, their number.
     penalty : (n_filters, 1) or (n_filters, n_positions) float64 array
         λ, positive everywhere; see `broadcast_penalty`.
     weights : None, (channels, *space) or (n_signals, channels, *space) array
         w ≥ 0, multiplying the squared error; None is all ones.
-    sample : None or Sample
-        The codes that may be non-zero; None is all of them.
+    drawn : None or Sample
+        The codes that may be non-zero, as they were drawn; None is all of them. ``sample`` has their flat indices.
     nonnegative : bool
         Restrict the codes to z ≥ 0.
     constants : None or (n_signals,) float64 array
         What the objective of each signal has besides, whatever the codes; None is nothing.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> class Curious:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         print(problem.filters.shape, problem.geometry.grid, problem.penalty.ravel(), problem.weights)
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         nothing = np.zeros((len(signals), state.n_filters, *state.geometry.grid))
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(nothing))
+    >>> result = pt.encode(np.eye(1, 30, 9), [[0.6, 0.8], [0.8, 0.6]], penalty=2.0, solver=Curious())
+    (2, 1, 2) (30,) [2. 2.] None
     """
 
     filters: NDArray
     geometry: Geometry
     penalty: NDArray
     weights: NDArray | None = None
-    sample: Sample | None = None
+    drawn: Sample | None = None
     nonnegative: bool = False
     constants: NDArray | None = None
 
@@ -78,9 +97,9 @@ class Problem:
         return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
 
     @property
-    def sampled(self) -> NDArray | None:
+    def sample(self) -> NDArray | None:
         """Flat indices of the codes that may be non-zero, ascending; None is all of them."""
-        return None if self.sample is None else self.sample.indices
+        return None if self.drawn is None else self.drawn.indices
 
     @property
     def has_own_weights(self) -> bool:
@@ -88,17 +107,17 @@ class Problem:
         return self.weights is not None and self.weights.ndim == len(self.geometry.signal) + 2
 
     def weights_of(self, i: int) -> NDArray | None:
-        """Weights (channels, *space) of signal i, or None for all ones."""
+        """Weights (channels, *space) of signal `i`, or None for all ones."""
         if self.weights is None:
             return None
         return self.weights[i] if self.has_own_weights else self.weights
 
     def constant_of(self, i: int) -> float:
-        """What the objective of signal i has besides."""
+        """What the objective of signal `i` has besides."""
         return 0.0 if self.constants is None else float(self.constants[i])
 
     def penalty_at(self, indices: NDArray | None) -> NDArray:
-        """λ at flat code indices, or broadcast against (n_filters, n_positions) for None."""
+        """λ at flat code `indices`, or broadcast against (n_filters, n_positions) for None."""
         if indices is None:
             return self.penalty
         filters = indices // self.geometry.n_positions
@@ -163,7 +182,7 @@ def certificate(problem: Problem, i: int, signal: NDArray, indices: NDArray, val
     residual = difference if weights is None else weights * difference
     loss = 0.5 * inner(residual, difference)
     objective = loss + inner(problem.penalty_at(indices), np.abs(values))
-    correlations = problem.exact_operator.correlate(residual, problem.sampled)
+    correlations = problem.exact_operator.correlate(residual, problem.sample)
     energy = inner(residual, x)
     constant = problem.constant_of(i)
     gap = relative_gap(objective, loss, energy, worst_ratio(problem, correlations), constant)
@@ -194,7 +213,7 @@ def worst_ratio(problem: Problem, correlations: NDArray) -> float:
     size = correlations if problem.nonnegative else np.abs(correlations)
     if problem.penalty.shape[1] == 1 and problem.sample is None:
         return float(np.max(np.max(size, axis=1) / problem.penalty[:, 0]))
-    return float(np.max(size / problem.penalty_at(problem.sampled)))
+    return float(np.max(size / problem.penalty_at(problem.sample)))
 
 
 def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
@@ -206,7 +225,7 @@ def lambda_max(problem: Problem, signals: Sequence[NDArray]) -> NDArray:
     for i, signal in enumerate(signals):
         weights = problem.weights_of(i)
         x = signal.astype(np.float64)
-        correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sampled)
+        correlations = problem.exact_operator.correlate(x if weights is None else weights * x, problem.sample)
         factors.append(max(worst_ratio(problem, correlations), 0.0))
     return np.array(factors)
 

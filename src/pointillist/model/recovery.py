@@ -12,10 +12,11 @@ from scipy.fft import irfftn, next_fast_len, rfftn
 from scipy.optimize import linear_sum_assignment
 
 from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.model.showing import ShortRepr
 
 
-@dataclass(frozen=True, eq=False)
-class Recovery:
+@dataclass(frozen=True, eq=False, repr=False)
+class Recovery(ShortRepr):
     """Which filter stands for which true one, and how well.
 
     Attributes

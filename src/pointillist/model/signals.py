@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import as_numbers
+from pointillist.model.foreign import as_several
 from pointillist.model.large import converted, scratch, walked
 from pointillist.model.usable import within_rounding
 
@@ -67,6 +68,7 @@ def checked_signals(
     Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
     infinity pass (see `take_seen`). Errors call the signals by `name`; `space` is where the arrays are to live.
     """
+    signals = as_several(signals, name) if space is HOST else signals
     if not hasattr(signals, "ndim"):
         if not isinstance(signals, Sequence) or isinstance(signals, str | bytes):
             raise ValueError(f"{name} must be an array or a list of arrays, got {type(signals).__name__}")
@@ -78,7 +80,7 @@ def checked_signals(
         raise ValueError(
             f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)} for filters of {ndim} dimensions, got an "
             f"array of shape {whole.shape}"
-            + ("; add an axis for a single signal: signals[None]" if whole.ndim == channels + ndim else "")
+            + (f"; add an axis for a single signal: {name}[None]" if whole.ndim == channels + ndim else "")
         )
     if len(whole) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
@@ -145,7 +147,9 @@ def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: st
     """Refuse signals that are the same wherever they were seen."""
     low, high = space.extents(signals, weights)
     same = [within_rounding(a, b, one.dtype) for a, b, one in zip(low.tolist(), high.tolist(), signals, strict=True)]
-    _refuse(np.array(same), f"{name}[{{}}] is constant, there is nothing in it: leave it out")
+    _refuse(
+        np.array(same), f"{name}[{{}}] is constant, there is nothing in it: leave it out, or fit with on_error='skip'"
+    )
 
 
 def _refuse(found: NDArray, message: str) -> None:
@@ -156,16 +160,17 @@ def _refuse(found: NDArray, message: str) -> None:
 
 
 def as_weights(
-    weights: Any, signals: list[NDArray], *, channels: bool, space: Namespace = HOST
+    weights: Any, signals: list[NDArray], *, channels: bool, space: Namespace = HOST, all_seen: bool = True
 ) -> list[NDArray] | None:
     """One weight array for each signal, of the signal's shape, checked; None stays None.
 
     `weights` is one array for each signal, or a single one that all signals share. Weights without the channel axis
-    serve all channels. Signals that share a weight array go on sharing it.
+    serve all channels. Signals that share a weight array go on sharing it. With `all_seen` something of every signal must
+    have been seen.
     """
     if weights is None:
         return None
-    several = weights
+    several = weights = as_several(weights, "weights") if space is HOST else weights
     if hasattr(weights, "ndim"):
         several = whole = space.array(weights, "weights")
         first = tuple(signals[0].shape)
@@ -191,8 +196,9 @@ def as_weights(
         full.append(made[key])
     bad = space.count(lambda w: ~space.xp.isfinite(w) | (w < 0), full)
     _refuse(bad, "weights[{}] must be finite and not negative")
-    seen = space.count(lambda w: w > 0, full)
-    _refuse(seen == 0, "weights[{}] is zero everywhere: nothing of that signal was seen")
+    if all_seen:
+        seen = space.count(lambda w: w > 0, full)
+        _refuse(seen == 0, "weights[{}] is zero everywhere: nothing of that signal was seen")
     return full
 
 
@@ -226,5 +232,5 @@ def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
 
 def _axes(ndim: int, channels: bool, first: str = "n_signals") -> str:
     space = {1: "length", 2: "height, width", 3: "depth, height, width"}.get(ndim, "*space")
-    names = [first] + ["channels"] * channels + ([space] if ndim else [])
+    names = [first] + ["channels"] * bool(channels) + ([space] if ndim else [])
     return f"({', '.join(names)})"

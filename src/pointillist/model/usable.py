@@ -1,6 +1,7 @@
 """Whether there is anything in a signal to code or to learn from: the one test of it, for all layers."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ def why_unusable(
     low, high, missing = np.nan, np.nan, False
     for _, rows in walked(signal[None]):
         part = signal[rows]
-        low, high = np.fmin(low, np.fmin.reduce(part, axis=None)), np.fmax(high, np.fmax.reduce(part, axis=None))
+        bottom, top = extremes(part)
+        low, high = np.fmin(low, bottom), np.fmax(high, top)
         missing = missing or (not gaps and bool(np.isnan(part).any()))
     if np.isinf(low) or np.isinf(high):
         return "holds infinite samples: replace them first, by NaN for instance"
@@ -46,8 +48,13 @@ def why_unusable(
 
 def is_constant(signal: NDArray) -> bool:
     """Whether the samples that were seen differ by no more than rounding."""
-    low, high = np.fmin.reduce(signal, axis=None), np.fmax.reduce(signal, axis=None)
-    return within_rounding(float(low), float(high), signal.dtype)
+    return within_rounding(*extremes(signal), signal.dtype)
+
+
+def extremes(array: NDArray) -> tuple[float, float]:
+    """The smallest and the largest number of an array, those that are NaN left out; NaN where all of them are."""
+    smallest, largest = cast(Any, np.fmin), cast(Any, np.fmax)  # their annotations are wrong in NumPy 2.5
+    return float(smallest.reduce(array, axis=None)), float(largest.reduce(array, axis=None))
 
 
 def within_rounding(low: float, high: float, dtype: np.dtype) -> bool:

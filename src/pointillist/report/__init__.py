@@ -3,17 +3,17 @@
 Everything here draws into files or arrays and prints nothing; what to draw, and where, is up to the caller.
 """
 
-from pointillist.report.convergence import plot_convergence
+from pointillist.report.convergence import save_convergence
 from pointillist.report.learning import Example, write_learning_report
 from pointillist.report.mosaics import mosaic, save_mosaic
 from pointillist.report.page import render_page, write_page
-from pointillist.report.reconstruction import plot_reconstruction
+from pointillist.report.reconstruction import save_reconstruction
 
 __all__ = [
     "mosaic",
     "save_mosaic",
-    "plot_convergence",
-    "plot_reconstruction",
+    "save_convergence",
+    "save_reconstruction",
     "Example",
     "write_learning_report",
     "render_page",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -133,6 +133,7 @@ class Picture:
     alt: str
     caption: str = ""
     crisp: bool = False
+    title: str = ""
 
     def __post_init__(self) -> None:
         if re.fullmatch(r"data:image/png;base64,[A-Za-z0-9+/=]*", self.source) is None:
@@ -141,12 +142,13 @@ class Picture:
 
 @dataclass(frozen=True)
 class Compare:
-    """Two pictures of one size under a slider that uncovers either."""
+    """Two pictures of one size under a slider that uncovers either; `label` is what the first one is called."""
 
     before: Picture
     after: Picture
     title: str
     caption: str = ""
+    label: str = "original"
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,10 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """The value that `to_plain` was given, with lists for its arrays and tuples; every field of a block has its type."""
+    """The value that `to_plain` was given, with lists for its arrays and tuples; every field of a block has its type.
+
+    Fields with a default may be missing: an earlier version of the package may not have known them.
+    """
     if isinstance(plain, list):
         return [from_plain(one) for one in plain]
     if not isinstance(plain, Mapping):
@@ -253,10 +258,11 @@ def from_plain(plain: Any) -> Any:
     if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     hints = get_type_hints(_KINDS[kind])
+    needed = {one.name for one in fields(_KINDS[kind]) if one.default is MISSING and one.default_factory is MISSING}
     for name, hint in hints.items():
-        if name not in contents or not _fits(contents[name], hint):
+        if name in needed - contents.keys() or (name in contents and not _fits(contents[name], hint)):
             raise ValueError(f"{name} of a {kind} is missing or of the wrong type")
-    if contents.keys() != hints.keys():
+    if not contents.keys() <= hints.keys():
         raise ValueError(f"a {kind} has fields that it must not have")
     return _KINDS[kind](**contents)
 

@@ -5,6 +5,7 @@ The record that learners keep (`history_`) is drawn as it is; nothing is compute
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,19 @@ from pointillist.report.style import new_figure, save_figure, title
 
 History = Sequence[Mapping[str, Any]]
 _HELD_OUT = "validation_objective"
-_CLOCKS = {"seconds": "seconds of learning", "iteration": "iteration"}
+_CLOCKS = {"seconds": "seconds of learning", "iteration": "step"}
+_NAMES = {
+    "objective": "objective",
+    _HELD_OUT: "objective of held-out signals",
+    "gap": "relative duality gap",
+    "nnz": "codes that are not zero",
+    "outliers": "windows left out",
+    "replaced": "filters replaced",
+}
 
 
-def plot_convergence(history: History, path: str | os.PathLike[str]) -> None:
-    """Draw the objective over time and over iterations, and that of held-out signals where it was recorded.
+def save_convergence(history: History, path: str | os.PathLike[str]) -> None:
+    """Draw into a file the objective over time and over iterations, and that of held-out signals where it was recorded.
 
     The objective of an online learner is that of its current mini-batch. As batches differ, the points scatter; a running
     mean shows the trend.
@@ -48,26 +57,55 @@ def plot_convergence(history: History, path: str | os.PathLike[str]) -> None:
     save_figure(figure, path)
 
 
+def convergence_chart(histories: Mapping[str, History], quantity: str = "objective", clock: str = "seconds") -> Chart:
+    """One quantity of one or several histories over "seconds" or "iteration", which scatter or not.
+
+    Parameters
+    ----------
+    histories : mapping of str to history
+        `history_` of learners, by what their curves are called.
+    quantity : str
+        What of a history's records is drawn; those that lack it are passed over.
+    clock : {"seconds", "iteration"}
+    """
+    curves: list[Curve] = []
+    smoothed = False
+    for number, (name, history) in enumerate(histories.items()):
+        rows = [info for info in history if info.get(quantity) is not None]
+        if not rows:
+            known = sorted({one for info in history for one in info if one in _NAMES})
+            words = ", ".join(f'"{one}"' for one in known) or "nothing"
+            raise ValueError(f"quantity must be something that was recorded, {words}, got {quantity!r} ({name})")
+        across, values = [info[clock] for info in rows], np.array([info[quantity] for info in rows], np.float64)
+        colour, style = f"c{number % 8}", "line" if number < 8 else "dashed"
+        if quantity != "objective" or not _scatters(values):
+            curves.append(Curve(name, across, values, colour, style))
+            continue
+        if len(histories) == 1:
+            curves.append(Curve("each mini-batch", across, values, colour, "dots"))
+            name = "running mean"
+        smoothed = True
+        curves.append(Curve(name, across, _running_mean(values), colour, style))
+    label = _NAMES.get(quantity, quantity) + (", running mean" if smoothed and len(histories) > 1 else "")
+    return Chart("", _CLOCKS[clock], label, curves, log_y=quantity == "gap")
+
+
 def held_out_chart(history: History, clock: str) -> Chart | None:
     """The objective of held-out signals over "seconds" or "iteration"; None where it was not recorded."""
-    judged = [info for info in history if info.get(_HELD_OUT) is not None]
-    if not judged:
+    if not any(info.get(_HELD_OUT) is not None for info in history):
         return None
-    values = [float(info[_HELD_OUT]) for info in judged]
-    curve = Curve("held out", [info[clock] for info in judged], values, "c1")
-    return Chart("Held-out signals", _CLOCKS[clock], "objective", [curve], caption=_change(values))
+    chart = convergence_chart({"held out": history}, _HELD_OUT, clock)
+    curve = replace(chart.curves[0], colour="c1")
+    return replace(chart, title="Held-out signals", y="objective", curves=[curve], caption=_change(curve.y))
 
 
 def training_chart(history: History, clock: str) -> Chart:
     """The objective of the training signals over "seconds" or "iteration", with a running mean where it scatters."""
-    across = [info[clock] for info in history]
-    values = np.array([info["objective"] for info in history], np.float64)
-    curves, words = [Curve("training signals", across, values)], _change(values)
-    if _scatters(values):
-        smooth = _running_mean(values)
-        curves = [Curve("each mini-batch", across, values, style="dots"), Curve("running mean", across, smooth)]
-        words = f"each mini-batch a dot, the line their running mean: {smooth[0]:,.0f} → {smooth[-1]:,.0f}"
-    return Chart("Training signals", _CLOCKS[clock], "objective", curves, caption=words)
+    chart = convergence_chart({"training signals": history}, "objective", clock)
+    words, last = _change(chart.curves[-1].y), np.asarray(chart.curves[-1].y)
+    if len(chart.curves) > 1:
+        words = f"each mini-batch a dot, the line their running mean: {last[0]:,.0f} → {last[-1]:,.0f}"
+    return replace(chart, title="Training signals", caption=words)
 
 
 def _scatters(values: NDArray) -> bool:

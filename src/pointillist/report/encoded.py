@@ -11,15 +11,17 @@ from pointillist.report.blocks import Picture
 from pointillist.report.mosaics import mosaic, see_through
 
 
-def picture(pixels: NDArray[np.uint8], alt: str, *, caption: str = "", crisp: bool = False) -> Picture:
+def picture(pixels: NDArray[np.uint8], alt: str, *, caption: str = "", crisp: bool = False, title: str = "") -> Picture:
     """A picture of uint8 pixels: (H, W) grey, or (H, W, 2 | 3 | 4) grey with alpha, colour, colour with alpha."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, format="PNG", optimize=True)
     source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-    return Picture(source, pixels.shape[1], pixels.shape[0], alt, caption, crisp)
+    return Picture(source, pixels.shape[1], pixels.shape[0], alt, caption, crisp, title)
 
 
-def image_picture(image: ArrayLike, alt: str, *, limits: tuple[float, float], caption: str = "") -> Picture:
+def image_picture(
+    image: ArrayLike, alt: str, *, limits: tuple[float, float], caption: str = "", title: str = ""
+) -> Picture:
     """A picture of an (H, W) or colour (3, H, W) array, black and white at `limits`."""
     array = np.asarray(image, np.float64)
     if array.ndim != 2 and not (array.ndim == 3 and len(array) == 3):
@@ -27,7 +29,7 @@ def image_picture(image: ArrayLike, alt: str, *, limits: tuple[float, float], ca
     low, high = limits
     unit = np.clip((array - low) / max(high - low, 1e-12), 0, 1)
     pixels = np.round(255 * unit).astype(np.uint8)
-    return picture(pixels if array.ndim == 2 else np.moveaxis(pixels, 0, -1), alt, caption=caption)
+    return picture(pixels if array.ndim == 2 else np.moveaxis(pixels, 0, -1), alt, caption=caption, title=title)
 
 
 def contrast_limits(image: ArrayLike) -> tuple[float, float]:

@@ -36,6 +36,7 @@ from pointillist.report.encoded import contrast_limits, image_picture, mosaic_pi
 from pointillist.report.machine import fact_items, facts, peak_mb
 from pointillist.report.page import write_page
 from pointillist.report.reconstruction import signal_trace
+from pointillist.report.slices import cut_of
 from pointillist.report.waveforms import waveform_words
 
 _MOST_EXAMPLES = 4
@@ -47,11 +48,25 @@ _SHOWN_SAMPLES, _SHOWN_FILTERS = 600, 8
 
 @dataclass(frozen=True)
 class Example:
-    """A signal to show: where it came from, its samples as the model saw them, and whether it was kept from learning."""
+    """A signal to show.
+
+    Parameters
+    ----------
+    name : str
+        Where it came from.
+    signal : array ([channels,] *space)
+        Its samples as the model saw them.
+    held_out : bool
+        Whether it was kept from learning.
+    stored : array ([3,] *space), optional
+        The photograph before it was prepared for the model, for signals of two axes. Black is 0 and white 1, unless
+        there are samples beyond.
+    """
 
     name: str
     signal: NDArray
     held_out: bool = False
+    stored: NDArray | None = None
 
 
 def write_learning_report(
@@ -92,11 +107,10 @@ def learning_page(
     filters = model.filters_
     size = "×".join(str(side) for side in filters.shape[1 + model.channels :])
     last = model.history_[-1]
-    sections = [
-        Section("In numbers", [_numbers(model, shown)]),
-        Section("Filters", [_filters(model)]),
-        Section("Convergence", _convergence(model)),
-    ]
+    sections = [Section("In numbers", [_numbers(model, shown)])]
+    if shown and shown[0].stored is not None:
+        sections.append(Section("An example", [SideBySide(_pictures(shown[0]))]))
+    sections += [Section("Filters", [_filters(model)]), Section("Convergence", _convergence(model))]
     if "outliers" in last:
         sections.append(Section("Left out", _left_out(model)))
     if shown:
@@ -121,7 +135,7 @@ class _Coded:
     gap: float
     status: str
     whole: bool
-    colour: bool
+    stored: NDArray | None
 
     @property
     def nonzeros(self) -> int:
@@ -152,8 +166,15 @@ def _coded(model: BatchCSC | OnlineCSC, example: Example) -> _Coded:
         gap=float(result.gap[0]),
         status=result.status.value,
         whole=sides == space,
-        colour=bool(model.channels) and len(signal) == 3,
+        stored=_cut(example.stored, middle),
     )
+
+
+def _cut(photograph: NDArray | None, middle: tuple[slice, ...]) -> NDArray | None:
+    """The same part of a photograph as of the signal that was made of it."""
+    if photograph is None:
+        return None
+    return np.nan_to_num(photograph[(slice(None), *middle) if photograph.ndim > len(middle) else middle])
 
 
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
@@ -199,7 +220,7 @@ def _convergence(model: BatchCSC | OnlineCSC) -> list[Block]:
     else:
         steps = [info["iteration"] for info in history]
         counts = Curve("non-zeros", steps, [info["nnz"] for info in history], "c2")
-        charts.append(Chart("Codes that are not zero", "iteration", "number", [counts]))
+        charts.append(Chart("Codes that are not zero", "step", "number", [counts]))
     trend = (
         "Every step sees other signals, so its objective goes up and down; the running mean shows the trend."
         if len(training.curves) > 1
@@ -218,7 +239,7 @@ def _left_out(model: BatchCSC | OnlineCSC) -> list[Block]:
         "left out. Objectives are those of what counts."
     )
     curve = Curve("windows", [info["iteration"] for info in history], counts, "c3")
-    return [Text(words), Chart("Windows left out of each step", "iteration", "number", [curve])]
+    return [Text(words), Chart("Windows left out of each step", "step", "number", [curve])]
 
 
 def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
@@ -240,7 +261,22 @@ def _reconstructions(shown: Sequence[_Coded], taps: int) -> list[Block]:
     )
     if shown[0].in_time:
         return [*(_trace(one, taps) for one in shown), Table(columns, rows, note=note)]
-    return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+    if shown[0].stored is None:
+        return [SideBySide([_comparison(one) for one in shown]), Table(columns, rows, note=note)]
+    # The first is on top of the page already.
+    return [*(SideBySide(_pictures(one)) for one in shown[1:]), Table(columns, rows, note=note)]
+
+
+def _pictures(one: _Coded) -> list[Block]:
+    """The photograph as it is, beside what the model saw of it and made of that."""
+    comparison = _comparison(one)
+    if one.stored is None:
+        return [comparison]
+    beyond = one.stored.min() < 0 or one.stored.max() > 1
+    limits = contrast_limits(one.stored) if beyond else (0.0, 1.0)
+    alt = f"{_name(one)}, as it is"
+    photograph = image_picture(one.stored, alt, limits=limits, caption="The photograph as it is.", title=_name(one))
+    return [photograph, comparison]
 
 
 def _name(one: _Coded) -> str:
@@ -248,16 +284,18 @@ def _name(one: _Coded) -> str:
 
 
 def _comparison(one: _Coded) -> Block:
-    signal, fit = one.signal, one.fit
+    cut = cut_of(one.signal, len(one.codes.grids[0]))
+    signal, fit = cut.of(one.signal), cut.of(one.fit)
     kind = "held out" if one.example.held_out else "used for learning"
     caption = f"{one.psnr:.1f} dB from {one.nonzeros:,} non-zeros; {kind}."
-    # Volumes by the slice through their middle, channels that are no colours by the middle one.
-    while signal.ndim > 2 and not (one.colour and signal.ndim == 3):
-        signal, fit = signal[len(signal) // 2], fit[len(fit) // 2]
+    if cut.words:
+        caption += f" Shown: {cut.words}."
     limits = contrast_limits(signal)
-    before = image_picture(signal, f"{_name(one)}, original", limits=limits)
+    before = image_picture(signal, f"{_name(one)}, as the model saw it", limits=limits)
     after = image_picture(fit, f"{_name(one)}, reconstruction from its codes", limits=limits)
-    return Compare(before, after, _name(one), caption)
+    if one.stored is None:
+        return Compare(before, after, _name(one), caption)
+    return Compare(before, after, "As the model saw it, and from its codes", caption, "normalised")
 
 
 def _trace(one: _Coded, taps: int) -> Trace:

@@ -1,15 +1,13 @@
 """The facts that a report owes its reader: versions, machine, threads, and how much memory was taken."""
 
-import os
 import platform
 import time
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
-from pointillist.learners.memory import memory_peak
 from pointillist.solvers.base import effective_jobs
+from pointillist.system import load, memory_peak, processor
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")
 
@@ -21,7 +19,7 @@ def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": processor(),
         "threads": effective_jobs(-1),
-        "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else [],
+        "load": load(),
         "python": platform.python_version(),
         "versions": {name: installed(name) for name in packages},
     }
@@ -30,11 +28,11 @@ def facts(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
 def fact_items(known: dict[str, Any]) -> dict[str, str]:
     """`facts` as a page shows them."""
     versions = [f"{name} {number}" for name, number in known["versions"].items() if number is not None]
-    load = ", ".join(f"{value:.1f}" for value in known["load"])
+    busy = ", ".join(f"{value:.1f}" for value in known["load"])
     return {
         "when": known["when"],
         "machine": f"{known['processor']}, {known['threads']} threads"
-        + (f" (load before the start {load})" if load else ""),
+        + (f" (load before the start {busy})" if busy else ""),
         "system": f"{known['platform']}, Python {known['python']}",
         "versions": ", ".join(versions),
     }
@@ -51,12 +49,3 @@ def installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def processor() -> str:
-    """The processor's name as its maker gives it, where the system tells."""
-    told = Path("/proc/cpuinfo")  # on Linux
-    for line in told.read_text(encoding="utf-8", errors="replace").splitlines() if told.exists() else ():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

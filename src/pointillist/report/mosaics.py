@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.report.charts import FILE_COLOURS
 from pointillist.report.style import new_figure, render, save_image
-from pointillist.report.waveforms import draw_waveforms, waveform_size
+from pointillist.report.waveforms import draw_waveforms, waveform_grid, waveform_size
 
 _PAPER = 255
 _LEAST_SIDE = 600
@@ -40,14 +40,14 @@ def mosaic(
     -------
     uint8 array (H, W), or (H, W, 3) for colour and line plots
     """
-    bank = _checked(filters, channels)
+    bank = as_bank(filters, channels)
     if scale < 1:
         raise ValueError(f"scale must be at least 1, got {scale}")
     if columns is not None and columns < 1:
         raise ValueError(f"columns must be at least 1, got {columns}")
     if bank.ndim == 3:
         return _waveforms(bank, columns)
-    tiles = np.stack([_tile(one, scale) for one in bank])
+    tiles = _grey(np.stack([_tile(one, scale) for one in bank]))
     return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), max(1, round(scale / 3)))
 
 
@@ -86,12 +86,13 @@ def see_through(filters: ArrayLike, *, channels: bool = False, columns: int | No
     uint8 array (H, W, 2), or (H, W, 4) for colour
         The last channel is opaque at the filters and transparent between them.
     """
-    bank = _checked(filters, channels)
+    bank = as_bank(filters, channels)
     if bank.ndim == 3:
         raise ValueError("filters of one dimension are line plots and have no gaps: use mosaic")
     tiles = np.stack([_tile(one, 1) for one in bank])
-    tiles = np.concatenate([tiles, np.full_like(tiles[..., :1], 255)], axis=-1)
-    return _arrange(tiles, columns or near_square(len(tiles), *tiles.shape[1:3]), 1, paper=0)
+    there = np.isfinite(tiles[..., :1])
+    pixels = np.concatenate([_grey(tiles), np.uint8(255) * there], axis=-1) * there
+    return _arrange(pixels, columns or near_square(len(tiles), *tiles.shape[1:3]), 1, paper=0)
 
 
 def near_square(count: int, height: int, width: int) -> int:
@@ -105,32 +106,40 @@ def near_square(count: int, height: int, width: int) -> int:
     return min(range(1, count + 1), key=badness)
 
 
-def _checked(filters: ArrayLike, channels: bool) -> NDArray:
-    """Filters as (n_filters, channels, *size) in float64."""
+def as_bank(filters: ArrayLike, channels: bool, name: str = "filters") -> NDArray:
+    """Filters as (n_filters, channels, *size) in float64; errors call them by `name`."""
     array = np.asarray(filters, np.float64)
     bank = array if channels else array[:, None] if array.ndim else array
     if not 3 <= bank.ndim <= 5 or bank.size == 0:
         axes = "(n_filters, channels, *size)" if channels else "(n_filters, *size)"
-        raise ValueError(f"filters must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
+        raise ValueError(f"{name} must have shape {axes} with one to three dimensions, got {np.shape(filters)}")
     if not np.all(np.isfinite(bank)):
-        raise ValueError("filters hold NaN or infinity")
+        raise ValueError(f"{name} must not hold NaN or infinity")
     return bank
 
 
-def _tile(one: NDArray, scale: int) -> NDArray[np.uint8]:  # (channels, *size) -> (h, w, 1 or 3)
+def _tile(one: NDArray, scale: int) -> NDArray:  # (channels, *size) -> (h, w, 1 or 3)
+    """A filter between -1 and 1, NaN where it shows nothing."""
     picture = _slices(one) if one.ndim == 4 else one
     colours = picture if len(picture) == 3 else picture.mean(axis=0, keepdims=True)
-    peak = np.max(np.abs(colours))
-    grey = np.round(127.5 + 127.5 * (colours / peak if peak > 0 else colours)).astype(np.uint8)
-    return np.moveaxis(grey, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
+    peak = np.nanmax(np.abs(colours))
+    return np.moveaxis(colours / peak if peak > 0 else colours, 0, -1).repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+def _grey(tiles: NDArray) -> NDArray[np.uint8]:
+    """Tiles as pixels: mid-grey is zero, and paper where they show nothing."""
+    return np.where(np.isfinite(tiles), np.round(127.5 + 127.5 * np.nan_to_num(tiles)), _PAPER).astype(np.uint8)
 
 
 def _slices(volume: NDArray) -> NDArray:
-    """The three slices through the middle of (channels, d, h, w), side by side."""
+    """The three slices through the middle of (channels, d, h, w), side by side, with a column of NaN between them."""
     cuts = [volume.take(volume.shape[axis] // 2, axis=axis) for axis in (1, 2, 3)]
     height = max(cut.shape[1] for cut in cuts)
-    padded = [np.pad(cut, [(0, 0), (0, height - cut.shape[1]), (0, 0)]) for cut in cuts]
-    return np.concatenate(padded, axis=2)
+    room = [(0, height - cut.shape[1]) for cut in cuts]
+    padded = [
+        np.pad(cut, [(0, 0), below, (0, 1)], constant_values=np.nan) for cut, below in zip(cuts, room, strict=True)
+    ]
+    return np.concatenate(padded, axis=2)[..., :-1]
 
 
 def _arrange(tiles: NDArray[np.uint8], columns: int, gap: int, paper: int = _PAPER) -> NDArray[np.uint8]:
@@ -148,5 +157,5 @@ def _waveforms(filters: NDArray, columns: int | None) -> NDArray[np.uint8]:  # f
     columns, width, height = waveform_size(len(filters), filters.shape[1], columns)
     larger = max(1.0, 4.2 / min(width, height))
     figure = new_figure(larger * width, larger * height)
-    draw_waveforms(figure, filters, FILE_COLOURS, columns)
+    draw_waveforms(figure, waveform_grid(figure, len(filters), columns), filters, FILE_COLOURS)
     return render(figure)

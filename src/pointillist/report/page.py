@@ -14,7 +14,7 @@ from string import Template
 
 from pointillist.report import blocks
 from pointillist.report.blocks import Block, Cell
-from pointillist.report.charts import chart_svg, trace_svg, waveforms_svg
+from pointillist.report.charts import chart_svg, has_marks, key_svg, trace_svg, waveforms_svg
 from pointillist.storage import atomic_path
 
 
@@ -40,13 +40,13 @@ def render_page(page: blocks.Page) -> str:
 
 
 class Names:
-    """Ids that occur once on a page."""
+    """Ids that occur once on a page; those of several writers of one page differ in how they begin."""
 
-    def __init__(self) -> None:
-        self._next = count()
+    def __init__(self, begin: str = "b") -> None:
+        self._begin, self._next = begin, count()
 
     def __call__(self) -> str:
-        return f"b{next(self._next)}"
+        return f"{self._begin}{next(self._next)}"
 
 
 def _asset(name: str) -> str:
@@ -74,7 +74,7 @@ def _(block: blocks.Text, names: Names) -> str:
 
 @draw.register
 def _(block: blocks.Chart, names: Names) -> str:
-    legend = "".join(_legend(curve) for curve in block.curves)
+    legend = "".join(_legend(curve, has_marks(block)) for curve in block.curves)
     legend = f'<ul class="legend" aria-hidden="true">{legend}</ul>' if len(block.curves) > 1 else ""
     title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
     return f'<figure class="chart">{title}{legend}{chart_svg(block, names())}{_caption(block.caption)}</figure>'
@@ -88,13 +88,15 @@ def _(block: blocks.Waveforms, names: Names) -> str:
 @draw.register
 def _(block: blocks.Trace, names: Names) -> str:
     colours = {"original": "c5", "reconstruction": "c0", "residual": "c2"}
-    legend = "".join(_legend(blocks.Curve(label, [], [], colour)) for label, colour in colours.items())
+    legend = "".join(_legend(blocks.Curve(label, [], [], colour), marked=False) for label, colour in colours.items())
     title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
     legend = f'<ul class="legend" aria-hidden="true">{legend}</ul>'
     return f'<figure class="chart wide">{title}{legend}{trace_svg(block, names())}{_caption(block.caption)}</figure>'
 
 
-def _legend(curve: blocks.Curve) -> str:
+def _legend(curve: blocks.Curve, marked: bool) -> str:
+    if curve.style in ("line", "dashed"):
+        return f"<li>{key_svg(curve, marked)}{escape(curve.label)}</li>"
     look = f'class="{escape(curve.style)}" style="--c: var(--{escape(curve.colour)})"'
     return f"<li><i {look}></i>{escape(curve.label)}</li>"
 
@@ -131,7 +133,8 @@ def cell_text(cell: Cell) -> str:
 
 @draw.register
 def _(block: blocks.Picture, names: Names) -> str:
-    return f'<figure class="picture">{_image(block)}{_caption(block.caption)}</figure>'
+    title = f"<h3>{escape(block.title)}</h3>" if block.title else ""
+    return f'<figure class="picture">{title}{_image(block)}{_caption(block.caption)}</figure>'
 
 
 def _image(block: blocks.Picture) -> str:
@@ -142,12 +145,12 @@ def _image(block: blocks.Picture) -> str:
 
 @draw.register
 def _(block: blocks.Compare, names: Names) -> str:
-    label = escape(f"{block.title}: how much of the original is uncovered", quote=True)
+    label = escape(f"{block.title}: how much of the {block.label} is uncovered", quote=True)
     return (
         f'<figure class="compare"><h3>{escape(block.title)}</h3>'
         f'<div class="stage" style="aspect-ratio: {int(block.before.width)} / {int(block.before.height)}">'
         f'<div class="after">{_image(block.after)}</div><div class="before">{_image(block.before)}</div>'
-        '<span class="tag left" aria-hidden="true">original</span>'
+        f'<span class="tag left" aria-hidden="true">{escape(block.label)}</span>'
         '<span class="tag right" aria-hidden="true">reconstruction</span>'
         '<span class="handle" aria-hidden="true"></span>'
         f'<input type="range" min="0" max="100" value="50" aria-label="{label}"></div>'

@@ -59,11 +59,11 @@ def render(figure: Figure) -> NDArray[np.uint8]:
     return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
 
-def title(axes: Axes, text: str, detail: str = "") -> None:
+def title(axes: Axes, text: str, detail: str = "", *, ink: str = INK, faint: str = FAINT) -> None:
     """A plain heading above a panel, with a fainter line of figures under it."""
-    axes.set_title(text, loc="left", fontsize=11, color=INK, pad=20 if detail else 6)
+    axes.set_title(text, loc="left", fontsize=11, color=ink, pad=20 if detail else 6)
     if detail:
-        axes.text(0, 1.02, detail, transform=axes.transAxes, fontsize=8.5, color=FAINT, va="bottom")
+        axes.text(0, 1.02, detail, transform=axes.transAxes, fontsize=8.5, color=faint, va="bottom")
 
 
 def tidy(axes: Axes, *, ink: str = INK, faint: str = FAINT, grid: str = GRID, label_size: float = 8.5) -> None:
@@ -75,9 +75,9 @@ def tidy(axes: Axes, *, ink: str = INK, faint: str = FAINT, grid: str = GRID, la
     axes.set_axisbelow(True)
 
 
-def bare(axes: Axes) -> None:
+def bare(axes: Axes, *, frame: str = GRID) -> None:
     """Axes of a picture: a thin frame and nothing else."""
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
-        spine.set(color=GRID, linewidth=0.8)
+        spine.set(color=frame, linewidth=0.8)

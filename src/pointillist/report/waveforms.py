@@ -12,7 +12,8 @@ from math import ceil
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.gridspec import GridSpec, GridSpecBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
@@ -52,35 +53,56 @@ def _columns(count: int) -> int:
     return 3 if count in (3, 5, 6, 9) else 4
 
 
-def draw_waveforms(figure: Figure, filters: NDArray, colours: Mapping[str, str], columns: int) -> None:
+def waveform_grid(figure: Figure, count: int, columns: int) -> GridSpec:
+    """A grid for so many waveforms over all of a figure, with little space between the rows."""
+    layout = figure.get_layout_engine()
+    if isinstance(layout, ConstrainedLayoutEngine):
+        layout.set(h_pad=0.045)
+    return figure.add_gridspec(ceil(count / columns), columns)
+
+
+def draw_waveforms(
+    figure: FigureBase, grid: GridSpecBase, filters: NDArray, colours: Mapping[str, str]
+) -> NDArray[np.object_]:
     """Draw filters (n_filters, channels, length) as small multiples, numbered from 0, each on its own scale.
 
     Filters that are a pattern of channels times a shape are drawn as the shape, with the pattern as bars below it. Others
     are lines over each other where they have few channels, and heat maps, channel by channel from the top, where many.
+
+    Returns
+    -------
+    array of Axes (n_filters,), or (n_filters, 2) where shapes have patterns below them
     """
     count, channels, length = filters.shape
     parts = _parts(filters) if channels > 1 else None
-    grid = figure.add_gridspec(ceil(count / columns), columns)
-    layout = figure.get_layout_engine()
-    if isinstance(layout, ConstrainedLayoutEngine):
-        layout.set(h_pad=0.045)
+    made = []
     for k, one in enumerate(filters):
-        place = grid[k // columns, k % columns]
+        place, lowest = grid[k // grid.ncols, k % grid.ncols], k // grid.ncols == (count - 1) // grid.ncols
         if parts is not None:
             halves = place.subgridspec(2, 1, height_ratios=(3, 1.3), hspace=0)
-            axes = figure.add_subplot(halves[0])
+            axes, below = (figure.add_subplot(halves[half]) for half in (0, 1))
             _lines(axes, parts.shapes[k : k + 1], colours)
-            _bars(figure.add_subplot(halves[1]), parts.patterns[k], colours)
+            _bars(below, parts.patterns[k], colours)
+            below.set_xlabel("channel" if lowest else "", fontsize=7, color=colours["faint"], labelpad=2)
+            made.append([axes, below])
         else:
             axes = figure.add_subplot(place)
-            _lines(axes, one, colours) if channels <= _FEW_CHANNELS else _heat(axes, one)
+            _lines(axes, one, colours) if channels <= _FEW_CHANNELS else _heat(axes, one, colours)
+            made.append([axes])
         axes.set_title(str(k), loc="left", fontsize=8, color=colours["faint"], pad=2)
-        axes.set_xticks([0, length - 1] if k + columns >= count else [])
-        axes.tick_params(colors=colours["faint"], labelcolor=colours["faint"], labelsize=7, length=2, pad=2)
-        if k + columns >= count:
-            labels = axes.get_xticklabels()
-            labels[0].set_horizontalalignment("left")
-            labels[-1].set_horizontalalignment("right")
+        _clock(axes, length if lowest else None, colours)
+    return np.array(made, object)[:, 0] if parts is None else np.array(made, object)
+
+
+def _clock(axes: Axes, length: int | None, colours: Mapping[str, str]) -> None:
+    """Number the first and the last sample, with the word between them; None is for waveforms above others."""
+    axes.set_xticks([] if length is None else [0, length - 1])
+    axes.tick_params(colors=colours["faint"], labelcolor=colours["faint"], labelsize=7, length=2, pad=2)
+    if length is not None:
+        labels = axes.get_xticklabels()
+        labels[0].set_horizontalalignment("left")
+        labels[-1].set_horizontalalignment("right")
+        axes.set_xlabel("sample", fontsize=7, color=colours["faint"], labelpad=-6.5)
 
 
 def waveform_words(filters: NDArray) -> str:
@@ -99,17 +121,30 @@ def waveform_words(filters: NDArray) -> str:
 
 def trace_size(trace: Trace) -> tuple[float, float]:
     """Width and height in inches of the figure that a trace takes."""
-    return 8.6, sum(_heights(trace)) + 0.7
+    return 8.6, sum(trace_heights(trace)) + 0.7
 
 
-def draw_trace(figure: Figure, trace: Trace, colours: Mapping[str, str], *, label_size: float = 8.5) -> None:
+def trace_panels(figure: Figure, trace: Trace) -> list[Axes]:
+    """Three Axes one below the other over all of a figure, as high as a trace needs them."""
+    return trace_rows(figure, figure.add_gridspec(3, 1, height_ratios=trace_heights(trace)))
+
+
+def trace_rows(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
+    """Three Axes on a grid of three rows, on one clock."""
+    upper = figure.add_subplot(grid[0])
+    rows = [upper, *(figure.add_subplot(grid[row], sharex=upper) for row in (1, 2))]
+    for axes in rows[:2]:
+        axes.tick_params(labelbottom=False)
+    return rows
+
+
+def draw_trace(panels: Sequence[Axes], trace: Trace, colours: Mapping[str, str], *, label_size: float = 8.5) -> None:
     """Draw a signal with its fit over it, its events as spikes in a row for each filter, and what is left, on one clock."""
     signal, fit = np.asarray(trace.signal, float), np.asarray(trace.fit, float)
-    upper, middle, lower = figure.subplots(3, 1, sharex=True, height_ratios=_heights(trace))
+    upper, middle, lower = panels
     samples = np.arange(trace.first, trace.first + signal.shape[1])
-    step = _SPREAD * (float(np.percentile(np.abs(signal), 99)) or 1.0)
-    above = -step * np.arange(len(signal))[:, None]
-    for axes in (upper, middle, lower):
+    above = stacked(signal)
+    for axes in panels:
         tidy(axes, ink=colours["ink"], faint=colours["faint"], grid=colours["grid"], label_size=label_size)
     upper.plot(samples, (signal + above).T, color=colours["c5"], linewidth=1.1, alpha=0.8)
     upper.plot(samples, (fit + above).T, color=colours["c0"], linewidth=1.3)
@@ -118,22 +153,36 @@ def draw_trace(figure: Figure, trace: Trace, colours: Mapping[str, str], *, labe
         _channels(axes, trace, above[:, 0])
         axes.set_ylabel(name, fontsize=label_size + 0.5, color=colours["ink"])
     lower.set_ylim(upper.get_ylim())  # so that its faintness is true
-    _raster(middle, trace, colours)
+    draw_events(middle, trace.events, trace.n_filters, colours)
     middle.set_ylabel("filter", fontsize=label_size + 0.5, color=colours["ink"])
+    upper.figure.align_ylabels(panels)
+    for axes in panels:
+        draw_clock(axes, samples)
     lower.set_xlabel("sample", fontsize=label_size + 0.5, color=colours["ink"])
-    lower.set_xlim(samples[0], samples[-1])
-    lower.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
-    figure.align_ylabels()
-    lower.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def draw_clock(axes: Axes, samples: NDArray) -> None:
+    """Number the samples of a signal in time, from the first to the last."""
+    axes.set_xlim(samples[0], max(samples[-1], samples[0] + 1))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def stacked(signal: NDArray) -> NDArray:
+    """What to add to the channels of (channels, length), as (channels, 1), so that one lies below the other."""
+    step = _SPREAD * (float(np.percentile(np.abs(signal), 99)) or 1.0)
+    return np.asarray(-step * np.arange(len(signal))[:, None])
 
 
 def strongest(signal: NDArray, most: int = _FEW_CHANNELS) -> NDArray:
     """Numbers of the channels of (channels, length) with the most energy, at most so many, ascending."""
-    energy = np.sum(np.square(signal, dtype=np.float64), axis=1)
+    peak = float(np.max(np.abs(signal))) or 1.0  # squares of very large samples would overflow
+    energy = np.sum(np.square(signal / peak, dtype=np.float64), axis=1)
     return np.sort(np.argsort(-energy, kind="stable")[:most])
 
 
-def _heights(trace: Trace) -> tuple[float, float, float]:
+def trace_heights(trace: Trace) -> tuple[float, float, float]:
+    """Heights in inches of the signal, its events and its residual."""
     panel = 1.1 + 0.45 * (len(trace.signal) - 1)
     return 1.3 * panel, min(0.4 + 0.24 * trace.n_filters, 4.0), panel
 
@@ -146,9 +195,11 @@ def _channels(axes: Axes, trace: Trace, above: NDArray) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(4))
 
 
-def _raster(axes: Axes, trace: Trace, colours: Mapping[str, str]) -> None:
-    """Events as spikes: upwards and orange where positive, downwards and blue where negative."""
-    sample, which, size = (np.array([event[i] for event in trace.events], float) for i in range(3))
+def draw_events(
+    axes: Axes, events: Sequence[Sequence[float]] | NDArray, n_filters: int, colours: Mapping[str, str]
+) -> None:
+    """Draw events (sample, filter, amplitude) as spikes: upwards and orange where positive, downwards and blue elsewhere."""
+    sample, which, size = (np.array([event[i] for event in events], float) for i in range(3))
     both = np.any(size > 0) and np.any(size < 0)
     # The weakest can still be seen; spikes of one sign only have the whole row to themselves.
     long = (0.4 if both else 0.75) * (0.25 + 0.75 * np.abs(size) / (np.max(np.abs(size)) if len(size) else 1.0))
@@ -158,8 +209,8 @@ def _raster(axes: Axes, trace: Trace, colours: Mapping[str, str]) -> None:
         tip = foot - sign * long[own]
         axes.vlines(sample[own], foot, tip, color=colours[colour], linewidth=1.5)
         axes.scatter(sample[own], tip, s=9, color=colours[colour], linewidths=0, zorder=3)
-    axes.set_ylim(trace.n_filters - 0.5, -0.5)
-    axes.set_yticks(_numbers(trace.n_filters))
+    axes.set_ylim(n_filters - 0.5, -0.5)
+    axes.set_yticks(_numbers(n_filters))
     axes.grid(axis="x", visible=False)
 
 
@@ -197,7 +248,7 @@ def _bars(axes: Axes, pattern: NDArray, colours: Mapping[str, str]) -> None:
     _bare(axes)
 
 
-def _heat(axes: Axes, one: NDArray) -> None:
+def _heat(axes: Axes, one: NDArray, colours: Mapping[str, str]) -> None:
     """A heat map whose zero is see-through, so that it suits any paper."""
     value = one / (float(np.max(np.abs(one))) or 1.0)
     pixels = np.empty((*one.shape, 4))
@@ -205,6 +256,7 @@ def _heat(axes: Axes, one: NDArray) -> None:
     pixels[..., 3] = np.abs(value)
     axes.imshow(pixels, aspect="auto", interpolation="nearest")
     axes.set(yticks=[])
+    axes.set_ylabel("channel", fontsize=7, color=colours["faint"], labelpad=2)
     _bare(axes)
 
 

@@ -213,7 +213,7 @@ def _constant_part(lab: Lab) -> float:
     geometry = Geometry(train.shape[1:], start.shape[2:], 1, "same")
     penalty = broadcast_penalty(PENALTY, len(start), geometry)
     sample = draw_sample(len(start), geometry.grid, Draws(0.1, "codes"), 0, 1)
-    operator = SampledOperator(Problem(filters=start, geometry=geometry, penalty=penalty, sample=sample), None)
+    operator = SampledOperator(Problem(filters=start, geometry=geometry, penalty=penalty, drawn=sample), None)
 
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)

@@ -100,7 +100,7 @@ def learn_online(images: NDArray, start: NDArray, *, passes: int, due: Due, firs
 def circular_codes(images: NDArray, filters: NDArray) -> NDArray:
     """Dense codes (n, K, H, W) after ten ADMM iterations."""
     solver = FrequencyADMM(max_iter=ITERATIONS, tol=0.0)
-    return quiet_encode(images, filters, boundary="circular", solver=solver).codes.to_dense()
+    return np.asarray(quiet_encode(images, filters, boundary="circular", solver=solver).codes)
 
 
 def pad(filters: NDArray, shape: tuple[int, ...]) -> NDArray:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data import contrast_normalise, load_image, photographs
+from pointillist.data.damage import damage_named
+from pointillist.data.npy import map_npy
 
 PENALTY = 1.0
 PATCH = 100
@@ -103,7 +105,7 @@ class Inputs:
         side = min(PATCH, self.scale.side)
         if self.folder is None:
             return _crops(split, count, side, seed=1)
-        stored = np.load(self.folder / _PATCHES[split], mmap_mode="r")
+        stored = map_npy(self.folder / _PATCHES[split])
         varied = [patch for patch in stored[: count + count // 4 + 4] if np.ptp(patch) > 0][:count]
         return np.stack(contrast_normalise(varied)).astype(np.float32)[:, :side, :side]
 
@@ -130,7 +132,7 @@ class Inputs:
         file = None if self.folder is None else self.folder / name
         if file is None or not file.is_file() or self.scale.filter_size != PUBLISHED_SIZE:
             return None
-        with np.load(file) as stored:
+        with damage_named(file), np.load(file, allow_pickle=False) as stored:
             return np.ascontiguousarray(stored["filters"], np.float32)
 
     def large(self, side: int, n_patches: int = 4) -> NDArray:
@@ -152,7 +154,8 @@ class Inputs:
         count, side = self.scale.n_images, self.scale.side
         if self.folder is None:
             return _crops(split, count, side, seed=0)
-        with np.load(self.folder / _SETS[split]) as stored:
+        file = self.folder / _SETS[split]
+        with damage_named(file), np.load(file, allow_pickle=False) as stored:
             return np.ascontiguousarray(stored["images"][:count, :side, :side].astype(np.float32))
 
 

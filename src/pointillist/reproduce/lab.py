@@ -13,7 +13,14 @@ from pointillist.report.blocks import Block, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
 from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
-from pointillist.storage import atomic_path
+from pointillist.storage import Stored, read_arrays, write_arrays
+from pointillist.storage.schema import check_array, record, text
+
+_KIND = "trajectory"
+_check = record({"token": text, "name": text})
+
+LEARNED = "learned"
+"""The folder, in that of the report, of filters that several figures share."""
 
 
 @dataclass(frozen=True)
@@ -83,17 +90,29 @@ class Lab:
 
     def _is_kept(self, name: str) -> bool:
         """Whether something was learned under this name, by now or by the interrupted part of this very run."""
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self._file(name)
         if name not in self._learned and file.is_file():
-            with np.load(file, allow_pickle=False) as stored:
-                if str(stored["token"]) == self.token:
-                    seconds, seen = stored["seconds"].tolist(), stored["seen"].tolist()
-                    self._learned[name] = Trajectory(str(stored["name"]), seconds, seen, list(stored["filters"]))
+            try:
+                self._take_up(name, read_arrays(file, _KIND))
+            except ValueError as error:
+                self.say(f"{error}; learning again")
         return name in self._learned
 
+    def _take_up(self, name: str, stored: Stored) -> None:
+        """Use what was kept if it is of this run; raises ValueError for what is no trajectory."""
+        _check(stored.metadata, "metadata")
+        filters = check_array(stored.arrays, "filters", "f", (None,) * 4)
+        counts = {key: check_array(stored.arrays, key, "if", (len(filters),), least=0) for key in ("seconds", "seen")}
+        if stored.metadata["token"] == self.token:
+            seconds, seen = (counts[key].tolist() for key in ("seconds", "seen"))
+            self._learned[name] = Trajectory(stored.metadata["name"], seconds, seen, list(filters))
+
     def _keep(self, name: str, learned: Trajectory) -> None:
-        file = self.folder / "learned" / f"{name}.npz"
+        file = self._file(name)
         file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_path(file) as temporary, temporary.open("wb") as opened:
-            np.savez(opened, token=self.token, **vars(learned))
+        arrays = {key: np.asarray(value) for key, value in vars(learned).items() if key != "name"}
+        write_arrays(file, _KIND, {"token": self.token, "name": learned.name}, arrays)
         self._learned[name] = learned
+
+    def _file(self, name: str) -> Path:
+        return self.folder / LEARNED / f"{name}.safetensors"

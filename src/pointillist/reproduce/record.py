@@ -11,7 +11,7 @@ from typing import Any
 from pointillist.report.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
 from pointillist.report.machine import fact_items
 from pointillist.reproduce.lab import Outcome
-from pointillist.storage import atomic_path
+from pointillist.storage import atomic_path, check_regular
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, parse_json, text, whole
 from pointillist.storage.schema import record as record_of
 
@@ -31,6 +31,8 @@ _SCHEMA = record_of(
         ),
     }
 )
+_LARGEST = 2**28
+"""Bytes of a record that is read; those of all figures have a few million, most of them pictures."""
 BUSY = 0.5
 """Load for each thread, before the start, from which times are not to be trusted."""
 
@@ -60,7 +62,10 @@ class Record:
 
 def read_record(path: Path) -> Record:
     """The record that `Record.write` wrote."""
+    check_regular(path, "results file")
     try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST:,} bytes")
         plain = parse_json(path.read_bytes())
         if not isinstance(plain, dict) or plain.pop("format", None) != FORMAT:
             raise ValueError("it is of another version, run pointillist reproduce into another folder")
@@ -82,20 +87,28 @@ def record_page(record: Record) -> Page:
 
 
 def summary(record: Record) -> str:
-    """How many claims hold, and what a reader must know about the run."""
+    """How many claims hold, and what a reader must know about the page and the run."""
+    held, *others = remarks(record)
+    how = "Each verdict is computed from the numbers beside it; where one does not hold, it says why."
+    return " ".join([held, how, *others])
+
+
+def remarks(record: Record) -> list[str]:
+    """How many claims hold, and what a reader must know about the run: a sentence for each thing."""
     held = sum(verdict.holds for verdict in record.verdicts)
-    words = (
+    words = [
         f"{held} of {len(record.verdicts)} claims of Xiong, Richtárik and Heidrich (2019) hold in this run, on "
-        f"{record.about['data']}. Each verdict is computed from the numbers beside it; where one does not hold, it says why."
-    )
+        f"{record.about['data']}.",
+        f"The frequency-domain method to beat is {record.about['rival']}.",
+    ]
     if record.about["scale"] == "quick":
-        words += " This is the small scale: a look at everything in minutes, not a test of the paper's numbers."
+        words.append("This is the small scale: a look at everything in minutes, not a test of the paper's numbers.")
     if record.facts["load"] and record.facts["load"][0] > BUSY * record.facts["threads"]:
-        words += (
-            " The machine was busy with other work: verdicts about time may be wrong, run it again when it is quiet."
+        words.append(
+            "The machine was busy with other work: verdicts about time may be wrong, run it again when it is quiet."
         )
     if record.pending:
-        words += f" Not finished yet: {', '.join(record.pending)}."
+        words.append(f"Not finished yet: {', '.join(record.pending)}.")
     return words
 
 

@@ -49,8 +49,13 @@ def has_sporco() -> bool:
 
 
 def rival_name() -> str:
-    """What the frequency-domain learners of this run are."""
-    return f"SPORCO {installed('sporco')}" if has_sporco() else "our own frequency-domain reference (no SPORCO here)"
+    """What the frequency-domain learners of this run are called."""
+    return f"SPORCO {installed('sporco')}" if has_sporco() else "our own frequency-domain reference"
+
+
+def rival_words() -> str:
+    """What the frequency-domain learners of this run are, and why, for the record."""
+    return rival_name() if has_sporco() else f"{rival_name()}, as SPORCO is not installed"
 
 
 def tuned_name() -> str:

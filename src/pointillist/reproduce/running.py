@@ -12,9 +12,10 @@ from typing import Any
 from pointillist.report.machine import PACKAGES, facts, installed
 from pointillist.report.page import write_page
 from pointillist.reproduce.inputs import FULL, QUICK, Inputs
-from pointillist.reproduce.lab import Lab, Outcome
+from pointillist.reproduce.lab import LEARNED, Lab, Outcome
 from pointillist.reproduce.record import Record, read_record, record_page
-from pointillist.reproduce.rivals import rival_name
+from pointillist.reproduce.rivals import rival_words
+from pointillist.storage import remove_abandoned
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
 RESULTS, REPORT = "results.json", "report.html"
@@ -55,6 +56,8 @@ def reproduce(
         raise NotADirectoryError(f"--output {output} is a file: give a folder")
     inputs = Inputs(QUICK if quick else FULL, data)
     output.mkdir(parents=True, exist_ok=True)
+    for folder in (output, output / LEARNED):
+        remove_abandoned(folder)
     record = _begin(_about(inputs, quick), list(figures), output, say)
     lab = Lab(inputs, output, record.token, say)
     for name in list(record.pending):
@@ -86,25 +89,26 @@ def _about(inputs: Inputs, quick: bool) -> dict[str, Any]:
         "version": installed("pointillist"),
         "scale": "quick" if quick else "full",
         "data": inputs.name,
-        "rival": rival_name(),
+        "rival": rival_words(),
         "sizes": ", ".join(f"{name.replace('_', ' ')} {words(value)}" for name, value in vars(inputs.scale).items()),
     }
 
 
 def _begin(about: dict[str, Any], figures: list[str], output: Path, say: Callable[[str], None]) -> Record:
-    """The record to go on with: an interrupted run's, or a new one that keeps other figures of the same settings."""
+    """The record to go on with: an interrupted run's, or a new one; figures of the same settings stay until they are new."""
     known = facts((*PACKAGES, "sporco"))
     file = output / RESULTS
     old = read_record(file) if file.is_file() else None
     if old is None or old.about != about:
+        if old is not None:
+            say(f"the results in {file} have other settings and are replaced")
         record = Record(about, known, pending=figures)
     elif old.pending:
-        done = [name for name in figures if name in old.figures]
+        done = [name for name in figures if name in old.figures and name not in old.pending]
         if done:
             say(f"going on with an interrupted run: {', '.join(done)} finished already")
-        record = replace(old, facts=known, pending=[name for name in figures if name not in old.figures])
+        record = replace(old, facts=known, pending=[name for name in figures if name not in done])
     else:
-        kept = {name: outcome for name, outcome in old.figures.items() if name not in figures}
-        record = Record(about, known, kept, figures)
+        record = Record(about, known, old.figures, figures)
     record.write(file)
     return record

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.scanning import DescentState, Mapper
+from pointillist.solvers.base import Mapper
+from pointillist.solvers.scanning import DescentState
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
 from pointillist.model.arguments import check_arguments
+from pointillist.model.clock import working_time
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -113,8 +113,8 @@ def deblur(
     >>> bool(np.max(np.abs(sharp - ramp)) < 0.05)
     True
     """
-    begin = time.perf_counter()
-    check_arguments(sigma=sigma, force=force, return_details=return_details)
+    begin = working_time()
+    check_arguments(sigma=sigma, force=force, return_details=return_details, progress=progress)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
     subject = open_subject(image, channel_axis, data_range)
     sample = subject.sample
@@ -161,7 +161,7 @@ def _warn(reason: str) -> None:
 
 def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, settings: Settings) -> str | None:
     """Why the blur cannot be the picture's, with a trial on crops of its mean channel."""
-    begin = time.perf_counter()
+    begin = working_time()
     bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
     rough = replace(settings, tol=max(settings.tol, _TRIAL_TOLERANCE), debias=False, progress=None)
 
@@ -172,5 +172,5 @@ def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, sett
             return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
 
     reason = misfit(picture.mean(), blur, trial)
-    _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, time.perf_counter() - begin, reason or "it fits")
+    _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, working_time() - begin, reason or "it fits")
     return reason

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data import load_filters
 from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.model.clock import working_time
 from pointillist.model.geometry import Geometry
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import (
@@ -99,8 +99,8 @@ def demosaic(
     >>> demosaic(np.full((16, 16), 90, np.uint8), filters=filters)[3, 5].tolist()
     [90, 90, 90]
     """
-    begin = time.perf_counter()
-    check_arguments(keep_seen=keep_seen, return_details=return_details)
+    begin = working_time()
+    check_arguments(keep_seen=keep_seen, return_details=return_details, progress=progress)
     places = str(pattern).upper()
     if places not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import check_arguments
+from pointillist.model.clock import working_time
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -108,8 +108,8 @@ def denoise(
     >>> bool(np.std(denoise(noisy, sigma=0.1, filters=filters)) < 0.05)
     True
     """
-    begin = time.perf_counter()
-    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range)
+    begin = working_time()
+    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range, progress=progress)
     if not isinstance(noise, str) or noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
     if noise != "gaussian":

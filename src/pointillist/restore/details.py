@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,15 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.clock import working_time
 from pointillist.model.codes import SparseCodes
+from pointillist.model.showing import ShortRepr
 from pointillist.restore.engine import Recovered
 from pointillist.restore.guessing import Coder
 from pointillist.restore.pictures import Canvas, Picture
 from pointillist.solvers.base import Status, worst_status
 
 
-@dataclass(frozen=True, eq=False)
-class Details:
+@dataclass(frozen=True, eq=False, repr=False)
+class Details(ShortRepr):
     """What a restoration was made of and what it is worth, as returned with ``return_details=True``.
 
     Attributes
@@ -79,7 +80,7 @@ class Details:
 
 def answer(image: NDArray, details: Details, begin: float, return_details: bool) -> Any:
     """What a restoration function returns: the image, or the image and its details with the time since `begin`."""
-    return (image, replace(details, seconds=time.perf_counter() - begin)) if return_details else image
+    return (image, replace(details, seconds=working_time() - begin)) if return_details else image
 
 
 def finish(

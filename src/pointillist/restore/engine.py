@@ -97,7 +97,10 @@ def as_bank(filters: ArrayLike | None) -> NDArray:
         raise ValueError(
             f"filters must be (n_filters, height, width) or (n_filters, 3, height, width), got shape {array.shape}"
         )
-    bank = as_filters(array, channels=array.ndim == 4).astype(np.float32)
+    with np.errstate(over="ignore"):
+        bank = as_filters(array, channels=array.ndim == 4).astype(np.float32)
+    if not np.all(np.isfinite(bank)):
+        raise ValueError("filters are too large for pictures in [0, 1]: divide them by their norms")
     if bank.shape[1] not in (1, 3):
         raise ValueError(f"filters must have one channel or three, got {bank.shape[1]}")
     return bank

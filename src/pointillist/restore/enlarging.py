@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.arguments import check_arguments, is_integer, shown
+from pointillist.model.clock import working_time
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -89,9 +89,9 @@ def super_resolve(
     >>> super_resolve(np.full((16, 20), 90, np.uint8), 2, filters).shape
     (32, 40)
     """
-    begin = time.perf_counter()
-    check_arguments(return_details=return_details)
-    if isinstance(factor, bool) or not isinstance(factor, (int, np.integer)) or not 1 <= factor <= _LARGEST_FACTOR:
+    begin = working_time()
+    check_arguments(return_details=return_details, progress=progress)
+    if not is_integer(factor) or not 1 <= factor <= _LARGEST_FACTOR:
         raise ValueError(f"factor must be a whole number of at least 1, {_LARGEST_FACTOR} at most, got {shown(factor)}")
     factor = int(factor)
     settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)

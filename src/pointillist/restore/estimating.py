@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import check_arguments
+from pointillist.model.showing import ShortRepr
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.noise import given_level, plane_sigma
 from pointillist.restore.pictures import ChannelAxis, open_canvas
@@ -24,8 +25,8 @@ _LEAST_GAIN = 1e-4  # below it the spectrum says nothing of a blur, as that of a
 _LEAST_LENGTH, _LEAST_SIGMA = 2.5, 0.6  # photographs are that soft by themselves
 
 
-@dataclass(frozen=True, eq=False)
-class BlurEstimate:
+@dataclass(frozen=True, eq=False, repr=False)
+class BlurEstimate(ShortRepr):
     """A blur found in a picture.
 
     Attributes
@@ -132,14 +133,14 @@ def _gaussian(spectrum: Spectrum) -> BlurEstimate:
     ratio = _WIDTHS[1] / _WIDTHS[0]
     while ratio > 1.01 and best[1] > 0:
         ratio = np.sqrt(ratio)
-        for width in (best[1] * ratio, best[1] / ratio):
-            fit = spectrum.fit(_bell(spectrum, width), best[0], 8)
-            best = min(best, (fit, float(width)), key=lambda one: one[0].loss)
-    gain, width = sharp.loss - best[0].loss, best[1]
+        for tried in (best[1] * ratio, best[1] / ratio):
+            fit = spectrum.fit(_bell(spectrum, tried), best[0], 8)
+            best = min(best, (fit, float(tried)), key=lambda one: one[0].loss)
+    gain, chosen = sharp.loss - best[0].loss, best[1]
     if gain < _LEAST_GAIN:
         return BlurEstimate("gaussian", None, None, 0.0, np.ones((1, 1)), 0.0, max(gain, 0.0))
-    kernel = gaussian_kernel(width) if width >= _LEAST_SIGMA else np.ones((1, 1))
-    return BlurEstimate("gaussian", None, None, width, kernel, _confidence(gain, width >= _LEAST_SIGMA), gain)
+    kernel = gaussian_kernel(chosen) if chosen >= _LEAST_SIGMA else np.ones((1, 1))
+    return BlurEstimate("gaussian", None, None, chosen, kernel, _confidence(gain, chosen >= _LEAST_SIGMA), gain)
 
 
 def _bell(spectrum: Spectrum, width: float) -> NDArray:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.model.arguments import check_arguments
+from pointillist.model.clock import working_time
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import answer, filling_details
 from pointillist.restore.engine import Settings, as_bank
@@ -108,9 +108,9 @@ def inpaint(
     >>> mended.dtype.name, int(np.max(np.abs(mended.astype(int) - picture)))
     ('uint8', 0)
     """
-    begin = time.perf_counter()
+    begin = working_time()
     check_arguments(texture=texture, keep_seen=keep_seen, deviations=deviations, return_details=return_details, tol=tol)
-    check_arguments(debias=debias, boundary=boundary)
+    check_arguments(debias=debias, boundary=boundary, progress=progress)
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == "neighbours":

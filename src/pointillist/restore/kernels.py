@@ -33,6 +33,7 @@ def gaussian_kernel(sigma: float) -> NDArray[np.float64]:
     """
     if not (is_number(sigma) and 0 < sigma <= _LARGEST):
         raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {shown(sigma)}")
+    sigma = float(sigma)
     radius = max(1, ceil(3 * sigma))
     line = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     kernel = np.outer(line, line)

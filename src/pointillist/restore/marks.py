@@ -15,6 +15,7 @@ from PIL import ImageColor
 from scipy import ndimage
 
 from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
+from pointillist.model.usable import extremes
 from pointillist.restore.pictures import LARGEST_SAMPLE
 
 Colour = str | tuple[int, int, int]
@@ -106,7 +107,7 @@ def find_marks(
     sure, lossy = _sure(distance, key, tolerance)
     if fringe and sure.any():
         sure = _with_fringe(pixels, key, sure, lossy)
-    return grown(sure, grow)
+    return grown(sure, int(grow))
 
 
 def find_key(image: ArrayLike) -> str | None:
@@ -236,7 +237,7 @@ def checked(image: ArrayLike) -> NDArray[Any]:
         pixels = pixels[..., 0]
     if pixels.size == 0 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[-1] in (3, 4))):
         raise ValueError(f"image must be (height, width) or (height, width, 3), got shape {pixels.shape}")
-    if pixels.dtype.kind == "f" and np.fmax.reduce(np.abs(pixels), axis=None) > LARGEST_SAMPLE:
+    if pixels.dtype.kind == "f" and extremes(np.abs(pixels))[1] > LARGEST_SAMPLE:
         raise ValueError(f"image holds samples beyond {LARGEST_SAMPLE:g}: bring it to [0, 1] first")
     return pixels[..., :3] if pixels.ndim == 3 else pixels
 
@@ -292,7 +293,7 @@ def _sure(distance: NDArray[np.uint8], key: Levels, tolerance: float | str) -> t
         return _connected(distance <= blurred, distance <= joined), lossy
     if not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must lie between 0 and 1, got {tolerance}")
-    return distance <= np.uint8(np.rint(tolerance * 255)), lossy
+    return distance <= np.uint8(np.rint(float(tolerance) * 255)), lossy
 
 
 def _with_fringe(pixels: NDArray[Any], key: Levels, sure: Mask, lossy: bool) -> Mask:
@@ -370,6 +371,7 @@ def _surroundings(pixels: NDArray[Any], zone: Mask, tint: bool) -> tuple[Floats,
 def _shares(values: Floats, key: Floats, below: Floats, spreads: Floats) -> tuple[Floats, Floats]:
     """Share of the colour in each pixel, and the deviation that this share would have without any of it."""
     towards = key - below
-    length = np.maximum(np.sum(towards**2, axis=-1), 1.0)
+    length = np.maximum(np.sum(towards**2, axis=-1), np.float32(1))
     share = np.sum((values - below) * towards, axis=-1) / length
-    return share, np.sqrt(np.sum((spreads * towards) ** 2, axis=-1)) / length
+    deviation = np.sqrt(np.sum((spreads * towards) ** 2, axis=-1)) / length
+    return share.astype(np.float32, copy=False), deviation.astype(np.float32, copy=False)

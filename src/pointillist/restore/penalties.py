@@ -1,12 +1,12 @@
 """Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
 from dataclasses import replace
-from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import shown
+from pointillist.model.arguments import is_number, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, lambda_max
@@ -35,13 +35,13 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
     if isinstance(penalty, str) and penalty == "auto":
         return None
     relative = isinstance(penalty, str) and penalty.endswith("%")
-    value: object = penalty
+    value: Any = penalty
     if isinstance(penalty, str):
         try:
             value = float(penalty.removesuffix("%")) / (100 if relative else 1)
         except ValueError:
             raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if not isinstance(value, float) and not is_number(value):
         raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {shown(penalty)}')
     if not 0 < float(value) <= _LARGEST:
         raise ValueError(f"penalty must be positive, and at most {_LARGEST:g} times full scale, got {penalty!r}")

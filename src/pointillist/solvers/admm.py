@@ -103,7 +103,7 @@ class SampledADMM(AdmmSettings):
         return collect(state.problem, solutions, self.tol)
 
     def _chunk(self, problem: Problem) -> int:
-        codes = problem.operator.n_codes if problem.sample is None else len(problem.sample)
+        codes = problem.operator.n_codes if problem.drawn is None else len(problem.drawn)
         return max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
 
     def _system(self, operator: SampledOperator, rho: float, n_signals: int) -> SmallSystem:
@@ -157,7 +157,7 @@ class AdmmState:
         """λ for each sampled code."""
         problem = self.problem
         if problem.sample is not None:
-            return problem.penalty_at(problem.sampled)
+            return problem.penalty_at(problem.sample)
         positions = problem.geometry.n_positions
         return np.broadcast_to(problem.penalty, (problem.n_filters, positions)).reshape(-1)
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import cache
 from multiprocessing.dummy import Process as PoolThread
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import joblib
 import numpy as np
@@ -19,12 +19,15 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from pointillist.model.arguments import check_arguments
+from pointillist.model.arguments import check_arguments, is_integer
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""`map`, or that of a pool of threads."""
 
 
 class Status(enum.Enum):
@@ -61,7 +64,7 @@ def worst_status(statuses: Collection[Status]) -> Status:
     return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """Codes of n signals with their certificates.
 
@@ -98,6 +101,10 @@ class Result:
     def status(self) -> Status:
         return worst_status(self.statuses)
 
+    def __repr__(self) -> str:
+        gap = f", gaps up to {np.max(self.gap):.2g}" if len(self.gap) else ""
+        return f"Result({self.status.value}{gap}, codes={self.codes!r})"
+
 
 def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) -> Result:
     """Join results of groups of signals; ``places[g][i]`` is where signal i of group g belongs."""
@@ -119,12 +126,35 @@ def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) ->
     )
 
 
+@runtime_checkable
 class Solver(Protocol):
-    """Solve `Problem`s: `prepare` does what all signals share, `solve` what each needs.
+    """Solve `Problem`s: anything with these two methods can be given as `solver` to `encode` and to the learners.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from. A solver with settings that depend
-    on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same for weights and filters
-    divided by 2 to these powers, an int and an (n_filters,) int array.
+    `prepare` does what all signals share, `solve` what each needs; `certify` makes the answer of what `solve` found.
+    Signals of one shape are solved together, whatever their size: only coordinate descent works tile by tile.
+
+    `takes_start` says whether `solve` uses the codes that it may be given to start from; without it, it does not. A solver
+    with settings that depend on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same
+    for weights and filters divided by 2 to these powers, an int and an (n_filters,) int array. A solver that is a frozen
+    dataclass is searched over field by field, as ``solver__max_iter``.
+
+    Examples
+    --------
+    Codes that are the correlations above λ, less λ, are right where filters do not overlap:
+
+    >>> import numpy as np, pointillist as pt
+    >>> class Matched:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         seen = [state.operator.correlate(x) for x in signals]
+    ...         codes = [np.sign(c) * np.maximum(abs(c) - state.penalty.max(), 0) for c in seen]
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(codes))
+    >>> isinstance(Matched(), pt.Solver)
+    True
+    >>> pt.encode(np.eye(1, 30, 9), [[1.0]], penalty=0.5, solver=Matched()).codes.values
+    [array([0.5])]
     """
 
     takes_start: ClassVar[bool]
@@ -157,7 +187,11 @@ def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) 
         raise ValueError(
             f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
         )
-    return float(np.ldexp(value, -int(powers[0])))
+    with np.errstate(over="ignore"):
+        rescaled = float(np.ldexp(value, -int(powers[0])))
+    if not np.isfinite(rescaled):
+        raise ValueError(f"filters or weights are so small that {name}={value:g} cannot serve them: multiply them")
+    return rescaled
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:
@@ -181,7 +215,7 @@ def certified(problem: Problem, i: int, signal: NDArray, dense: NDArray, iterati
     """A `Solution` from the values of all (sampled) codes of signal i."""
     chosen = np.flatnonzero(dense)
     values = dense[chosen]
-    indices = chosen if problem.sample is None else problem.sample.indices[chosen]
+    indices = chosen if problem.sample is None else problem.sample[chosen]
     return Solution(indices, values, certificate(problem, i, signal, indices, values), iterations)
 
 
@@ -206,8 +240,7 @@ def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Resu
 
 def check_jobs(n_jobs: int | None) -> None:
     """Refuse what is no number of threads; see `effective_jobs`."""
-    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not whole or n_jobs == 0):
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
         raise ValueError(
             "n_jobs must be a positive number of threads, -1 for all cores, -2 for all but one, or None for what "
             f"joblib's context says, got {n_jobs!r}"

@@ -46,6 +46,11 @@ def decode(
     bank = as_filters(to_host(filters), channels=channels)
     if len(bank) != codes.n_filters:
         raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
+    if any(len(grid) != bank.ndim - 2 for grid in codes.grids):
+        raise ValueError(
+            f"filters have {bank.ndim - 2} dimensions, the grids of the codes {sorted({len(g) for g in codes.grids})}; they "
+            "must agree (channels=True says that the axis after the first holds channels)"
+        )
     shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
     kind = kind_of(codes.values)
     if kind == "numpy":

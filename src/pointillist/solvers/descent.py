@@ -2,8 +2,9 @@
 
 The codes are so sparse that most of the work is finding them. Each round scans the correlations of the residual with every
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
-current support until little moves. No Gram matrix, no Fourier transform: one dot product and, if a code moves, one addition
-of a filter. The scan also yields the duality gap, evaluated in float64 but for the correlations, whose rounding is bounded.
+current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
+span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
+whose rounding is bounded.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution, descent, sweeps
+from pointillist.backends import convolution
+from pointillist.backends.descent import merge, pick
+from pointillist.backends.sweeps import MEMORY
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
-from pointillist.solvers.base import Result, merge_results, one_blas_thread, parallel
+from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, Mapper, box_sums, clean_positions
-from pointillist.solvers.staging import Part, stage_of
+from pointillist.solvers.scanning import DescentState, clean_positions
+from pointillist.solvers.staging import stage_of
+from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +45,8 @@ class CoordinateDescent(Schedule):
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges.
     inner : float
-        Descent in a round stops when no code moves more than this share of the largest violation.
+        Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
+        to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
     tile : int
@@ -64,7 +69,7 @@ class CoordinateDescent(Schedule):
     takes_start: ClassVar[bool] = True
 
     max_sweeps: int = 20
-    extra: int = 10
+    extra: int = 6
     tile: int = 128
     keep_start: bool = False
 
@@ -84,7 +89,7 @@ class CoordinateDescent(Schedule):
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
-        if len(signals) >= n_jobs or n_jobs == 1:
+        if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < _WORTH_THREADS:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
@@ -112,7 +117,8 @@ class HostWorkingSet:
         certifies: bool = True,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
-        self.certifies = certifies and settings.ridge == 0 and not settings.keep_start
+        promised = settings.tol <= _LOOSE and settings.ridge == 0 and not settings.keep_start
+        self.certifies = certifies and promised
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.layout = self.problem.operator.layout
         self.signal = signal
@@ -120,7 +126,7 @@ class HostWorkingSet:
         self.weights = weights = self.problem.weights_of(i)
         seen = np.ones(signal.shape, signal.dtype) if weights is None else weights.astype(signal.dtype)
         self.padded_weights = self.geometry.spread(seen)
-        self.clean = clean_positions(self.geometry, self.padded_weights)
+        self.clean = clean_positions(self.geometry, None if weights is None else self.padded_weights)
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
@@ -139,14 +145,14 @@ class HostWorkingSet:
         """Start from those codes that the sample and the sign allow."""
         kept = values > 0 if self.problem.nonnegative else values != 0
         if self.problem.sample is not None:
-            sampled = _among(self.problem.sample.indices, codes)
+            sampled = _among(self.problem.sample, codes)
             if self.settings.keep_start:
                 self.beside = codes[kept & ~sampled]
             else:
                 kept &= sampled
         none, zeros = self.codes, self.values
         codes, values = codes[kept], values[kept].astype(zeros.dtype)
-        self.codes, _ = descent.merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
+        self.codes, _ = merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
         self.values = values[np.searchsorted(codes, self.codes)]
 
     def look(self, active: NDArray, *, rough: bool) -> Look:
@@ -157,7 +163,9 @@ class HostWorkingSet:
         loss = 0.5 * inner(self.exact, difference)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self._rounding(self.residual)
+        # With a ridge nobody waits for this gap; without a sample its bound also says what need not be scanned again.
+        loose = self.settings.ridge > 0 and self.problem.drawn is not None
+        rounding = self.state.rounding(self.geometry, self.residual, rough=loose)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
@@ -173,16 +181,16 @@ class HostWorkingSet:
         ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
         winner = np.empty_like(self.winner)
         for _ in range(_SHRINKS):
-            positions = dual.touched(self.geometry, ratios) if self.problem.sample is None else None
+            positions = dual.touched(self.geometry, ratios) if self._can_screen else None
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
             if positions is not None and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
-                ratios[positions] += ratios.dtype.type(self._rounding(flat))
+                ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
             else:
                 self.state.scan(flat, ratios, winner, self.mapper)
-                ratios += ratios.dtype.type(self._rounding(flat))
-            seen = point if self.weights is None else self._unweighted(point)
+                ratios += ratios.dtype.type(self.state.rounding(self.geometry, flat))
+            seen = point if self.weights is None else _divided(point, self.weights)
             loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
             ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
             before, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
@@ -210,6 +218,11 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
+    @property
+    def _can_screen(self) -> bool:
+        """Whether some positions can be scanned alone."""
+        return self.problem.drawn is None and self.state.transforms is None
+
     def _scan(self, residual: NDArray, rounding: float) -> float:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
@@ -219,7 +232,7 @@ class HostWorkingSet:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         stale = None
-        if self.scanned is not None and self.problem.sample is None:
+        if self.scanned is not None and self._can_screen:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
         self.scanned = residual.copy()
@@ -237,24 +250,11 @@ class HostWorkingSet:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned).ravel()
 
-    def _unweighted(self, point: NDArray) -> NDArray:
-        return np.divide(point, self.weights, out=np.zeros_like(point), where=self.weights > 0)
-
-    def _rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can take from max |Dᵀr| / λ: each is a sum of n products, off by n ε ‖d‖ ‖r‖."""
-        if self.settings.ridge > 0 and self.problem.sample is not None:
-            largest = np.sqrt(inner(residual, residual))  # a looser bound in less time: nobody waits for this gap
-        else:
-            largest = np.sqrt(np.max(box_sums(self.geometry, residual**2)))
-        terms = len(self.layout.taps) + 2
-        unit = self.epsilon / 2
-        return terms * unit * self.problem.largest_norm * float(largest) / self.problem.smallest_penalty
-
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         floor = self.best.dtype.type(floor)
-        fresh = descent.pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
-        self.codes, self.values = descent.merge(
+        fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
+        self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
@@ -278,28 +278,23 @@ class HostWorkingSet:
 
         stage = stage_of(self.geometry, self.layout, self.codes, self.residual, self.padded_weights, self.settings.tile)
 
-        def descend(part: Part) -> float:
-            members, region = part
-            return sweeps.descend(
-                stage.layout, stage.places, curvatures, penalties, dtype.type(settings.ridge), clean, stage.weights,
-                self.problem.nonnegative, self.values, stage.residual, members, target, settings.extra, region,
-            )  # fmt: skip
-
-        for _ in range(settings.max_sweeps):
-            moved = max((moved for parts in stage.colours for moved in self.mapper(descend, parts)), default=0.0)
-            if moved < target:
-                break
+        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
+        descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
         self._keep(self.values != 0)
 
 
+_WORTH_THREADS = 2**28
+"""Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
 """A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
+_LOOSE = 0.02
+"""A larger tolerance says how much effort to make, not how good the answer is: it is judged by the plain dual point."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
 
 def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
-    """Bytes that solving for one signal takes: residual, weights and scans, their twins in float64, and the working set.
+    """Bytes that solving for one signal takes: residual, weights, steps, scans, their twins in float64, the working set.
 
     Parameters
     ----------
@@ -309,11 +304,16 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
     itemsize : int
         Bytes of a sample.
     """
-    padded = geometry.padded_length * (4 * itemsize + 16)
+    padded = geometry.padded_length * ((5 + MEMORY) * itemsize + 16)
     grid = geometry.n_positions * (4 * itemsize + 24)
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)
     return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
+
+
+def _divided(point: NDArray, weights: NDArray) -> NDArray:
+    """A point divided by the weights, zero where they are."""
+    return np.divide(point, weights, out=np.zeros_like(point), where=weights > 0)
 
 
 def _among(sample: NDArray, codes: NDArray) -> NDArray:

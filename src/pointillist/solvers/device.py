@@ -144,9 +144,7 @@ class DeviceState:
         filters = problem.filters.reshape(problem.n_filters, problem.geometry.channels, *self.plan.filter)
         offset = as_volume(problem.geometry.offset, 0)
         with self.device.use():
-            made = Engine(
-                self.device, self.plan, filters, problem.penalty, offset, problem.nonnegative, problem.sampled
-            )
+            made = Engine(self.device, self.plan, filters, problem.penalty, offset, problem.nonnegative, problem.sample)
             self.device.wait()  # what follows runs on other streams
         return made
 

@@ -100,7 +100,7 @@ def encode(
     >>> result.status.value, bool(np.all(result.gap <= 1e-3))
     ('converged', True)
     """
-    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol)
+    check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol, progress=progress)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
@@ -136,7 +136,7 @@ def _checked_start(
     """Check the codes to start from, and bring them to the host if that solves."""
     if not isinstance(start, SparseCodes):
         raise ValueError(f"start must be SparseCodes, got {type(start).__name__}")
-    if not getattr(solver, "takes_start", True):
+    if not getattr(solver, "takes_start", False):
         raise ValueError(f'start would have no effect: {type(solver).__name__} begins at zero; use solver="cd"')
     grids = [Geometry(signal.shape[1:], filters.shape[2:], len(signal), boundary).grid for signal in signals]
     if start.n_filters != len(filters) or start.grids != grids:
@@ -176,7 +176,7 @@ def encode_signals(
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
-                sample=draw_sample(len(filters), geometry.grid, draws, seed, step),
+                drawn=draw_sample(len(filters), geometry.grid, draws, seed, step),
                 nonnegative=nonnegative,
             )
         )

@@ -14,14 +14,15 @@ from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.showing import ShortRepr
 from pointillist.model.signals import Signals, as_filters
 from pointillist.solvers.inputs import take_signals
 
 _BAND_SAMPLES = 2**20
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainedVariance:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExplainedVariance(ShortRepr):
     """How much of the energy of some signals their codes explain, together and filter by filter.
 
     Attributes

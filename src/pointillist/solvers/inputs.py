@@ -1,6 +1,6 @@
 """Signals of users are brought here to where they are solved for, and checked there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,9 @@ from pointillist.model.signals import (
     take_seen,
 )
 from pointillist.solvers.resident import device_namespace
+
+Choose = Callable[[list[NDArray], list[NDArray] | None], Sequence[int]]
+"""A function that gets signals and their weights, each (channels, *space), and returns the numbers of those to take."""
 
 
 def stay_resident(signals: Any, device: str) -> bool:
@@ -39,17 +42,30 @@ def _namespace(signals: Any, weights: Any, device: str) -> Iterator[tuple[Any, A
 
 
 def take_signals(
-    signals: Any, weights: Any, ndim: int, *, channels: bool, device: str = "cpu", to_learn: bool = False
+    signals: Any,
+    weights: Any,
+    ndim: int,
+    *,
+    channels: bool,
+    device: str = "cpu",
+    to_learn: bool = False,
+    choose: Choose | None = None,
 ) -> tuple[list[NDArray], list[NDArray] | None]:
     """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
 
     Signals that live on a device stay there if `device` is one; all others come to the host. Without weights NaN marks what
-    was not seen. With `to_learn` errors call the signals X, and constant ones are refused.
+    was not seen. With `to_learn` errors call the signals X, and constant ones are refused. `choose` leaves signals
+    out before they are looked at more closely.
     """
     name = "X" if to_learn else "signals"
     with _namespace(signals, weights, device) as (given, given_weights, space):
         arrays = checked_signals(given, ndim, channels=channels, name=name, space=space)
-        seen = as_weights(given_weights, arrays, channels=channels, space=space)
+        seen = as_weights(given_weights, arrays, channels=channels, space=space, all_seen=choose is None)
+        if choose is not None:
+            chosen = choose(arrays, seen)
+            arrays, seen = [arrays[i] for i in chosen], None if seen is None else [seen[i] for i in chosen]
+            if not arrays:
+                return [], None
         arrays, seen = take_seen(arrays, seen, name, space)
         if to_learn:
             check_varied(arrays, seen, name, space)

@@ -16,6 +16,7 @@ from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import encode, max_penalty
 
 _N, _SMALLEST = 10, 0.01
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def penalty_path(
             raise ValueError(f"penalties must be positive, finite numbers, one or more, got {shown(penalties)}")
     path: list[PathPoint] = []
     for value in values.tolist():
-        start = path[-1].result.codes if path and getattr(coder, "takes_start", True) else None
+        start = path[-1].result.codes if path and getattr(coder, "takes_start", False) else None
         result = encode(signals, filters, value, solver=coder, start=start, n_jobs=n_jobs, device=device, **problem)
         path.append(PathPoint(value, result))
     return path
@@ -124,7 +125,7 @@ def _spaced(largest: NDArray, n: int | None, smallest: float | None) -> NDArray:
     """Penalties from the largest of all signals down."""
     n, smallest = _N if n is None else n, _SMALLEST if smallest is None else smallest
     top = float(np.max(largest))
-    if top == 0:
-        raise ValueError("signals are zero wherever they were seen: every penalty gives zero codes")
+    if top < _TINY:
+        raise ValueError("signals are zero wherever they were seen, or filters are: every penalty gives zero codes")
     # Rounding may leave a code at λ_max itself.
     return top * (1 + 1e-6) * np.geomspace(1, smallest, n)

@@ -43,14 +43,14 @@ class SampledOperator:
         if self.problem.sample is None:
             convolution.synthesise_dense(operator.layout, values, flat)
         else:
-            convolution.synthesise(operator.layout, self.problem.sample.indices, values, flat)
+            convolution.synthesise(operator.layout, self.problem.sample, values, flat)
         signal = geometry.gather(flat)
         return signal if self.roots is None else self.roots * signal
 
     def adjoint(self, signal: NDArray) -> NDArray:
         """Aᵀ times a signal: one value for each sampled code."""
         weighted = signal if self.roots is None else self.roots * signal
-        return self.problem.operator.correlate(weighted, self.problem.sampled).reshape(-1)
+        return self.problem.operator.correlate(weighted, self.problem.sample).reshape(-1)
 
 
 class SmallSystem(Protocol):
@@ -70,7 +70,7 @@ class BandedCholesky:
         roots = np.ones(1, dtype) if operator.roots is None else operator.roots.astype(dtype)
         padded_roots = geometry.spread(np.broadcast_to(roots, (1, *geometry.signal)))
         band = np.zeros(samples * (bandwidth + 1) + SPARE_SAMPLES, dtype)
-        codes = problem.sample.indices if problem.sample is not None else np.arange(problem.operator.n_codes)
+        codes = problem.sample if problem.sample is not None else np.arange(problem.operator.n_codes)
         image_offsets = _image_offsets(geometry.signal, geometry.filter, len(layout.run_lanes))
         banded.add_gram(layout, codes, places, padded_roots, image_offsets, bandwidth, band)
         matrix = band[: samples * (bandwidth + 1)].reshape(samples, bandwidth + 1).T

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import shown
+from pointillist.model.arguments import is_integer, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem
 from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curvature
@@ -21,6 +21,10 @@ _STALLED_ROUNDS = 5
 """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""
 _NEGLIGIBLE = 0.07
 """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
+
+
+_SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
+"""After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
 
 
 class Look(NamedTuple):
@@ -68,12 +72,12 @@ class Schedule:
     tol: float = 1e-3
     max_iter: int = 200
     cells: tuple[int, ...] = (3, 2, 1)
-    inner: float = 0.3
+    inner: float = 0.5
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        whole = isinstance(self.cells, tuple | list) and all(isinstance(cell, int | np.integer) for cell in self.cells)
+        whole = isinstance(self.cells, tuple | list) and all(map(is_integer, self.cells))
         if not whole or not self.cells or min(self.cells) < 1:
             raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
 
@@ -93,25 +97,31 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     count, ridged = sets.n_signals, schedule.ridge > 0
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
-    active, lowest, stalled, rounds = np.arange(count), np.full(count, np.inf), np.zeros(count, int), 0
+    active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
+    effort = _Effort(schedule.inner, count)
+    lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
         # What a solve with a ridge ends with is not to be certified tightly: a bound will do.
         found = sets.look(active, rough=ridged and rounds == schedule.max_iter)
         ratio, unsettled = found.ratio, still_open(found)
         if not ridged:  # with a ridge another objective falls
-            stalled = np.where(found.objective < lowest * (1 - 1e-10), 0, stalled + 1)
-            lowest = np.minimum(lowest, found.objective)
+            # Near the optimum the gap still falls when the objective has no digits left to fall.
+            better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
+            stalled = np.where(better, 0, stalled + 1)
+            lowest, tightest = np.minimum(lowest, found.objective), np.fmin(tightest, found.gap)
         going = unsettled & (stalled <= _STALLED_ROUNDS) & (rounds < schedule.max_iter)
         if not going.all():
             ended = active[~going]
             objective[ended], gap[ended] = found.objective[~going], found.gap[~going]
             iterations[ended], short[ended] = rounds, unsettled[~going]
-            active, ratio, lowest, stalled = active[going], ratio[going], lowest[going], stalled[going]
+            active, ratio, stalled = active[going], ratio[going], stalled[going]
+            lowest, tightest = lowest[going], tightest[going]
+            effort.keep(going)
             if len(active) == 0:
                 break
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
-        sets.descend(active, _targets(sets, schedule, ratio))
+        sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty)
         rounds += 1
         if ridged and rounds == schedule.max_iter:
             sets.prune(active, _NEGLIGIBLE)
@@ -126,7 +136,29 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     return Result(codes, objective, gap, statuses, iterations, sets.residuals())
 
 
-def _targets(sets: WorkingSets, schedule: Schedule, ratio: NDArray) -> NDArray:
-    """How little a code may move at the end of a round, for each signal: a share of what the worst violator asks for."""
-    violation = np.minimum(np.maximum(ratio - 1, 0.0), 1.0)
-    return np.maximum(schedule.inner * violation, 4 * sets.epsilon) * sets.problem.smallest_penalty
+class _Effort:
+    """How far each signal is descended on in a round: to a share of what its worst violator asks for.
+
+    A signal whose violation hardly shrank in two rounds has codes that hang together: more rounds like these would not help
+    it, and it gets half the share from then on.
+    """
+
+    def __init__(self, share: float, count: int) -> None:
+        self.share, self.before = (
+            np.full(count, share),
+            np.full((2, count), np.inf),
+        )  # violations two rounds ago, and one
+
+    def keep(self, chosen: NDArray) -> None:
+        """Go on with some of the signals."""
+        self.share, self.before = self.share[chosen], self.before[:, chosen]
+
+    def targets(self, ratio: NDArray, rounds: int, epsilon: float) -> NDArray:
+        """How little a code may move at the end of a round, for each signal, in units of the smallest penalty."""
+        violation = np.maximum(ratio - 1, 0.0)
+        if rounds >= _SETTLED_ROUNDS:
+            slow = violation > _SLOW * self.before[0]
+            self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
+            self.before = np.where(slow, np.inf, self.before)  # what comes of it is seen in two rounds
+        self.before = np.stack([self.before[1], violation])
+        return np.maximum(self.share * np.minimum(violation, 1.0), 4 * epsilon)

@@ -58,8 +58,8 @@ class Scale:
             penalty = problem.penalty if self.is_one else np.ldexp(problem.penalty, change)
         if np.min(penalty) < _SMALLEST_PENALTY:
             raise ValueError(
-                f"penalty is so small, {np.min(problem.penalty):.2g}, that it is lost beside signals and filters of this "
-                "size; max_penalty tells their scale"
+                f"penalty is so small, {np.min(problem.penalty):.2g}, that it is lost beside signals, filters and weights "
+                "of this size; max_penalty tells their scale"
             )
         if np.max(penalty) > _LARGEST_PENALTY:
             penalty = np.minimum(penalty, _LARGEST_PENALTY)
@@ -144,7 +144,8 @@ def _check_restored(i: int, scaled: float, objective: float, exact: Any, values:
         )
     if scaled > 0 and objective < np.finfo(np.float64).tiny:
         raise ValueError(
-            f"signals[{i}] is too small: its objective underflows; multiply signals and penalty by some number"
+            f"signals[{i}] is too small, or its weights are: its objective underflows; multiply signals and penalty, or "
+            "weights and penalty, by some number"
         )
     total = float(abs(exact).sum())
     if np.isfinite(total) and not abs(float(abs(values.astype(np.float64)).sum()) - total) <= _LOST * total:
@@ -161,7 +162,6 @@ def by_scale(
 ) -> list[tuple[list[int], Scale]]:
     """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
     sizes = _largest(signals)
-    sizes[sizes == 0] = float(np.min(penalty))  # any will do where all is zero: one that suits the penalty
     of_signals, of_weights = _exponents(sizes), np.zeros(len(signals), int)
     if weights is not None:
         distinct = {id(weight): weight for weight in weights}
@@ -169,6 +169,8 @@ def by_scale(
         of_weights = np.array([found[id(weight)] for weight in weights])
     of_filters = _exponents(np.max(np.abs(filters.reshape(len(filters), -1)), axis=1))
     loudest = int(np.max(of_filters))
+    silent = sizes == 0  # any scale will do for these: one that suits the penalty
+    of_signals[silent] = int(_exponents(np.min(penalty))) - loudest - of_weights[silent]
     ordinary = 2 * abs(loudest) + 2 * np.abs(of_signals) + np.abs(of_weights) <= _ORDINARY
     groups = []
     for same in group_by_shape(signals):
@@ -197,6 +199,6 @@ def _largest(arrays: Sequence[Any]) -> NDArray:
     return largest
 
 
-def _exponents(sizes: NDArray) -> NDArray:
+def _exponents(sizes: NDArray | np.floating) -> NDArray:
     """Powers of two that bring sizes near one; zero for zero."""
-    return np.frexp(sizes)[1].astype(int)
+    return np.asarray(np.frexp(sizes)[1]).astype(int)

@@ -1,22 +1,19 @@
 """Finding the codes worth descending on: the correlations of a residual with every filter, and bounds on how they change."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
 from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem
-from pointillist.model.sampling import Blocks
+from pointillist.model.problem import Problem, inner
+from pointillist.model.sampling import Sample
+from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
-
-Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""`map`, or that of a pool of threads."""
+from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +34,26 @@ class DescentState:
     @cached_property
     def is_dense(self) -> bool:
         """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
-        sample = self.problem.sample
-        return sample is not None and sample.blocks is None and len(sample) > _DENSE * self.problem.operator.n_codes
+        drawn = self.problem.drawn
+        if drawn is None or len(drawn) <= _DENSE * self.problem.operator.n_codes:
+            return False
+        # What was drawn together takes its share of the time, unless transforms scan all codes in less.
+        return drawn.blocks is None or transforms_are_worth(self.problem)
 
     @cached_property
     def masked(self) -> NDArray:
         """1/λ as (n_filters padded to whole blocks, n_positions), zero outside the sample."""
         problem = self.problem
         out = np.zeros((len(self.per_penalty), problem.geometry.n_positions), problem.filters.dtype)
-        out.reshape(-1)[problem.sampled] = 1 / problem.penalty_at(problem.sampled)
+        out.reshape(-1)[problem.sample] = 1 / problem.penalty_at(problem.sample)
         return out
+
+    @cached_property
+    def transforms(self) -> Transforms | None:
+        """The scan by transforms where that takes fewer operations; None where it does not."""
+        if self.problem.drawn is not None and not self.is_dense:
+            return None
+        return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
     @cached_property
     def overlaps(self) -> NDArray:
@@ -62,37 +69,66 @@ class DescentState:
         return rise
 
     @cached_property
+    def share(self) -> float:
+        """The share of all codes that is scanned."""
+        drawn = self.problem.drawn
+        if drawn is None or self.is_dense:
+            return 1.0
+        return max(len(drawn), 1) / self.problem.operator.n_codes
+
+    @property
+    def scan_size(self) -> int:
+        """Products that a scan takes."""
+        return int(self.share * self.problem.filters.size * self.problem.geometry.n_positions)
+
+    @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
         rows = len(self.problem.operator.layout.row_bases)
-        step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
+        step = max(1, int(_CHUNK_POSITIONS / self.share / self.problem.geometry.grid[-1]))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem, layout = self.problem, self.problem.operator.layout
         best[:] = 0
-        if problem.sample is not None and problem.sample.blocks is not None:
-            self._scan_blocks(residual, problem.sample.blocks, best, winner, mapper)
+        if problem.drawn is not None and not self.is_dense:
+            self._scan_drawn(residual, problem.drawn, best, winner, mapper)
             return
-        if problem.sample is not None and not self.is_dense:
-            self.scan_codes(residual, problem.sample.indices, best, winner)
+        factors = self.per_penalty if problem.drawn is None else self.masked
+        if self.transforms is not None:
+            self.transforms.scan(residual, factors, best, winner, mapper)
             return
-        factors = self.per_penalty if problem.sample is None else self.masked
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
 
         list(mapper(work, self.row_chunks))
 
-    def _scan_blocks(self, residual: NDArray, blocks: Blocks, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
-        """Scan the positions that were drawn for each block of filters."""
-        layout, signed = self.problem.operator.layout, self.problem.nonnegative
+    def _scan_drawn(self, residual: NDArray, drawn: Sample, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+        """Scan the codes that were drawn, one by one or the positions of each block of filters."""
+        blocks, layout, signed = drawn.blocks, self.problem.operator.layout, self.problem.nonnegative
+        if blocks is None:
+            self.scan_codes(residual, drawn.indices, best, winner)
+            return
 
         def work(rows: tuple[int, int]) -> None:
             descent.scan_blocks(layout, residual, *rows, *blocks, self.per_penalty, signed, best, winner)
 
         list(mapper(work, self.row_chunks))
+
+    def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False) -> float:
+        """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
+
+        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most, where r is what lies in its filter's box. With
+        `rough` it is the whole residual, for a looser bound in less time.
+        """
+        if self.transforms is not None:
+            return self.transforms.rounding(residual)
+        problem = self.problem
+        largest = np.sqrt(inner(residual, residual) if rough else np.max(box_sums(geometry, residual**2)))
+        terms, unit = len(problem.operator.layout.taps) + 2, float(np.finfo(residual.dtype).eps) / 2
+        return terms * unit * problem.largest_norm * float(largest) / problem.smallest_penalty
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
@@ -131,6 +167,13 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     return sums
 
 
-def clean_positions(geometry: Geometry, padded_weights: NDArray) -> NDArray:
-    """Positions whose whole box has weight one."""
-    return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
+def clean_positions(geometry: Geometry, padded_weights: NDArray | None) -> NDArray:
+    """Which positions have a box whose samples all have weight one; without weights, whose box leaves no signal."""
+    if padded_weights is not None:
+        return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
+    clean = np.ones((), bool)
+    for n, side, offset, length in zip(geometry.signal, geometry.filter, geometry.offset, geometry.grid, strict=True):
+        begin = np.arange(length)
+        inside = (begin >= offset) & (begin + side <= offset + n) | (geometry.boundary == "circular")
+        clean = clean[..., None] & inside
+    return clean.ravel()

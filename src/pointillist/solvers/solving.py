@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem, lambda_max
 from pointillist.solvers.base import Result, Solver, merge_results
@@ -26,7 +27,13 @@ def solve(
     """Solve a problem, in the span of its filters where that has fewer channels and the weights allow it."""
     if span is None or differs_by_channel(problem.weights, int(problem.has_own_weights)):
         coder = by_tiles(solver, problem, progress)
-        return coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
+        found = coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
+        if not isinstance(found, Result) or len(found.statuses) != len(signals):
+            raise TypeError(
+                f"solver {type(solver).__name__}: solve must return a Result for all {len(signals)} signals, as certify "
+                f"makes it, got {shown(found)}"
+            )
+        return found
     projection = Projection(span, problem, signals)
     inside = solve(solver, None, projection.smaller, projection.inside, start, n_jobs, progress)
     found = projection.restore(inside)

@@ -27,7 +27,7 @@ class Stage(NamedTuple):
     places: Places
     residual: NDArray
     weights: NDArray
-    colours: list[list[Part]]
+    partitions: list[list[list[Part]]]  # ways to cut it into tiles, each by colour
 
 
 def stage_of(
@@ -41,17 +41,18 @@ def stage_of(
     places = Places(bases, starts, np.zeros(len(codes) + 1, np.int64), np.empty(0, np.int64))
     positions = codes % geometry.n_positions
     shape = (geometry.channels, *geometry.padded)
-    colours = []
-    for tiles in tiles_of(geometry, positions, side):
-        colours.append([(members, _reached(geometry, shape, positions[members])) for members in tiles])
-    return Stage(layout, places, residual, weights, colours)
+    partitions = [
+        [[(members, _reached(geometry, shape, positions[members])) for members in tiles] for tiles in colours]
+        for colours in partitions_of(geometry, positions, side)
+    ]
+    return Stage(layout, places, residual, weights, partitions)
 
 
 def _reached(geometry: Geometry, shape: tuple[int, ...], positions: NDArray) -> Region:
     """The box that codes at `positions` reach of a padded signal of some shape."""
-    axes = np.unravel_index(positions, geometry.grid)
-    first = [int(axis.min()) for axis in axes]
-    sides = [int(axis.max()) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
+    axes = np.unravel_index(positions if len(positions) else np.zeros(1, np.int64), geometry.grid)
+    first = [int(np.min(axis)) for axis in axes]
+    sides = [int(np.max(axis)) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
     rows = _rows(shape, first, sides)
     begin = int(rows[0])
     return Region(begin, int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin, rows, sides[-1], rows, sides[-1])
@@ -79,8 +80,8 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
         _rows(shape, margins, sides), sides[-1], _rows(shape, margins, list(geometry.signal)), geometry.signal[-1],
     )  # fmt: skip
     places = Places(np.asarray(bases), starts, *_images(geometry, axes, strides))
-    members = [[(np.arange(len(codes)), region)]] if len(codes) else []
-    return Stage(wide, places, _widened(geometry, residual, shape), _widened(geometry, weights, shape), members)
+    wide_residual, wide_weights = _widened(geometry, residual, shape), _widened(geometry, weights, shape)
+    return Stage(wide, places, wide_residual, wide_weights, [[[(np.arange(len(codes)), region)]]])
 
 
 def _images(geometry: Geometry, axes: tuple[NDArray, ...], strides: NDArray) -> tuple[NDArray, NDArray]:
@@ -112,17 +113,33 @@ def _widened(geometry: Geometry, flat: NDArray, shape: tuple[int, ...]) -> NDArr
     return wide
 
 
-def tiles_of(geometry: Geometry, positions: NDArray, side: int) -> list[list[NDArray]]:
-    """The codes at `positions` by colour and tile; tiles of one colour have disjoint footprints, padding included."""
+def partitions_of(geometry: Geometry, positions: NDArray, side: int) -> list[list[list[NDArray]]]:
+    """The codes at `positions` by colour and tile, for several ways to cut the grid: each moves the borders.
+
+    Tiles of one colour have disjoint footprints, padding included.
+    """
     if len(geometry.grid) == 1:  # as many positions as a tile of a picture
         side = side**2
     side = max(side, 2 * (max(geometry.filter) + 16))
     # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
     counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
     if prod(counts) == 1:
-        return [[np.arange(len(positions))]]
+        return [[[np.arange(len(positions))]]]
+    axes = np.unravel_index(positions, geometry.grid)
+    ways = list(product(*[(0, 1) if count > 1 else (0,) for count in counts]))
+    order = sorted(range(len(ways)), key=lambda n: min(n, len(ways) - 1 - n))  # opposite ways after one another
+    return [_tiles(geometry, axes, counts, ways[n]) for n in order]
+
+
+def _tiles(
+    geometry: Geometry, axes: tuple[NDArray, ...], counts: list[int], shifts: tuple[int, ...]
+) -> list[list[NDArray]]:
+    """Codes at places `axes` by colour and tile; along axes with a shift the first tile has half the side of others."""
     sides = [-(-g // count) for g, count in zip(geometry.grid, counts, strict=True)]
-    coordinates = [axis // s for axis, s in zip(np.unravel_index(positions, geometry.grid), sides, strict=True)]
+    coordinates = [
+        np.minimum((axis + shift * (s // 2)) // s, count - 1)
+        for axis, s, shift, count in zip(axes, sides, shifts, counts, strict=True)
+    ]
     number = np.ravel_multi_index(coordinates, counts)
     order = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[order], np.arange(prod(counts) + 1))

@@ -23,11 +23,11 @@ from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE, release, scratch, walked
 from pointillist.model.problem import Certificate, Problem, inner, relative_gap
-from pointillist.solvers.base import Result, Solution, Solver, collect, one_blas_thread
+from pointillist.solvers.base import Mapper, Result, Solution, Solver, collect, one_blas_thread
 from pointillist.solvers.blocks import Blocks, Place, renumbered
 from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
 from pointillist.solvers.rounds import solve_by_rounds
-from pointillist.solvers.scanning import DescentState, Mapper
+from pointillist.solvers.scanning import DescentState
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
@@ -67,9 +67,14 @@ class TiledDescent:
         if self.coder.ridge > 0:
             raise ValueError("coder must have no ridge: it would not come to rest tile by tile")
 
+    @property
+    def tol(self) -> float:
+        """The relative gap to reach."""
+        return self.coder.tol
+
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals share."""
-        if problem.sample is not None:
+        if problem.drawn is not None:
             raise ValueError("sampled problems are not solved by tiles: use solver=CoordinateDescent(...)")
         if problem.geometry.boundary == "circular":
             raise ValueError("circular problems are not solved by tiles: use solver=CoordinateDescent(...)")
@@ -90,12 +95,25 @@ class TiledDescent:
 
 def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    whole = problem.sample is not None or problem.geometry.boundary == "circular"
-    samples = problem.geometry.channels * prod(problem.geometry.signal)
-    small = (problem.geometry.n_positions < LARGE and samples < _MANY_CHANNELS * LARGE) or whole
+    small = problem.drawn is not None or not _is_large(problem.geometry)
     if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
         return solver
     return TiledDescent(coder=solver, progress=progress)
+
+
+def solved_at_once(geometry: Geometry) -> Geometry:
+    """The geometry of what coordinate descent works on at once: a whole signal or, of a large one, a tile's samples."""
+    if not _is_large(geometry):
+        return geometry
+    side = 2 * Blocks.of(geometry, None).side
+    axes = zip(geometry.signal, geometry.filter, strict=True)
+    return replace(geometry, signal=tuple(min(length, side + 2 * (size - 1)) for length, size in axes))
+
+
+def _is_large(geometry: Geometry) -> bool:
+    samples = geometry.channels * prod(geometry.signal)
+    large = geometry.n_positions >= LARGE or samples >= _MANY_CHANNELS * LARGE
+    return large and geometry.boundary != "circular"
 
 
 @dataclass(frozen=True, eq=False)

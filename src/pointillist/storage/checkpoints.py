@@ -1,20 +1,23 @@
-"""The checkpoints of a run: model files with numbers, of which the newest few are kept.
+"""What a run puts away before it ends: files with numbers beside the one that it will write.
 
-They lie beside the file that the run will write: ``filters.safetensors`` has ``filters.checkpoint-00000120.safetensors``.
-What the arrays and metadata mean is the business of the learners.
+A run of learning has checkpoints, of which the newest few are kept: ``filters.safetensors`` has
+``filters.checkpoint-00000120.safetensors``. A run of coding has parts, of which all are kept: ``codes.safetensors`` has
+``codes.part-00000300.safetensors``. What the arrays and metadata mean is the business of others.
 """
 
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
+from pointillist.model.codes import SparseCodes
 from pointillist.storage.codec import Stored, read_arrays, write_arrays
+from pointillist.storage.codes import read_codes, write_codes
 from pointillist.storage.files import remove_leftovers
 from pointillist.storage.models import KIND
 
@@ -24,7 +27,55 @@ KEPT = 2
 """Checkpoints of a run that are kept: where the newest is damaged, the one before serves."""
 
 
-class CheckpointFolder:
+class NumberedFiles:
+    """Files of one run that lie beside the file that it will write, and bear its name and a number.
+
+    Parameters
+    ----------
+    path : str or path
+        The file that the run will write.
+    """
+
+    word = "checkpoint"
+    """What stands before the number."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def file(self, number: int) -> Path:
+        """Where file `number` lies."""
+        return self.path.with_name(f"{self.path.stem}.{self.word}-{number:08d}.safetensors")
+
+    def files(self) -> list[Path]:
+        """The files that are there, the newest first."""
+        pattern = re.compile(rf"{re.escape(self.path.stem)}\.{self.word}-(\d{{8,}})\.safetensors")
+        folder = self.path.parent
+        matches = [pattern.fullmatch(entry.name) for entry in folder.iterdir()] if folder.is_dir() else []
+        numbers = sorted((int(match[1]) for match in matches if match is not None), reverse=True)
+        return [self.file(number) for number in numbers]
+
+    def remove_leftovers(self) -> None:
+        """Remove the temporary files of a run that was killed."""
+        remove_leftovers(self.path)
+
+    def clear(self) -> None:
+        """Remove all files of the run."""
+        self._prune(0)
+        self.remove_leftovers()
+
+    def _prune(self, kept: int) -> None:
+        for path in self.files()[kept:]:
+            path.unlink(missing_ok=True)
+
+    def _free(self, number: int) -> Path:
+        """Where to write file `number`: the name is ours, a link there is not to lead to somebody else's file."""
+        path = self.file(number)
+        if path.is_symlink():
+            path.unlink()
+        return path
+
+
+class CheckpointFolder(NumberedFiles):
     """The checkpoints of one run.
 
     Parameters
@@ -36,19 +87,8 @@ class CheckpointFolder:
     """
 
     def __init__(self, path: str | os.PathLike[str], check: Callable[[Stored], None] | None = None) -> None:
-        self.path, self._check = Path(path), check
-
-    def file(self, number: int) -> Path:
-        """Where checkpoint `number` lies."""
-        return self.path.with_name(f"{self.path.stem}.checkpoint-{number:08d}.safetensors")
-
-    def files(self) -> list[Path]:
-        """The checkpoints that are there, the newest first."""
-        pattern = re.compile(rf"{re.escape(self.path.stem)}\.checkpoint-(\d{{8,}})\.safetensors")
-        folder = self.path.parent
-        matches = [pattern.fullmatch(entry.name) for entry in folder.iterdir()] if folder.is_dir() else []
-        numbers = sorted((int(match[1]) for match in matches if match is not None), reverse=True)
-        return [self.file(number) for number in numbers]
+        super().__init__(path)
+        self._check = check
 
     def write(self, number: int, metadata: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Path:
         """Write a checkpoint, then remove all but the newest few.
@@ -58,11 +98,12 @@ class CheckpointFolder:
         OSError
             If it cannot be written; the checkpoints that were there stay.
         """
-        path = self.file(number)
-        if path.is_symlink():  # the name is ours: a link there is not to lead to somebody else's file
-            path.unlink()
+        path = self._free(number)
         write_arrays(path, KIND, metadata, arrays, family=self.path)
-        self._prune(KEPT)
+        try:
+            self._prune(KEPT)
+        except OSError as error:
+            log.warning("an old checkpoint cannot be removed: %s", error)
         return path
 
     def newest(self) -> Stored | None:
@@ -90,15 +131,50 @@ class CheckpointFolder:
             raise CheckpointError(f"all checkpoints of {self.path} are damaged: start again without resuming")
         return None
 
-    def remove_leftovers(self) -> None:
-        """Remove the temporary files of a run that was killed."""
-        remove_leftovers(self.path)
 
-    def clear(self) -> None:
-        """Remove all checkpoints of the run."""
-        self._prune(0)
-        self.remove_leftovers()
+class PartFolder(NumberedFiles):
+    """The parts of one run of coding: codes files, each numbered by the first of its signals.
 
-    def _prune(self, kept: int) -> None:
-        for path in self.files()[kept:]:
-            path.unlink(missing_ok=True)
+    Parameters
+    ----------
+    path : str or path
+        The codes file that the run will write; the parts lie beside it and bear its name.
+    """
+
+    word = "part"
+
+    def write(self, number: int, codes: SparseCodes, metadata: Mapping[str, Any]) -> Path:
+        """Write a part.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written; the parts that were there stay.
+        """
+        path = self._free(number)
+        write_codes(codes, path, metadata, family=self.path)
+        return path
+
+    def drop_from(self, number: int) -> None:
+        """Remove the part of this number and all behind it: they are to be written again."""
+        for path in self.files():
+            if int(path.stem.rpartition("-")[2]) >= number:
+                path.unlink(missing_ok=True)
+
+    def read(self) -> Iterator[tuple[Path, SparseCodes, dict[str, Any]]]:
+        """Yield the parts with their metadata in the order of their numbers, up to the first that is damaged.
+
+        Raises
+        ------
+        FileVersionError
+            If one is in a format of another version.
+        """
+        for path in reversed(self.files()):
+            try:
+                codes, metadata = read_codes(path)
+            except FileVersionError:
+                raise
+            except ModelFileError as error:
+                log.warning("%s; going on from the part before", error)
+                return
+            yield path, codes, metadata

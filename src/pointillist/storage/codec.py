@@ -4,6 +4,7 @@ A file is in the safetensors format, which other tools read too, and nothing in 
 no code. No other module opens such files. What the arrays and the metadata mean is up to whoever writes them.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -22,14 +23,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
+from pointillist.model.arguments import as_path
 from pointillist.storage.files import atomic_path, check_regular
 from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
 
 FORMAT_VERSION = 2
 
-_HEADER, _CHECKSUM = "pointillist", "sha256"
+_HEADER, _CHECKSUM, _PREFIX = "pointillist", "sha256", "pointillist-"
 _HEADER_LIMIT = 45 * 10**6
 """Bytes of metadata. The safetensors format allows 100 MB in front of the arrays, and quotation marks count twice there."""
+_HEADER_ROOM = 10**8
 _TYPES = (
     "float16", "float32", "float64", "bool",
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -94,10 +97,11 @@ def write_arrays(
     OSError
         If the file cannot be written.
     """
+    as_path(path)
     tensors = {name: _storable(np.asarray(array), name) for name, array in arrays.items()}
     header = json.dumps(
         {
-            "format": f"pointillist-{kind}",
+            "format": f"{_PREFIX}{kind}",
             "format_version": FORMAT_VERSION,
             "pointillist_version": own_version(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -125,11 +129,9 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
     ModelFileError
         If the file is truncated, damaged, or of another kind.
     """
-    path = Path(path)
+    path = as_path(path)
     check_regular(path, f"{kind} file", ModelFileError)
-    # Opened first because safetensors reports a missing permission less clearly.
-    with path.open("rb"):
-        pass
+    _check_head(path, f"{kind} file")
     try:
         with safe_open(path, framework="numpy") as file:
             entries = file.metadata() or {}
@@ -145,8 +147,34 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
     except ModelFileError:
         raise
     except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        _raise_as_failure(error, path)
         reason = " ".join(str(error).split())
         raise ModelFileError(f"{path} is damaged: truncated, or not a {kind} file of pointillist: {reason}") from error
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a file is, such as "model" or "codes", from its header alone.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError
+    ModelFileError
+        If no version of this package can have written it.
+    """
+    path = as_path(path)
+    check_regular(path, "file of pointillist", ModelFileError)
+    _check_head(path, "file")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = parse_json((file.metadata() or {}).get(_HEADER, "null"))
+    except (SafetensorError, OSError, ValueError) as error:
+        _raise_as_failure(error, path)
+        reason = " ".join(str(error).split())
+        raise ModelFileError(f"{path} is damaged: truncated, or not a file of pointillist: {reason}") from error
+    written = header.get("format") if isinstance(header, dict) else None
+    if not isinstance(written, str) or not written.startswith(_PREFIX):
+        raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
+    return written.removeprefix(_PREFIX)
 
 
 def own_version() -> str:
@@ -157,12 +185,23 @@ def own_version() -> str:
         return "unknown"
 
 
+def _check_head(path: Path, what: str) -> None:
+    """Raise an error unless a file can be opened and begins as the format does: safetensors would map any file, whole."""
+    with path.open("rb") as stream:
+        try:
+            length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read as a {what}: {error.strerror}") from error
+    if not 2 <= length <= min(size - 8, _HEADER_ROOM):
+        raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: its header is missing")
+
+
 def _checked_header(entries: Mapping[str, str], path: Path, kind: str) -> dict[str, Any]:
     header = parse_json(entries.get(_HEADER, "null"))
     if not isinstance(header, dict) or "format" not in header:
         raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
-    if header["format"] != f"pointillist-{kind}":
-        raise ModelFileError(f"{path} holds {header['format']}, not pointillist-{kind}: give a {kind} file")
+    if header["format"] != f"{_PREFIX}{kind}":
+        raise ModelFileError(f"{path} holds {header['format']}, not {_PREFIX}{kind}: give a {kind} file")
     if header.get("format_version") != FORMAT_VERSION:
         raise FileVersionError(
             f"{path} is in format {header.get('format_version')!r}, this version of pointillist reads {FORMAT_VERSION}: "
@@ -175,11 +214,18 @@ def _save(tensors: dict[str, NDArray[Any]], path: Path, entries: dict[str, str])
     try:
         save_file(tensors, path, entries)
     except SafetensorError as error:
-        # safetensors reports a full disk in an exception of its own, with the number in its text only.
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+        _raise_as_failure(error, path)
+        raise
+
+
+def _raise_as_failure(error: Exception, path: Path) -> None:
+    """Raise an OSError if a disk or the system has failed: that says nothing of what the file holds."""
+    # safetensors reports a full disk in an exception of its own, with the number in its text only.
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, SafetensorError) and (found := re.search(r"os error (\d+)", str(error))):
+        number = int(found[1])
+    if number is not None and number != errno.EINVAL:  # which an empty file gives
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def _checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.errors import ModelFileError
+from pointillist.model.arguments import check_arguments, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.storage.codec import read_arrays, write_arrays
 from pointillist.storage.schema import check_array
@@ -29,7 +30,7 @@ def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mappi
     path : str or path
         Replaced only once the new file is complete.
     metadata : mapping, optional
-        What JSON can hold, such as the names of the signals; see `load_codes_metadata`.
+        What JSON can hold. The entry ``names``, if there is one, holds the names of the signals, as ``codes.names`` does.
 
     Examples
     --------
@@ -39,6 +40,25 @@ def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mappi
     >>> pt.load_codes("codes.safetensors").nnz
     1
     """
+    if not isinstance(codes, SparseCodes):
+        raise TypeError(f"codes must be SparseCodes, got {shown(codes)}")
+    check_arguments(metadata=metadata)
+    write_codes(codes, path, metadata or {})
+
+
+def write_codes(
+    codes: SparseCodes,
+    path: str | os.PathLike[str],
+    metadata: Mapping[str, Any],
+    *,
+    family: str | os.PathLike[str] | None = None,
+) -> None:
+    """Write codes as `save_codes` does; `family` is that of `atomic_path`."""
+    names = metadata.get("names") if codes.names is None else codes.names
+    if names != metadata.get("names", names):
+        raise ValueError("metadata and codes hold different names: leave one of them out")
+    SparseCodes(codes.indices, codes.values, codes.grids, codes.n_filters, names=names)  # raises where names do not fit
+    named = {} if names is None else {"names": list(names)}
     arrays = {
         "indices": np.concatenate([np.empty(0, np.int64), *codes.indices]).astype(np.int64),
         "values": np.concatenate([np.empty(0, codes.dtype), *codes.values]),
@@ -46,7 +66,7 @@ def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mappi
         "grids": np.asarray(codes.grids, np.int64),
         "n_filters": np.asarray(codes.n_filters, np.int64),
     }
-    write_arrays(path, _KIND, metadata or {}, arrays)
+    write_arrays(path, _KIND, {**metadata, **named}, arrays, family=family)
 
 
 def load_codes(path: str | os.PathLike[str]) -> SparseCodes:
@@ -59,14 +79,18 @@ def load_codes(path: str | os.PathLike[str]) -> SparseCodes:
     Returns
     -------
     SparseCodes
+        Its ``names`` are those of the signals: for ``pointillist encode`` the files that were coded, in order, with
+        ``[i]`` behind the file for signal i of a stack. None where no names were stored.
 
     Examples
     --------
     >>> import numpy as np, pointillist as pt
     >>> codes = pt.encode(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalty=0.1).codes
+    >>> codes.names = ["peak.npy"]
     >>> pt.save_codes(codes, "codes.safetensors")
-    >>> pt.load_codes("codes.safetensors").nnz
-    1
+    >>> again = pt.load_codes("codes.safetensors")
+    >>> again.nnz, again.names
+    (1, ['peak.npy'])
 
     Raises
     ------
@@ -74,7 +98,13 @@ def load_codes(path: str | os.PathLike[str]) -> SparseCodes:
     ModelFileError
         If the file holds no codes, or damaged ones.
     """
-    arrays = read_arrays(path, _KIND).arrays
+    return read_codes(path)[0]
+
+
+def read_codes(path: str | os.PathLike[str]) -> tuple[SparseCodes, dict[str, Any]]:
+    """Read codes as `load_codes` does, with everything that was recorded beside them."""
+    stored = read_arrays(path, _KIND)
+    arrays, metadata = stored.arrays, stored.metadata
     try:
         n_filters, grids = _check(arrays)
         starts = arrays["offsets"][1:-1]
@@ -82,9 +112,10 @@ def load_codes(path: str | os.PathLike[str]) -> SparseCodes:
         for index, grid in zip(indices, grids, strict=True):
             if len(index) and not 0 <= int(index.min()) <= int(index.max()) < n_filters * prod(grid):
                 raise ValueError("indices lie outside the grid")
+        names = metadata.get("names")
+        return SparseCodes(indices, values, grids, n_filters, names=names), metadata
     except ValueError as error:
         raise ModelFileError(f"{path} is a damaged codes file: {error}") from error
-    return SparseCodes(indices, values, grids, n_filters)
 
 
 def _check(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, list[tuple[int, ...]]]:

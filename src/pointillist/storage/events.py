@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from numpy.typing import NDArray
 
@@ -10,6 +11,8 @@ from pointillist.storage.files import atomic_path
 
 _ROWS = 2**16
 """Rows that are turned to text at a time."""
+TEXT_BYTES = 2**9 * _ROWS
+"""Bytes that these rows take as text."""
 
 
 def write_events(table: NDArray, path: str | os.PathLike[str]) -> None:
@@ -22,10 +25,15 @@ def write_events(table: NDArray, path: str | os.PathLike[str]) -> None:
     path : str or path
         Replaced only once the new file is complete. Numbers are written so that reading them gives the same ones back.
     """
-    names = table.dtype.names or ()
     with atomic_path(path) as temporary, temporary.open("w", encoding="ascii", newline="") as file:
-        file.write(",".join(names) + "\n")
-        for first in range(0, len(table), _ROWS):
-            rows = table[first : first + _ROWS]
-            columns = [rows[name].astype(str).tolist() for name in names]
-            file.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+        file.writelines(f"{line}\n" for line in event_lines(table))
+
+
+def event_lines(table: NDArray) -> Iterator[str]:
+    """Yield the lines of a structured array of numbers as CSV, names first."""
+    names = table.dtype.names or ()
+    yield ",".join(names)
+    for first in range(0, len(table), _ROWS):
+        rows = table[first : first + _ROWS]
+        columns = [rows[name].astype(str).tolist() for name in names]
+        yield from (",".join(row) for row in zip(*columns, strict=True))

@@ -9,17 +9,20 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from pointillist.errors import PointillistError, UnreadableFileError
+from pointillist.system import flush_file, flush_folder, is_running, machine, replace_file
 
 logger = logging.getLogger(__name__)
 
-ON_WINDOWS = os.name == "nt"
-_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds between tries to replace a file that another program has open
+_MACHINE_DIGITS, _PROCESS_DIGITS, _RANDOM_DIGITS = 12, 6, 6
+_DIGITS = _MACHINE_DIGITS + _PROCESS_DIGITS + _RANDOM_DIGITS
+"""Digits that the name of a temporary folder ends with: whose it is, and something random."""
+_UNKNOWN = secrets.token_hex(16)
 _SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
 
 
@@ -90,7 +93,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
 
     The temporary file has the same name, in a temporary folder beside ``path``: whatever else the writer puts there stays in
     that folder too. It is flushed to the disk before it takes the place of ``path``, so that neither a crash nor a full disk
-    leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed.
+    leaves half a file there. If the block raises, ``path`` stays as it was and the temporary folder is removed. Those that
+    programs of this machine left in the same folder when they were killed are removed too.
 
     Parameters
     ----------
@@ -113,7 +117,8 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     check_writable(path)
     target = Path(path).resolve()
     prefix = _prefix(target if family is None else Path(family).resolve())
-    folder = target.parent / f"{prefix}{secrets.token_hex(8)}"
+    _tidy(target.parent)
+    folder = target.parent / f"{prefix}{_mark()}"
     temporary = folder / target.name
     try:
         folder.mkdir()
@@ -122,30 +127,53 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
-        _flush(temporary)
-        _replace(temporary, target)
+        flush_file(temporary)
+        replace_file(temporary, target)
     except OSError as error:
         if error.errno is not None and str(error.filename) in ("None", str(temporary), str(folder)):
             raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _flush_folder(target.parent)
+    flush_folder(target.parent)
 
 
 def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
     """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
 
-    Nobody else may be writing it meanwhile.
+    Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
     """
     target = Path(path).resolve()
-    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * 16}"))
+    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * _DIGITS}"))
     # A link or a file of that name is nobody's work of ours.
-    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink()]
+    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink() and not _in_use(folder)]
     for folder in left:
-        shutil.rmtree(folder, onerror=_tell)
-        logger.info("removed %s, which a killed program had left", folder)
+        _remove(folder)
     return left
+
+
+def remove_abandoned(folder: str | os.PathLike[str]) -> None:
+    """Remove the temporary folders of programs on this machine that do not run any more."""
+    try:
+        ours = f"{_machine()}{'[0-9a-f]' * (_DIGITS - _MACHINE_DIGITS)}"
+        named = sorted(Path(folder).glob(f".pointillist-{'[0-9a-f]' * 12}-{ours}"))
+    except OSError as error:
+        logger.debug("cannot look through %s: %s", folder, error)
+        return
+    for left in named:
+        if left.is_dir() and not left.is_symlink() and not is_running(_writer(left)):
+            _remove(left)
+
+
+@lru_cache(maxsize=64)
+def _tidy(folder: Path) -> None:
+    """Remove once in a process what others have left in a folder."""
+    remove_abandoned(folder)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, onerror=_tell)
+    logger.info("removed %s, which a killed program had left", folder)
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
@@ -163,49 +191,30 @@ def _tell(remove: object, path: str, error: object) -> None:
 
 def _prefix(target: Path) -> str:
     """What the names of a file's temporary folders begin with; short, however long its own name is."""
-    return f".pointillist-{hashlib.sha256(target.name.encode()).hexdigest()[:12]}-"
+    return f".pointillist-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
+
+
+def _mark() -> str:
+    """The end of a temporary folder's name: machine and process, which tell who has left it, and something random."""
+    process = os.getpid() % 16**_PROCESS_DIGITS
+    return f"{_machine()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(_RANDOM_DIGITS // 2)}"
+
+
+def _writer(folder: Path) -> int:
+    """The number of the process that made a temporary folder."""
+    return int(folder.name[-_DIGITS:][_MACHINE_DIGITS:][:_PROCESS_DIGITS], 16)
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether another program on this machine may still be writing in a temporary folder."""
+    ours = folder.name[-_DIGITS:].startswith(_machine())
+    return ours and _writer(folder) != os.getpid() and is_running(_writer(folder))
+
+
+def _machine() -> str:
+    """This machine in digits; those of nobody else where it cannot be told from others, so that nothing is taken away."""
+    return hashlib.sha256((machine() or _UNKNOWN).encode()).hexdigest()[:_MACHINE_DIGITS]
 
 
 def _passes_through_file(folder: Path) -> bool:
     return any(part.exists() and not part.is_dir() for part in (folder, *folder.parents))
-
-
-def _flush(path: Path) -> None:
-    # Opened for writing because Windows flushes no other handle.
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _replace(temporary: Path, target: Path) -> None:
-    """Move a file to its place. Windows refuses while another program, a virus scanner often, has the old one open."""
-    for wait in _WAITS if ON_WINDOWS else ():
-        try:
-            os.replace(temporary, target)
-        except PermissionError as error:
-            logger.debug("cannot replace %s yet: %s", target, error)
-            time.sleep(wait)
-        else:
-            return
-    try:
-        os.replace(temporary, target)
-    except PermissionError as error:
-        if not ON_WINDOWS:
-            raise
-        words = "Permission denied; if another program has it open, close it there and try again"
-        raise PermissionError(error.errno, words, str(temporary)) from error
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the new name durable where the system allows it; the content is already safe."""
-    if ON_WINDOWS:  # where folders cannot be opened
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        logger.debug("cannot flush folder %s: %s", folder, error)
-    finally:
-        os.close(handle)

@@ -50,7 +50,7 @@ def test_external_storage_is_allowed_by_name(path, tmp_path):
         file.create_dataset("images", (8, 8), np.uint8, external=[(str(secret), 0, 64)])
     for name in ("images", ""):
         refused(path, name, "external storage leads to another file, .*secret")
-    assert Hdf5Source(path, external=[secret]).read(0)[0, 1] == np.float32(1) / 255
+    assert Hdf5Source(path, external=[secret]).read(0)[0, 1] == np.float32(1 / 255)
 
 
 def virtual(path, source, name):

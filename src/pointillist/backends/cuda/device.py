@@ -23,7 +23,16 @@ STREAMS = 4
 CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND")
 """Constants that the kernels are compiled with: a filter's channels, layers, rows and columns, and flags."""
 
-_SOURCES = ("common.cuh", "scan.cu", "descent.cu", "evaluate.cu", "statistics.cu", "tensor.cu")
+_SOURCES = (
+    "common.cuh",
+    "scan.cu",
+    "working_set.cu",
+    "sweeps.cu",
+    "extrapolation.cu",
+    "evaluate.cu",
+    "statistics.cu",
+    "tensor.cu",
+)
 
 
 def is_cpu(device: str) -> bool:
@@ -63,7 +72,6 @@ class Device:
         self.name = f"cuda:{number}"
         with self.use():
             attributes = cupy.cuda.Device(number).attributes
-            self.multiprocessors = int(attributes["MultiProcessorCount"])
             self.shared_limit = int(attributes["MaxSharedMemoryPerBlockOptin"])
             self.has_tensor_cores = int(cupy.cuda.Device(number).compute_capability) >= 80  # those that know bfloat16
             # Kept, because the memory pool keeps what each of them frees.

@@ -12,7 +12,8 @@ import numpy as np
 
 from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.exchange import joined
-from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours, pack, slots
+from pointillist.backends.cuda.packing import pack, slots
+from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours
 
 _WARPS = 4  # a block of the kernels that give each warp a bucket
 
@@ -53,6 +54,7 @@ class Engine:
             flat = np.ascontiguousarray(filters, np.float32).reshape(plan.n_filters, plan.taps)
             self.integers = cupy.asarray(plan.integers())
             self.filters = cupy.asarray(flat)
+            self.padded_filters = cupy.asarray(np.pad(flat, [(0, 0), (0, -plan.taps % 32)]))
             self.blocks = cupy.asarray(filter_blocks(flat))
             self.penalty64 = cupy.asarray(np.ascontiguousarray(penalty, np.float64))
             self.penalty = self.penalty64.astype(np.float32)
@@ -256,10 +258,13 @@ class SignalGroup:
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)
 
-    def descend(self, active, targets, max_sweeps: int, extra: int, ridge: float = 0.0) -> None:
+    def descend(
+        self, active, targets, max_sweeps: int, extra: int, ridge: float = 0.0, extrapolated: bool = True
+    ) -> None:
         """Sweep over the working sets until no code moves more than the signal's target, or `max_sweeps` times.
 
-        Each sweep is followed by up to `extra` over the non-zeros; `ridge` adds ½ ridge z² to the objective.
+        Each sweep is followed by up to `extra` over the non-zeros, which may be extrapolated; `ridge` adds ½ ridge z² to
+        the objective.
         """
         engine, plan = self.engine, self.engine.plan
         chosen = engine.device.cupy.asarray(active.astype(np.int32))
@@ -267,26 +272,26 @@ class SignalGroup:
         with engine.stage("sweeps"):
             order = plan.tile_colours()
             if plan.tiles == (1, 1, 1):
-                self._sweep(chosen, goals, ridge, order[0], max_sweeps, extra, write_back=False)
+                self._sweep(chosen, goals, ridge, order[0], max_sweeps, extra, extrapolated, write_back=False)
                 return
             for _ in range(max_sweeps):
                 self.moved.fill(0)
                 for tiles in order:
                     seams = circle.Seams(self.residual, plan.grid, plan.seams)
-                    self._sweep(chosen, goals, ridge, tiles, 1, extra, write_back=True)
+                    self._sweep(chosen, goals, ridge, tiles, 1, extra, extrapolated, write_back=True)
                     seams.join()
                 if np.all(self.moved.get()[active] < targets[active]):
                     return
 
-    def _sweep(self, chosen, goals, ridge, tiles, max_sweeps, extra, write_back):
+    def _sweep(self, chosen, goals, ridge, tiles, max_sweeps, extra, extrapolated, write_back):
         engine, plan, (colour, count) = self.engine, self.engine.plan, tiles
-        arguments = (chosen, self.residual, engine.filters, engine.penalty, self.weights, self.weight_stride)
+        arguments = (chosen, self.residual, engine.padded_filters, engine.penalty, self.weights, self.weight_stride)
         arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts, goals, self.moved)
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
-        few = count * len(chosen) <= 2 * engine.device.multiprocessors
-        warps = plan.most_warps if few else plan.warps
-        grid = (count, len(chosen))
-        engine.launch("descend", grid, 32 * warps, (*arguments, np.int32(write_back)), plan.tile_bytes)
+        grid, size = (count, len(chosen)), plan.history_floats if extrapolated else 0
+        room = engine.device.cupy.empty(count * len(chosen) * size, np.float32) if size else np.uint64(0)
+        arguments = (*arguments, np.int32(write_back), room, np.int64(size), np.int32(plan.recorded))
+        engine.launch("descend", grid, 32 * plan.warps, arguments, plan.tile_bytes)
 
     def prune(self, active, share: float) -> None:
         """Set codes smaller than `share` of their penalty to zero."""

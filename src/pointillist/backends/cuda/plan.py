@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +32,9 @@ _MAX_FILTERS = 1 << 19
 _THREADS = (128, 64)  # four or eight blocks of the scan a multiprocessor, whose registers are then full
 _PART_POSITIONS = 512 * 100 * 100
 _TILE_BYTES = 100 * 1024  # two blocks a multiprocessor
+
+MOVES = 3
+"""Moves that an extrapolated step combines, as `extrapolation.cu` counts them."""
 _MAX_SAMPLES = 2**31  # of a padded signal: the kernels count them in 32 bits
 
 
@@ -52,8 +54,10 @@ class Places:
         Codes that a bucket has room for.
     tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
-    warps, most_warps : int
-        Warps that share a tile when there are many tiles, and when there are few.
+    recorded : bool
+        Whether the step of a sweep is recorded in shared memory, beside the residual; it goes to the device's otherwise.
+    warps : int
+        Warps that share a tile.
     panels, runs, threads, blocks : int
         The scan's columns of panels, runs in a row of one, threads of a block and blocks of a panel's layer.
     around : bool
@@ -72,8 +76,8 @@ class Places:
     capacity: int
     tile: Shape
     tiles: Shape
+    recorded: bool
     warps: int
-    most_warps: int
     panels: int
     runs: int
     threads: int
@@ -167,7 +171,14 @@ class KernelPlan(Places):
     @property
     def tile_bytes(self) -> int:
         """Shared memory of a block that descends on a tile."""
-        return tile_bytes(self.grid, self.filter, self.channels, self.bucket, self.tile)
+        shapes = self.grid, self.filter, self.channels, self.bucket, self.tile
+        return tile_bytes(*shapes, windows=2 if self.recorded else 1)
+
+    @property
+    def history_floats(self) -> int:
+        """Numbers that a block keeps of the moves that it extrapolates, and of their combination."""
+        samples = tile_samples(self.grid, self.filter, self.channels, self.bucket, self.tile)
+        return (MOVES + 1) * (samples + prod(self.tile) * self.capacity)
 
     @property
     def scan_bytes(self) -> int:
@@ -204,7 +215,8 @@ class KernelPlan(Places):
     def signal_bytes(self) -> int:
         """Device memory that one signal takes while it is solved, with weights of its own."""
         codes = self.n_buckets * (self.capacity * 12 + 4)
-        return self.samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + codes + 64
+        history = 4 * self.history_floats * max(count for _, count in self.tile_colours())
+        return self.samples * (4 + 4 + 8 + 4) + self.n_positions * 8 + codes + history + 64
 
     def shared_bytes(self, sampled: bool = False, mapped: bool = False) -> int:
         """Device memory that all signals share: filters thrice, a bit for each code, penalties by position thrice."""
@@ -268,6 +280,8 @@ def make_plan(
     tiles = _parts(buckets, tile)
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
+    shapes = grid, filter_, channels, bucket, tile
+    recorded = tile_bytes(*shapes, windows=2) <= min(_TILE_BYTES, shared_limit - RESERVED_SHARED)
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -281,8 +295,8 @@ def make_plan(
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
-        warps=tile_warps(tile, tile_bytes(grid, filter_, channels, bucket, tile), shared_limit),
-        most_warps=tile_warps(tile, shared_limit, shared_limit),
+        recorded=recorded,
+        warps=tile_warps(tile, tile_bytes(*shapes, windows=2 if recorded else 1), shared_limit),
         panels=panels,
         runs=runs,
         threads=threads,
@@ -316,10 +330,15 @@ def bucket_capacity(bucket: Shape, channels: int) -> int:
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
 
 
-def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
-    """Bytes of the float32 residual that the codes of a tile touch, and of one number for each bucket."""
+def tile_samples(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
+    """Samples of the residual that the codes of a tile touch."""
     sides = (min(b * t, g) + f - 1 for b, t, g, f in zip(bucket, tile, grid, filter_, strict=True))
-    return 4 * (channels * prod(sides) + prod(tile))
+    return channels * prod(sides)
+
+
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape, *, windows: int = 1) -> int:
+    """Bytes of so many float32 windows of the samples that the codes of a tile touch, and of one number for each bucket."""
+    return 4 * (windows * tile_samples(grid, filter_, channels, bucket, tile) + prod(tile))
 
 
 def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buckets: Shape, limit: int) -> Shape:
@@ -369,22 +388,3 @@ def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1,
     groups = -(-count // int(min(room, largest)))
     bounds = np.linspace(0, count, groups + 1).round().astype(int)
     return (slice(int(a), int(b)) for a, b in pairwise(bounds))
-
-
-def pack(plan: KernelPlan, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bucket number and packed code of flat code indices (filter · n_positions + position)."""
-    filters, positions = indices // plan.n_positions, indices % plan.n_positions
-    lines, columns = positions // plan.grid[2], positions % plan.grid[2]
-    layers, rows = lines // plan.grid[1], lines % plan.grid[1]
-    bucket = (layers // plan.bucket[0] * plan.buckets[1] + rows // plan.bucket[1]) * plan.buckets[2]
-    codes = filters << 12 | layers % plan.bucket[0] << plan.lift | rows % plan.bucket[1] << plan.shift
-    return bucket + columns // plan.bucket[2], (codes | columns % plan.bucket[2]).astype(np.int32)
-
-
-def slots(buckets: np.ndarray, capacity: int, xp: Any = np) -> tuple[np.ndarray, np.ndarray]:
-    """Number the codes of every bucket, and say which of them find room there; `xp` is NumPy or CuPy."""
-    order = xp.argsort(buckets, kind="stable")
-    ordered = buckets[order]
-    number = xp.empty_like(order)
-    number[order] = xp.arange(len(buckets)) - xp.searchsorted(ordered, ordered)
-    return number, number < capacity

@@ -154,8 +154,8 @@ class DeviceSums:
         with self.device.use():
             return self.pairs[self.own, prod(self.span) // 2]
 
-    def sweep(self, filters, support, zero_mean, nonnegative):
-        """One pass of projected block coordinate descent over filters (n_filters, taps), float64."""
+    def sweep(self, filters, chosen, support, zero_mean, nonnegative):
+        """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, taps), float64."""
         cupy = self.device.cupy
         taps = self.channels * prod(self.size)
         shared = 8 * (prod(self.span) + taps)
@@ -167,7 +167,7 @@ class DeviceSums:
             partial, done = cupy.empty_like(flat), cupy.zeros(1, np.int32)
             threads = min(1024, -(-taps // 32) * 32)
             last = (allowed, np.int32(zero_mean), np.int32(nonnegative), flat, partial, done)
-            for k in range(self.n_filters):
+            for k in chosen:
                 arguments = (np.int32(self.n_filters), np.int32(k), self.pairs, self.linear, bounds, *last)
                 kernel((self.n_filters,), (threads,), arguments, shared_mem=shared)
             return flat

@@ -11,6 +11,9 @@ from PIL import Image
 from pointillist.errors import UnreadableFileError
 from pointillist.storage import check_regular
 
+_LARGEST_PIXEL = 8
+"""Bytes of a pixel with four channels of 16 bits."""
+
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -36,6 +39,13 @@ def check_pixels(height: int, width: int, channels: int = 1) -> None:
     """
     if Image.MAX_IMAGE_PIXELS and height * width * max(channels, 4) > 8 * Image.MAX_IMAGE_PIXELS:
         raise Image.DecompressionBombError
+
+
+def check_bytes(stream: BinaryIO) -> None:
+    """Refuse a file that is larger than what `check_pixels` allows would be without compression, with 16 bits and alpha."""
+    size = os.fstat(stream.fileno()).st_size
+    if Image.MAX_IMAGE_PIXELS and size > 2 * Image.MAX_IMAGE_PIXELS * _LARGEST_PIXEL:
+        raise ValueError(f"it has {size:,} bytes, more than an image with as many pixels as are decoded")
 
 
 def _reason(error: Exception) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import check_arguments, shown
+
 _KINDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -78,7 +80,7 @@ class Metadata:
     tiff: TiffOrigin | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Photograph:
     """A photograph with what its file says about it.
 
@@ -109,15 +111,28 @@ class Photograph:
 
     def __post_init__(self) -> None:
         pixels, alpha = self.pixels, self.alpha
+        _check_array(pixels, "pixels")
+        if not isinstance(self.metadata, Metadata):
+            raise TypeError(f"metadata must be Metadata, as read_photograph gives it, got {shown(self.metadata)}")
+        if not isinstance(self.notes, tuple):
+            raise TypeError(f"notes must be a tuple of texts, got {shown(self.notes)}")
         if pixels.dtype not in _KINDS:
             raise ValueError(f"pixels must be uint8, uint16, float32 or float64, got {pixels.dtype}")
         if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or pixels.size == 0:
             raise ValueError(f"pixels must be (height, width) or (height, width, 3), got shape {pixels.shape}")
+        if alpha is not None:
+            _check_array(alpha, "alpha")
         if alpha is not None and (alpha.shape != pixels.shape[:2] or alpha.dtype != pixels.dtype):
             raise ValueError(
                 f"alpha must be {pixels.dtype} of shape {pixels.shape[:2]} as the pixels are, "
                 f"got {alpha.dtype} of shape {alpha.shape}"
             )
+
+    def __repr__(self) -> str:
+        height, width = self.shape
+        colours = "colour" if self.pixels.ndim == 3 else "grey"
+        form = f", {self.metadata.format}" if self.metadata.format else ""
+        return f"Photograph({height}×{width} {colours} {self.pixels.dtype}{', alpha' * (self.alpha is not None)}{form})"
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -135,6 +150,7 @@ class Photograph:
         Its own alpha is left out where it does not fit pixels of another size. Grey pixels (height, width) of a colour
         photograph are repeated for its channels, so that the file keeps its layout.
         """
+        _check_array(pixels, "pixels")
         if pixels.ndim == 2 and self.pixels.ndim == 3:
             pixels = np.repeat(pixels[..., None], 3, axis=-1)
         if alpha is None and self.alpha is not None and self.alpha.shape == pixels.shape[:2]:
@@ -143,6 +159,20 @@ class Photograph:
 
     def cropped(self, top: int, left: int, height: int, width: int) -> Self:
         """Cut out `height` rows and `width` columns that begin `top` rows and `left` columns from the upper left corner."""
+        check_arguments(top=top, left=left, height=height, width=width)
+        if top + height > self.shape[0] or left + width > self.shape[1]:
+            raise ValueError(
+                f"top={top}, left={left}, height={height} and width={width} reach beyond the photograph, which is "
+                f"{self.shape[0]}×{self.shape[1]}"
+            )
         box = slice(top, top + height), slice(left, left + width)
         alpha = None if self.alpha is None else np.ascontiguousarray(self.alpha[box])
         return replace(self, pixels=np.ascontiguousarray(self.pixels[box]), alpha=alpha)
+
+
+def _check_array(given: Any, name: str) -> None:
+    """Refuse what is no array, and arrays whose mask says that some of their samples are none."""
+    if not isinstance(given, np.ndarray):
+        raise TypeError(f"{name} must be an array, got {shown(given)}")
+    if given.dtype in _KINDS and np.ma.is_masked(given):
+        raise ValueError(f"{name} has masked samples, which a photograph cannot hold: fill them first")

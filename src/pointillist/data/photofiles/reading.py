@@ -18,9 +18,10 @@ from pointillist.data.npy import map_npy
 from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.opening import opened
+from pointillist.data.photofiles.opening import check_bytes, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import as_path
 
 _PROGRAMS = ("EPS", "WMF")
 """Formats that Pillow hands to another program, or to the system, to be drawn."""
@@ -59,11 +60,13 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     UnreadableFileError
         If the file is empty, truncated or no photograph, or needs an extra that is not installed.
     """
-    path = Path(path)
+    path = as_path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _read_array(path)
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.read_raw(path)
         if suffix in HEIF_SUFFIXES:
@@ -79,12 +82,15 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
         shape = _load_array(path).shape
         return shape[0], shape[1]
     with opened(path) as stream:
+        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
+            check_bytes(stream)
         if suffix in RAW_SUFFIXES:
             return extras.raw_size(path)
         if suffix in HEIF_SUFFIXES:
             return extras.heif_size(path)
         if _head(stream)[:4] in tiff.MAGIC:
             return tiff.size(stream)
+        check_bytes(stream)
         with Image.open(stream) as image:
             turned = image.getexif().get(exif.ORIENTATION, 1) >= 5
             return image.size if turned else (image.height, image.width)
@@ -121,6 +127,7 @@ def _read_image(stream: BinaryIO) -> Photograph:
         if photograph is not None:
             return photograph
         stream.seek(0)
+    check_bytes(stream)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
         if image.format in _PROGRAMS:

@@ -15,6 +15,7 @@ from PIL import Image
 from pointillist.data.photofiles import exif, jpeg, png, tiff
 from pointillist.data.photofiles.formats import Format, check_format
 from pointillist.data.photofiles.photograph import Metadata, Photograph
+from pointillist.model.arguments import as_path, shown
 from pointillist.storage import atomic_path
 
 logger = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ def write_photograph(photograph: Photograph, path: str | os.PathLike[str]) -> tu
     OSError
         If the file cannot be written.
     """
-    path = Path(path)
+    path = as_path(path)
+    if not isinstance(photograph, Photograph):
+        raise TypeError(f"photograph must be a Photograph, got {shown(photograph)}")
     form = check_format(path, photograph.pixels.dtype)
     kept, notes = _fitted(photograph, form)
     with atomic_path(path) as temporary:

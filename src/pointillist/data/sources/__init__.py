@@ -28,6 +28,8 @@ def as_source(signals: Any) -> Source | IteratorSource:
         return signals
     if isinstance(signals, np.ndarray | list | tuple):
         return ArraySource(signals)
+    if isinstance(signals, type) or not hasattr(signals, "__iter__"):
+        raise TypeError(f"X must be an array, a list, a source or an iterable of signals, got {type(signals).__name__}")
     return IteratorSource(signals)
 
 

@@ -7,7 +7,6 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from math import prod
-from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,9 +18,11 @@ from pointillist.data.damage import check_chunk, check_claim, damage_named
 from pointillist.data.mapped import floats
 from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
-from pointillist.data.sources.base import StoredSource, array_fingerprint, box, file_fingerprint
+from pointillist.data.sources.base import StoredSource, array_fingerprint, box, check_sides, file_fingerprint
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import as_list
+from pointillist.model.arguments import as_list, as_path, check_arguments, check_index, is_integer, shown
+from pointillist.model.foreign import as_plain
+from pointillist.model.geometry import sizes
 from pointillist.model.large import LARGE, bands, release, scratch_file
 
 
@@ -48,23 +49,31 @@ class ArraySource(StoredSource):
     def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
         whole = isinstance(signals, np.ndarray)
         self._signals: Any = (
-            signals if whole else [s if is_resident(s) else np.asarray(s) for s in as_list(signals, "signals")]
+            signals
+            if whole
+            else [
+                s if is_resident(s) else as_plain(s, f"signals[{i}]") for i, s in enumerate(as_list(signals, "signals"))
+            ]
         )
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a text, got {shown(name)}")
         self._name = name
 
     def __len__(self) -> int:
         return len(self._signals)
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
+        check_index(index, len(self))
         return self._signals[index]
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        return self._signals[index][box(corner, size)]
+        return self.read(index)[box(corner, size)]
 
     def shape(self, index: int) -> tuple[int, ...]:
-        return np.shape(self._signals[index])
+        return np.shape(self.read(index))
 
     def name(self, index: int, epoch: int = 0) -> str:
+        check_index(index, len(self))
         return f"{self._name}[{index}]"
 
     def describe(self) -> dict[str, Any]:
@@ -92,7 +101,8 @@ class StackedSource(StoredSource):
     """Where the array is in a file that holds several; to be set before `__init__` is called."""
 
     def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
-        self.path, self.ndim = Path(path), ndim
+        check_arguments(ndim=ndim)
+        self.path, self.ndim = as_path(path), ndim
         axes = ndim + (channel_axis is not None)
         self._channel_axis = None if channel_axis is None else _checked_axis(channel_axis, axes)
         self._opened: Any = None
@@ -142,6 +152,9 @@ class StackedSource(StoredSource):
         """Bytes of the files that the array lies in."""
         return [self.path.stat().st_size]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label()})"
+
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_opened", "_lock")}
 
@@ -163,6 +176,9 @@ class StackedSource(StoredSource):
         return self._part(index, where)
 
     def window_bytes(self, size: Sequence[int]) -> int:
+        check_sides(size=size)
+        if len(size) != self.ndim:
+            raise ValueError(f"size must have {self.ndim} entries, one for each axis of the signals, got {size}")
         array, axis = self._array(), self._channel_axis
         if not isinstance(array, MappedFile):
             return super().window_bytes(size)
@@ -171,6 +187,7 @@ class StackedSource(StoredSource):
 
     def mapped(self, index: int) -> NDArray:
         """Return signal `index`: as a view of the file where that can be mapped and holds floats, in a file where large."""
+        check_index(index, len(self))
         array, channels = self._array(), self._channel_axis is not None
         if isinstance(array, MappedFile):
             whole = array.map()
@@ -187,15 +204,18 @@ class StackedSource(StoredSource):
         return out
 
     def _part(self, index: int, where: tuple[Any, ...]) -> NDArray:
+        check_index(index, len(self))
         array, place = self._array(), where if self._single else (index, *where)
         with damage_named(self.name(index)):
             samples = np.asarray(array[place])
         return to_float(_channels_first(samples, self._channel_axis), self.name(index))
 
     def shape(self, index: int) -> tuple[int, ...]:
+        check_index(index, len(self))
         return self._shape
 
     def name(self, index: int, epoch: int = 0) -> str:
+        check_index(index, len(self))
         return self._label() if self._single else f"{self._label()}[{index}]"
 
     def describe(self) -> dict[str, Any]:
@@ -213,7 +233,7 @@ class StackedSource(StoredSource):
 
 def _checked_axis(channel_axis: int, axes: int) -> int:
     """Count the axis of the channels from the front, if a signal of so many axes has it."""
-    if not isinstance(channel_axis, Integral) or not -axes <= channel_axis < axes:
+    if not is_integer(channel_axis) or not -axes <= channel_axis < axes:
         raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
     return int(channel_axis) % axes
 

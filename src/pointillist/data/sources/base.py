@@ -15,6 +15,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from pointillist.model.arguments import is_integer, shown
+
 
 @runtime_checkable
 class Source(Protocol):
@@ -74,6 +76,9 @@ class StoredSource(Source):
     decoding: ClassVar[int] = 16
     """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} signals)"
+
     @property
     def chunk_bytes(self) -> int:
         """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
@@ -105,7 +110,11 @@ class DerivedSource(Source):
     """
 
     def __init__(self, source: Source) -> None:
+        check_source(source)
         self.source = source
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.source!r})"
 
     @property
     def exact(self) -> bool:
@@ -121,8 +130,31 @@ class DerivedSource(Source):
         return self.source.describe()
 
 
+def check_source(source: Any, name: str = "source", verbs: Iterable[str] = ("read", "name", "describe")) -> None:
+    """Refuse what does not have the `verbs` of a source; errors call it by `name`."""
+    if isinstance(source, type) or not all(hasattr(source, verb) for verb in verbs):
+        raise TypeError(
+            f"{name} must be a source, such as ArraySource(arrays) or open_source(path), got {shown(source)}"
+        )
+
+
+def check_stored(source: Any, name: str = "source") -> None:
+    """Refuse what is no source with shapes and windows; errors call it by `name`."""
+    check_source(source, name, ("read", "shape", "window"))
+
+
+def check_sides(**given: Any) -> None:
+    """Refuse places and sizes of windows that are no tuples of whole numbers."""
+    for name, sides in given.items():
+        if not isinstance(sides, list | tuple) or not all(is_integer(n) and n >= 0 for n in sides):
+            raise ValueError(f"{name} must be a tuple of integers, not negative, got {shown(sides)}")
+
+
 def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:
     """The index of a window in the last axes of an array."""
+    check_sides(corner=corner, size=size)
+    if len(corner) != len(size):
+        raise ValueError(f"corner and size must have as many entries, got {shown(corner)} and {shown(size)}")
     return (..., *[slice(first, first + length) for first, length in zip(corner, size, strict=True)])
 
 
@@ -133,9 +165,9 @@ def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
         path = Path(file)
         try:
             facts = path.stat()
-            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode(errors="surrogateescape"))
         except OSError:
-            digest.update(f"{path.name}\0missing\n".encode())
+            digest.update(f"{path.name}\0missing\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

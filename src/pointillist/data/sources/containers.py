@@ -16,7 +16,8 @@ from pointillist.data.damage import check_page, check_pages
 from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
-from pointillist.data.sources.zarr_files import array_format, array_names, check_array, zarr_files
+from pointillist.data.sources.zarr_files import array_format, array_names, check_array, checked_array, zarr_files
+from pointillist.model.arguments import as_list, as_path, shown
 from pointillist.storage import check_regular
 
 _LISTED = 20
@@ -110,7 +111,7 @@ class ZarrSource(StackedSource):
     kind: ClassVar[str] = "zarr"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
-        self.inside = array
+        self.inside = _name_inside(array, "array")
         super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
@@ -124,7 +125,9 @@ class ZarrSource(StackedSource):
         check_array(files, name, form or 2)
         kind = ("LocalStore" if new else "DirectoryStore") if self.path.is_dir() else "ZipStore"
         store = getattr(zarr.storage, kind)(str(self.path), **({"mode": "r"} if kind == "ZipStore" else {}))
-        return zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+        with np.errstate(over="ignore"):  # fill values too large for their type are infinite
+            array = zarr.open_array(store, path=name, mode="r", **{"zarr_format" if new else "zarr_version": form})
+        return checked_array(array, files, name, form or 2)
 
     def _stored(self) -> Iterable[int]:
         return zarr_files(self.path).sizes("")
@@ -166,7 +169,8 @@ class Hdf5Source(StackedSource):
         channel_axis: int | None = None,
         external: Iterable[str | Path] = (),
     ) -> None:
-        self.inside, self.external = dataset, [Path(file) for file in external]
+        self.inside = _name_inside(dataset, "dataset")
+        self.external = [as_path(file, "external") for file in as_list(external, "external")]
         super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
@@ -191,6 +195,13 @@ def _package(name: str, extra: str, path: Path) -> Any:
         return import_module(name)
     except ImportError as error:
         raise ImportError(f"{path} needs {name}: pip install 'pointillist[{extra}]'") from error
+
+
+def _name_inside(given: str, name: str) -> str:
+    """The name of an array in a file, if it is a text; errors call the argument by `name`."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a text, got {shown(given)}")
+    return given
 
 
 def _chosen(name: str, names: list[str]) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from pointillist.data.sources.base import StoredSource, box
+from pointillist.data.sources.base import StoredSource, box, check_stored
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.arguments import check_arguments, check_index, is_integer, shown
+from pointillist.model.geometry import sizes
 from pointillist.model.sampling import generator
 from pointillist.model.usable import is_constant
 
@@ -49,17 +49,21 @@ class CropSource(StoredSource):
     def __init__(
         self, source: StoredSource, count: int, size: tuple[int, ...], *, seed: int = 0, cache: int = DEFAULT_CACHE
     ) -> None:
-        check_arguments(count=count)
-        if not isinstance(size, tuple | list) or not size or not all(isinstance(n, Integral) and n > 0 for n in size):
+        check_arguments(count=count, seed=seed, cache=cache)
+        check_stored(source)
+        if not isinstance(size, tuple | list) or not size or not all(is_integer(n) and n > 0 for n in size):
             raise ValueError(f"size must be a tuple of positive integers, got {shown(size)}")
         self.source, self.count, self.size, self.seed = source, count, tuple(size), seed
         self.cache = Cache(cache)
+
+    def __repr__(self) -> str:
+        return f"CropSource({self.count} crops of {sizes(self.size)} from {self.source!r})"
 
     def __len__(self) -> int:
         return self.count
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
-        rng = generator(self.seed, _CROPS, epoch, index)
+        rng = self._generator(index, epoch)
         which = int(rng.integers(len(self.source)))
         signal = None if self.source.windowed else self.cache.get(which, lambda: self.source.read(which))
         shape = self.source.shape(which) if signal is None else signal.shape
@@ -73,19 +77,28 @@ class CropSource(StoredSource):
                 return crop.copy()  # a view would keep the whole signal in memory
         raise UnusableSignalError(f"{self.source.name(which)} is constant wherever a crop was tried: leave it out")
 
+    def _generator(self, index: int, epoch: int) -> Generator:
+        check_index(index, len(self))
+        check_arguments(epoch=epoch)
+        return generator(self.seed, _CROPS, epoch, index % len(self))
+
     def shape(self, index: int) -> tuple[int, ...]:
+        check_index(index, len(self))
         return (*self._channels, *self.size)
 
     @cached_property
     def _channels(self) -> tuple[int, ...]:
         """The axes before the spatial ones, of the first signal whose shape can be read."""
+        first = ""
         for which in range(len(self.source)):
-            with suppress(UnreadableFileError):
+            try:
                 return self.source.shape(which)[: -len(self.size)]
-        raise UnusableSignalError(f"none of the {len(self.source)} signals to cut from can be read")
+            except UnreadableFileError as error:
+                first = first or f"; the first: {error}"
+        raise UnusableSignalError(f"none of the {len(self.source)} signals to cut from can be read{first}")
 
     def name(self, index: int, epoch: int = 0) -> str:
-        which = int(generator(self.seed, _CROPS, epoch, index).integers(len(self.source)))
+        which = int(self._generator(index, epoch).integers(len(self.source)))
         return f"crop {index} of {self.source.name(which)}"
 
     def describe(self) -> dict[str, Any]:

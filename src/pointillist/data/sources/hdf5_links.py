@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from pointillist.data.packed import CheckedArray, check_packed, check_stored
 from pointillist.storage import check_regular
 
 _MOST = 10_000
 """Links, and parts of virtual datasets, that are looked at."""
+_DEFLATE = 1
+"""The filter of HDF5 that packs as zlib does."""
 
 
 class Hdf5Tree:
@@ -36,7 +40,7 @@ class Hdf5Tree:
         if not isinstance(found, self._h5py.Dataset):
             return None
         self._check_samples(found)
-        return found
+        return _checked(found)
 
     def names(self) -> list[str]:
         """What the datasets of the file are called, each once, in order; those behind links are left out."""
@@ -96,6 +100,8 @@ class Hdf5Tree:
         for name, *_ in dataset.external or ():
             self._permitted(Path(name), "external storage")  # which HDF5 looks for in the working folder
         if not dataset.is_virtual:
+            if part:
+                self._check_chunks(dataset)
             return
         if part:
             raise ValueError("it is made of virtual datasets: make it of the datasets that hold the samples")
@@ -111,6 +117,14 @@ class Hdf5Tree:
             if isinstance(found, self._h5py.Dataset):
                 self._check_samples(found, part=True)
 
+    def _check_chunks(self, dataset: Any) -> None:
+        """Check all packed chunks of a part of a virtual dataset, which HDF5 unpacks unasked."""
+        check = _packed_check(dataset)
+        if check is None:
+            return
+        for i in range(dataset.id.get_num_chunks()):
+            check(dataset.id.get_chunk_info(i).chunk_offset)
+
     def _permitted(self, path: Path, what: str) -> Path:
         if path.resolve() not in self._allowed:
             raise ValueError(
@@ -119,3 +133,34 @@ class Hdf5Tree:
             )
         check_regular(path)
         return path
+
+
+def _checked(dataset: Any) -> Any:
+    """A dataset whose packed chunks are checked before HDF5 unpacks them; itself where nothing is packed."""
+    check = _packed_check(dataset)
+    if check is None:
+        return dataset
+    sides = dataset.chunks
+    return CheckedArray(
+        dataset, sides, lambda number: check(tuple(i * side for i, side in zip(number, sides, strict=True)))
+    )
+
+
+def _packed_check(dataset: Any) -> Callable[[tuple[int, ...]], None] | None:
+    """A check of the chunk at a corner; None where chunks are not packed."""
+    settings = dataset.id.get_create_plist()
+    filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
+    if _DEFLATE not in filters or dataset.chunks is None:
+        return None
+    if filters.count(_DEFLATE) > 1:
+        raise ValueError("its chunks are packed twice: store it with one filter that packs")
+    room = prod(dataset.chunks) * dataset.dtype.itemsize
+    bit = 1 << filters.index(_DEFLATE)
+
+    def check(corner: tuple[int, ...]) -> None:
+        found = dataset.id.get_chunk_info_by_coord(corner)
+        if found.byte_offset is not None and not found.filter_mask & bit:
+            check_stored(found.size, room)
+            check_packed("zlib", dataset.id.read_direct_chunk(corner)[1], room)
+
+    return check

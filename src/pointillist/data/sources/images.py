@@ -15,6 +15,7 @@ from pointillist.data.mapped import map_tiff
 from pointillist.data.photofiles.reading import photograph_size
 from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.errors import UnreadableFileError
+from pointillist.model.arguments import as_list, as_path, check_arguments, check_index
 
 Found = TypeVar("Found")
 
@@ -41,9 +42,10 @@ class ImageSource(StoredSource):
     decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey
 
     def __init__(self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True) -> None:
-        if not files:
+        check_arguments(grey=grey)
+        self.files = [str(as_path(file, "files")) for file in as_list(files, "files")]
+        if not self.files:
             raise ValueError("files is empty: give at least one image file")
-        self.files = [os.fspath(file) for file in files]
         self.grey = grey
 
     def __len__(self) -> int:
@@ -55,6 +57,7 @@ class ImageSource(StoredSource):
 
     def mapped(self, index: int) -> NDArray:
         """Return signal `index`, left in its file where that is a large grey TIFF image."""
+        check_index(index, len(self))
         large = map_tiff(Path(self.files[index])) if self.grey else None
         return self.read(index) if large is None else large
 
@@ -63,12 +66,14 @@ class ImageSource(StoredSource):
         return size if self.grey else (3, *size)
 
     def _of_file(self, index: int, read: Callable[[str], Found]) -> Found:
+        check_index(index, len(self))
         try:
             return read(self.files[index])
         except OSError as error:  # gone, or not to be read, since the files were listed
             raise UnreadableFileError(f"cannot read {self.files[index]}: {error.strerror or error}") from error
 
     def name(self, index: int, epoch: int = 0) -> str:
+        check_index(index, len(self))
         return self.files[index]
 
     def describe(self) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.skipping import OnError
-from pointillist.data.sources.stream import BatchStream, Least, gather, judged, nothing_usable
+from pointillist.data.skipping import OnError, nothing_usable
+from pointillist.data.sources.stream import BatchStream, Least, gather, judged
+from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.foreign import as_plain
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +44,14 @@ class IteratorSource:
     exact: ClassVar[bool] = False
 
     def __init__(self, iterable: Iterable[Any], *, batched: bool | None = None) -> None:
+        check_arguments(batched=batched)
+        if not isinstance(iterable, Iterable) or isinstance(iterable, str | bytes | type):
+            raise TypeError(f"iterable must give signals one after the other, got {shown(iterable)}")
         self._iterable = iterable
         self._batched = getattr(iterable, "batch_size", None) is not None if batched is None else batched
+
+    def __repr__(self) -> str:
+        return f"IteratorSource({type(self._iterable).__name__}{', in batches' if self._batched else ''})"
 
     @property
     def once(self) -> bool:
@@ -64,10 +72,11 @@ class IteratorSource:
 
 def _as_array(item: Any) -> NDArray:
     first = item[0] if isinstance(item, tuple | list) and len(item) and np.ndim(item[0]) > 0 else item
-    # A tensor that lives on a device or wants a gradient does not turn into an array by itself.
-    if hasattr(first, "detach"):
-        first = first.detach().cpu()
-    return np.asarray(first)
+    # A tensor that lives on a device does not turn into an array by itself.
+    array = as_plain(first.detach().cpu() if hasattr(first, "detach") else first, "X")
+    if array.ndim == 0:
+        raise ValueError(f"X must give signals ([channels,] *space) one after the other, got {shown(item)}")
+    return array
 
 
 class IteratorStream(BatchStream):

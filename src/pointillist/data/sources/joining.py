@@ -9,8 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.data.sources.base import StoredSource
-from pointillist.model.arguments import as_list, shown
+from pointillist.data.sources.base import StoredSource, check_stored
+from pointillist.model.arguments import as_list, check_index
 
 
 class JoinedSource(StoredSource):
@@ -30,9 +30,14 @@ class JoinedSource(StoredSource):
 
     def __init__(self, sources: Sequence[StoredSource]) -> None:
         self.sources = as_list(sources, "sources")
-        if not self.sources or not all(hasattr(source, "read") for source in self.sources):
-            raise ValueError(f"sources must hold sources, one at least, got {shown(sources)}")
+        if not self.sources:
+            raise ValueError("sources is empty: give at least one source")
+        for source in self.sources:
+            check_stored(source, "sources")
         self._ends = list(accumulate(len(source) for source in self.sources))
+
+    def __repr__(self) -> str:
+        return f"JoinedSource({len(self)} signals of {len(self.sources)} sources)"
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]
@@ -56,6 +61,8 @@ class JoinedSource(StoredSource):
         return self._ends[-1]
 
     def _locate(self, index: int) -> tuple[StoredSource, int]:
+        check_index(index, len(self))
+        index = index % len(self)
         which = bisect_right(self._ends, index)
         return self.sources[which], index - (self._ends[which - 1] if which else 0)
 

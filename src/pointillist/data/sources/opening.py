@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from glob import glob, has_magic
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_pages
 from pointillist.data.mapped import ONE_FILE
-from pointillist.data.paths import PathLike, files_of, natural_key
+from pointillist.data.paths import STORE_SUFFIXES, PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.skipping import OnError, check_on_error
 from pointillist.data.sources.arrays import NpySource
@@ -23,12 +21,15 @@ from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSour
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.errors import UnreadableFileError
-from pointillist.storage import check_regular, missing
+from pointillist.model.arguments import check_arguments
+from pointillist.storage import check_regular
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
-_ZARR_SUFFIXES = frozenset((".zarr", ".zip"))
 _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
 _TEXT_SUFFIXES = frozenset((".csv", ".tsv", ".txt"))
+
+SIGNAL_SUFFIXES = IMAGE_SUFFIXES | {".npy"}
+"""Ends of the names of files that are read from folders."""
 
 
 def open_source(
@@ -38,6 +39,7 @@ def open_source(
     grey: bool = True,
     channel_axis: int | None = None,
     on_error: OnError = "raise",
+    recursive: bool | None = None,
 ) -> StoredSource:
     """A source of all signals in some files, in order, none of which is read yet.
 
@@ -45,8 +47,8 @@ def open_source(
     ----------
     paths : path or iterable of paths
         Image files; ``.npy`` files, mapped; TIFF stacks, page by page; ``FILE.h5::dataset`` and ``STORE.zarr::array``, or
-        without a name where there is only one; folders, for the image and ``.npy`` files directly inside; patterns such as
-        ``photos/**/*.jpg``, in natural order.
+        without a name where there is only one; folders, for the image and ``.npy`` files in them; patterns such as
+        ``photos/**/*.jpg``; all in natural order, folder by folder.
     ndim : int
         Spatial axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of
         signals.
@@ -58,6 +60,9 @@ def open_source(
         files are read in colour.
     on_error : {"raise", "skip"}
         Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
+    recursive : bool or None
+        Whether files in subfolders of folders are read too. None does not read them and logs a warning of how many there
+        are; False does not read them and says nothing.
 
     Returns
     -------
@@ -77,16 +82,14 @@ def open_source(
     ------
     FileNotFoundError
         If a path does not exist or a pattern matches nothing.
+    ValueError
+        If a folder holds no such files.
     UnreadableFileError
         If a file other than an image cannot be opened; images are opened when they are read.
     """
-    if ndim < 1:
-        raise ValueError(f"ndim must be at least 1, got {ndim}")
+    check_arguments(ndim=ndim, grey=grey)
     check_on_error(on_error)
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    if not given:
-        raise ValueError("paths is empty: give at least one file, folder or pattern")
-    files = [file for one in given for file in _files(os.fspath(one))]
+    files = files_of(paths, SIGNAL_SUFFIXES, recursive=recursive)
     sources: list[StoredSource] = []
     for plain, group in groupby(files, _is_image):
         if plain and ndim == 2:
@@ -96,28 +99,6 @@ def open_source(
     return sources[0] if len(sources) == 1 else JoinedSource(sources)
 
 
-def _files(given: str) -> list[str]:
-    """The files (or arrays in files, FILE::NAME) that one argument stands for."""
-    path = Path(given)
-    if not path.exists():
-        container = given.partition("::")[0]
-        if container != given and Path(container).exists():
-            return [given]
-        if not has_magic(given):
-            raise missing(container, "file or folder")
-        found = sorted(
-            (Path(match) for match in glob(given, recursive=True)),
-            key=lambda file: (str(file.parent), natural_key(file)),
-        )
-        files = [str(file) for file in found if file.is_file()]
-        if not files:
-            raise FileNotFoundError(f"no file matches {given}")
-        return files
-    if _suffix(given) in _ZARR_SUFFIXES:
-        return [given]
-    return [str(file) for file in files_of(path, IMAGE_SUFFIXES | {".npy"})]
-
-
 def _suffix(file: str) -> str:
     return Path(file.partition("::")[0]).suffix.lower()
 
@@ -125,7 +106,7 @@ def _suffix(file: str) -> str:
 def _is_image(file: str) -> bool:
     if _suffix(file) in _TIFF_SUFFIXES:
         return not _is_stack(file)
-    return "::" not in file and _suffix(file) not in _HDF5_SUFFIXES | _ZARR_SUFFIXES | {".npy"}
+    return "::" not in file and _suffix(file) not in _HDF5_SUFFIXES | STORE_SUFFIXES | {".npy"}
 
 
 def _is_stack(file: str) -> bool:
@@ -156,7 +137,7 @@ def _open_stack(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
     path, _, name = file.partition("::")
     if suffix in _HDF5_SUFFIXES:
         return Hdf5Source(path, name, ndim, channel_axis=channel_axis)
-    if suffix in _ZARR_SUFFIXES:
+    if suffix in STORE_SUFFIXES:
         return ZarrSource(path, name, ndim, channel_axis=channel_axis)
     if suffix in _TIFF_SUFFIXES:
         return TiffSource(file, ndim, channel_axis=channel_axis)

@@ -11,6 +11,7 @@ from pointillist.data.normalise import contrast_normalise
 from pointillist.data.sources.base import DerivedSource, Source
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnusableSignalError
+from pointillist.model.arguments import check_arguments
 
 
 class NormalisedSource(DerivedSource):
@@ -31,6 +32,7 @@ class NormalisedSource(DerivedSource):
     """
 
     def __init__(self, source: Source, ndim: int = 2) -> None:
+        check_arguments(ndim=ndim)
         super().__init__(source)
         self.ndim = ndim
 

@@ -1,7 +1,7 @@
 """A source in batches: the order of every pass, reading ahead, and a place that can be put away and taken up again."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.skipping import OnError, Skipped, check_on_error
+from pointillist.data.skipping import OnError, Skipped, check_on_error, nothing_usable
 from pointillist.data.sources.base import Source
 from pointillist.errors import UnreadableFileError, UnusableSignalError
 from pointillist.model.sampling import generator
@@ -89,12 +89,6 @@ def gather(attempts: Sequence[Attempt], on_error: OnError) -> ReadBatch:
         else:
             read.skipped.append(str(attempt))
     return read
-
-
-def nothing_usable(reasons: Iterable[str]) -> ValueError:
-    """The error that no signal is left, with the first of the reasons."""
-    first = next(iter(reasons), None)
-    return ValueError(f"X gave no signal that can be used{'' if first is None else f'; the first: {first}'}")
 
 
 class BatchStream:

@@ -13,7 +13,7 @@ from pointillist.errors import UnreadableFileError, UnusableSignalError
 LOOKED_AT = 20_000
 """Signals whose heads are read at most; of more, as many evenly spread."""
 
-_NORMALISING = 52
+NORMALISING = 52
 """Bytes a sample that normalising takes at its peak: the signal, and six arrays in float64."""
 
 
@@ -57,7 +57,7 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         return survey(source.source, limit)
     if isinstance(source, NormalisedSource):
         plain = survey(source.source, limit)
-        return replace(plain, reading=max(plain.reading, _NORMALISING * prod(plain.largest)))
+        return replace(plain, reading=max(plain.reading, NORMALISING * prod(plain.largest)))
     if isinstance(source, CropSource):
         shape, whole = source.shape(0), survey(source.source, limit)
         if source.source.windowed:

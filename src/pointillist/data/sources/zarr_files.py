@@ -11,21 +11,23 @@ import os
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from pointillist.data.damage import LARGEST_CHUNK, check_chunk
+from pointillist.data.packed import CheckedArray, check_packed, check_stored
+from pointillist.data.sources.zarr_chunks import SHARDING, ChunkLayout, codec_name
 from pointillist.storage import check_regular
 
 _METADATA = {3: "zarr.json", 2: ".zarray"}
 _LARGEST_METADATA = 2**24
-_SHARDING = "sharding_indexed"
 _CODECS = frozenset(
     "blosc zstd lz4 zlib gzip bz2 lzma shuffle delta fixedscaleoffset quantize bitround packbits crc32 crc32c adler32 "
-    f"fletcher32 jenkins_lookup3 bytes transpose {_SHARDING}".split()
+    f"fletcher32 jenkins_lookup3 bytes transpose {SHARDING}".split()
 )
 _NUMBERS = "biuf"
 
@@ -36,6 +38,10 @@ class ZarrFiles(ABC):
     @abstractmethod
     def read(self, name: str) -> bytes | None:
         """A file of metadata, or None where there is none."""
+
+    @abstractmethod
+    def opened(self, name: str) -> AbstractContextManager[IO[bytes] | None]:
+        """A file of samples, open, or None where there is none."""
 
     @abstractmethod
     def arrays(self, marks: tuple[str, ...]) -> list[str]:
@@ -59,6 +65,13 @@ class ZarrFolder(ZarrFiles):
         check_regular(path)
         with path.open("rb") as stream:
             return _limited(stream.read(_LARGEST_METADATA + 1))
+
+    def opened(self, name: str) -> AbstractContextManager[IO[bytes] | None]:
+        path = self._within(self._root / name)
+        if not path.exists():
+            return nullcontext()
+        check_regular(path)
+        return path.open("rb")
 
     def arrays(self, marks: tuple[str, ...]) -> list[str]:
         found = []
@@ -101,6 +114,12 @@ class ZarrZip(ZarrFiles):
             return None
         with zipfile.ZipFile(self._path) as file, file.open(name) as stream:
             return _limited(stream.read(_LARGEST_METADATA + 1))
+
+    def opened(self, name: str) -> AbstractContextManager[IO[bytes] | None]:
+        if name not in self._sizes:
+            return nullcontext()
+        with zipfile.ZipFile(self._path) as file:
+            return file.open(name)  # which keeps the archive open
 
     def arrays(self, marks: tuple[str, ...]) -> list[str]:
         return sorted({Path(name).parent.as_posix() for name in self._sizes if Path(name).name in marks})
@@ -149,6 +168,23 @@ def check_array(files: ZarrFiles, inside: str, form: int) -> None:
         pass  # every file is one of the store's
 
 
+def checked_array(array: Any, files: ZarrFiles, inside: str, form: int) -> CheckedArray:
+    """zarr's ``array``, whose chunks are checked before zarr reads and unpacks them."""
+    layout = ChunkLayout.of(_metadata(files, inside, form) or {}, form)
+    room = prod(layout.inner) * array.dtype.itemsize
+
+    def check(number: tuple[int, ...]) -> None:
+        name = layout.key(number)
+        with files.opened(f"{inside}/{name}" if inside else name) as stream:
+            for begin, size in () if stream is None else layout.places(stream):
+                check_stored(size, room)
+                if stream is not None and layout.packer is not None:
+                    stream.seek(begin)
+                    check_packed(layout.packer, stream.read(size), room)
+
+    return CheckedArray(array, layout.stored, check)
+
+
 def _metadata(files: ZarrFiles, inside: str, form: int) -> dict[str, Any] | None:
     if any(part in ("", ".", "..") for part in inside.split("/")) and inside:
         raise ValueError(f"{inside!r} is no path inside of a store")
@@ -169,8 +205,8 @@ def _check_codecs(codecs: list[Any], chunk: list[int]) -> None:
     """Check codecs of format 3, those inside of shards too."""
     for codec in codecs:
         name, settings = (codec, {}) if isinstance(codec, str) else (codec["name"], codec.get("configuration") or {})
-        _check_codec(name.removeprefix("numcodecs."), settings)
-        if name != _SHARDING:
+        _check_codec(codec_name(codec), settings)
+        if name != SHARDING:
             continue
         if len(codecs) > 1:
             raise ValueError("its shards are encoded as a whole: store it with codecs for their chunks")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import replace
@@ -41,7 +40,7 @@ def coded_steps(
     size = worth_size(batch_size, state, feed)
     work: Iterator[UnreadBatch | Batch] = iter(feed) if stream is None else stream.unread()
     for whole in work:
-        begin = time.perf_counter()
+        begin = state.now()
         brief = Brief(state.filters, state.penalty, state.seed, state.step)
         solve = partial(_codes_here, step, client) if size is None else partial(CodesThere.solve, size, client)
         codes, skipped = crew.attempt(solve, whole, brief)

@@ -87,7 +87,7 @@ def find_damage(
     kinds = (kind,) if isinstance(kind, str) or not isinstance(kind, Sequence) else tuple(kind)
     _check(kinds, polarity, sensitivity, grow)
     pixels = checked(image)
-    check_arguments(data_range=data_range)
+    check_arguments(data_range=data_range, progress=progress)
     return damage_in(
         pixels, data_range or full_scale(pixels), kinds, polarity, sensitivity, grow, effective_jobs(n_jobs), progress
     )
@@ -118,7 +118,7 @@ def damage_in(
             found[tile] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
 
     run_all(work, _tiles(found.shape), min(n_jobs, _MOST_JOBS), progress)
-    return grown(found, grow)
+    return grown(found, int(grow))
 
 
 def specks_in(values: NDArray[np.float32], polarity: str = "both", needed: float = NEEDED["dust"]) -> NDArray[np.bool_]:

@@ -156,7 +156,7 @@ def _joined(at: Place, ridges: Ridges) -> NDArray[np.intp]:
 
 
 def _described(values: Plane, ridges: Ridges, mean: Plane, at: Place, owner: NDArray[np.intp]) -> Lines:
-    lines = Groups(owner, int(owner.max()) + 1)
+    lines = Groups(owner, int(np.max(owner)) + 1)
     average, scatter, points = lines.mean, lines.spread, lines.size
     direction, scale = ridges.direction[at], ridges.scale[at]
     angle = np.pi * direction.astype(np.float64) / _DIRECTIONS

@@ -70,7 +70,7 @@ def _islands(
 def _kept(labels: Labels, hat: Plane, mean: Plane, window: int) -> Labels:
     """Labels, counted anew, of the islands that are small and high enough."""
     where = np.nonzero(labels)
-    islands = Groups(labels[where], int(labels.max()) + 1)
+    islands = Groups(labels[where], int(np.max(labels)) + 1)
     good = (islands.extent(where[0]) <= window) & (islands.extent(where[1]) <= window) & (islands.size >= 2)
     good &= islands.largest(hat[where] / np.maximum(_FLOOR, _OVER_TEXTURE * mean[where])) > 1
     good[0] = False
@@ -83,7 +83,7 @@ def _described(
     values: Plane, grey: Plane, hat: Plane, slopes: Plane, maps: Plane, labels: Labels, window: int
 ) -> Plane:
     where = np.nonzero(labels)
-    islands = Groups(labels[where] - 1, int(labels.max()))
+    islands = Groups(labels[where] - 1, int(np.max(labels)))
     mean, area, peak = islands.mean, islands.size, islands.largest(hat[where])
     middle = [mean(axis) for axis in where]
     away = [axis - centre[islands.owner] for axis, centre in zip(where, middle, strict=True)]

@@ -1,0 +1,148 @@
+"""Makes one strange file: chooses a specimen and a mutation by a seed, and writes the outcome."""
+
+from __future__ import annotations
+
+import functools
+import json
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from attack.bytewise import mutated_bytes
+from attack.containers import mutated_hdf5, mutated_store
+from attack.jsonwise import mutated_text
+from attack.nonsense import mutated_file, whole_file, with_header
+from attack.readers import TOKEN
+from attack.specimens import (
+    STACK,
+    Files,
+    Specimen,
+    contents_of,
+    specimens_of_files,
+    written_by_runs,
+    zarr_store,
+    zipped,
+)
+from attack.structures import STRUCTURES
+from attack.traps import Traps, put_in_place
+from pointillist.report.blocks import Text, Verdict, to_plain
+from pointillist.reproduce.lab import Outcome
+from pointillist.reproduce.record import FORMAT
+
+NAMES = {
+    "checkpoint": "strange.checkpoint-00000003.safetensors",
+    "part": "strange.part-00000000.safetensors",
+    "learned": "learned/strange.safetensors",
+}
+"""Names that files of some kinds must have."""
+_ODD_NAMES = tuple(
+    f"strange{odd}"
+    for odd in ("\x1b[31m", "\u202e", " [bold]", "\nline", "e" * 150, "%s", "\udcff", "\x9b31m", "*", " -o")
+)
+_SHARES = {"bytes": 0.35, "structure": 0.57, "place": 0.08}
+
+
+class Strange(NamedTuple):
+    """A strange file that lies on the disk."""
+
+    kind: str
+    path: Path
+    how: str
+    """How it was made, for the title of a finding."""
+
+
+def make_strange(seed: int, folder: Path, traps: Traps) -> Strange:
+    """Write the strange file of a seed into a folder."""
+    rng = random.Random(seed)
+    kind = rng.choice(sorted(specimens()))
+    specimen = rng.choice(specimens()[kind])
+    how = rng.choices(list(_SHARES), list(_SHARES.values()))[0]
+    name = NAMES.get(kind, f"{rng.choice(_ODD_NAMES) if rng.random() < 0.05 else 'strange'}{specimen.suffix}")
+    path = folder / name
+    files = specimen.files
+    if how == "bytes":
+        files = _byte_mutated(rng, files)
+    elif how == "structure":
+        files = _structure_mutated(rng, specimen, traps)
+    _write(path, files)
+    if how == "place":
+        how = put_in_place(path, rng, traps)
+    return Strange(kind, path, f"{kind} {specimen.suffix}, {how}")
+
+
+@functools.cache
+def specimens() -> dict[str, list[Specimen]]:
+    """Well-formed files by kind."""
+    made: dict[str, list[Specimen]] = {}
+    for one in [*specimens_of_files(), *_own()]:
+        made.setdefault(one.kind, []).append(one)
+    return made
+
+
+@functools.cache
+def _contents() -> list[bytes]:
+    """Bytes of all specimens, for splices."""
+    return [content for several in specimens().values() for one in several for content in one.files.values()]
+
+
+def _own() -> list[Specimen]:
+    """Files that only the package writes."""
+    runs = written_by_runs()
+    kinds = {"model": "model", "picture model": "model", "checkpoint": "checkpoint", "codes": "codes"}
+    found = [Specimen(kind, ".safetensors", {"": runs[name]}) for name, kind in kinds.items()]
+    metadata, arrays = contents_of(runs["codes"], "codes")
+    row = {"name": "a", "shape": [60], "objective": 1.0, "gap": 0.0, "nonzeros": 2, "psnr": None, "status": "converged"}
+    rows, skipped = [{**row, "seconds": 0.1}] * 3, [{"number": 3, "name": "b", "reason": "constant"}]
+    part = {"first": 0, "next": 3, "run": {"data": {}}, "signals": rows, "skipped": skipped, **metadata}
+    found.append(Specimen("part", ".safetensors", {"": whole_file("codes", part, arrays)}))
+    kept = {"seconds": np.arange(3.0), "seen": np.arange(3), "filters": np.stack([STACK] * 3)}
+    learned = whole_file("trajectory", {"token": TOKEN, "name": "ours"}, kept)
+    return [*found, Specimen("learned", ".safetensors", {"": learned}), Specimen("results", ".json", {"": _results()})]
+
+
+def _results() -> bytes:
+    verdict = Verdict("A claim", "2 times", "3 times", True, "3 is more than 2.")
+    figures = {"fig1": vars(Outcome("figure 1", [verdict], [Text("words")], 1.0))}
+    about = {"data": "photographs", "scale": "quick", "rival": "another"}
+    known = {"when": "now", "platform": "a system", "processor": "one", "threads": 2, "load": [0.5], "python": "3"}
+    known["versions"] = {}
+    plain = {"format": FORMAT, "about": about, "facts": known, "token": TOKEN, "pending": [], "figures": figures}
+    return json.dumps(to_plain(plain)).encode()
+
+
+def _byte_mutated(rng: random.Random, files: Files) -> Files:
+    name = rng.choice(sorted(files))
+    return {**files, name: mutated_bytes(rng, files[name], _contents())}
+
+
+def _structure_mutated(rng: random.Random, specimen: Specimen, traps: Traps) -> Files:
+    if specimen.kind == "zarr":
+        form = rng.choice([2, 3])
+        if "" in specimen.files:
+            return {"": zipped(mutated_store(rng, zarr_store(form), traps))}
+        return mutated_store(rng, specimen.files, traps)
+    return {"": _content_mutated(rng, specimen, specimen.files[""], traps)}
+
+
+def _content_mutated(rng: random.Random, specimen: Specimen, content: bytes, traps: Traps) -> bytes:
+    kind = specimen.kind
+    if kind == "hdf5":
+        return mutated_hdf5(rng, content, traps)
+    if kind == "results":
+        return mutated_text(rng, json.loads(content))
+    if specimen.suffix == ".safetensors":
+        if rng.random() < 0.15:
+            return with_header(rng, content)
+        inner = {"codes": "codes", "part": "codes", "learned": "trajectory"}.get(kind, "model")
+        return mutated_file(rng, inner, *contents_of(content, inner))
+    change = STRUCTURES.get(specimen.suffix)
+    return mutated_bytes(rng, content) if change is None else change(rng, content, traps)
+
+
+def _write(path: Path, files: Files) -> None:
+    for name, content in files.items():
+        target = path / name if name else path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)

@@ -1,0 +1,341 @@
+// The best step in the span of the last moves, after some sweeps over the non-zeros: see backends/sweeps.py, which does the
+// same on the host. Sums are taken in an order that does not depend on which warp was first. `descend` alternates both.
+
+#define MEMORY 3
+#define SUMS (MEMORY + MEMORY * (MEMORY + 1) / 2)
+#define MOST_WARPS 16
+#define SWEEPS 2  // in a move: combining takes about as long as one
+
+// What a block keeps of the last moves: how x − Dz changed by each, in windows of `samples`, and how the codes did, in
+// `slots`. The last of each is for the combined step. The newest step lies where the sweep recorded it.
+struct History {
+    float *steps, *moves, *recorded;
+    i64 samples, slots;
+    int newest, held;
+};
+
+struct Board {
+    float parts[MOST_WARPS][SUMS];
+    double sums[SUMS];
+    float factors[MEMORY];
+};
+
+// Work on all buckets of a tile, colour by colour, each by a warp that its number names.
+template <class Work> __device__ void in_colours(const Tile& s, Work work) {
+    const int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    for (int colour = 0; colour < COLOURS(s); ++colour) {
+        Spot which;
+        if (!member(s, 0, colour, &which)) continue;
+        for (int i = warp; member(s, i, colour, &which); i += warps) work(bucket_at(s, which));
+        __syncthreads();
+    }
+}
+
+// The same where buckets have nothing to do with each other.
+template <class Work> __device__ void in_turn(const Tile& s, Work work) {
+    const int count = s.field.z * s.field.y * s.field.x;
+    for (int i = threadIdx.x >> 5; i < count; i += blockDim.x >> 5) {
+        const int line = i / s.field.x;
+        work(bucket_at(s, {line / s.field.y, line % s.field.y, i - line * s.field.x}));
+    }
+    __syncthreads();
+}
+
+// Sums over all threads of the block, into board->sums.
+template <int COUNT> __device__ void add_up(const Tile& s, Board* board, const float (&mine)[COUNT]) {
+    #pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+        const float part = warp_sum(mine[j]);
+        if ((threadIdx.x & 31) == 0) board->parts[threadIdx.x >> 5][j] = part;
+    }
+    __syncthreads();
+    if (threadIdx.x < COUNT) {
+        double total = 0.0;
+        for (int w = 0; w < blockDim.x >> 5; ++w) total += board->parts[w][threadIdx.x];
+        board->sums[threadIdx.x] = total;
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ float* step_of(const History& h, int m) {
+    return m == h.newest ? h.recorded : h.steps + m * h.samples;
+}
+
+// Before sweeps are recorded: their step is nothing, and their move the values' negatives.
+__device__ __noinline__ void begin_step(const Tile& s, const History& h) {
+    const int lane = threadIdx.x & 31;
+    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) h.recorded[i] = 0.0f;
+    in_turn(s, [&](const Bucket& b) {
+        float* move = h.moves + h.newest * h.slots + (i64)b.local * s.g[G_CAP];
+        for (int i = lane; i < b.count; i += 32) move[i] = -s.values[b.start + i];
+    });
+}
+
+// Let some lanes' codes add multiples of their filters to a signal like the window, one after the other.
+__device__ void add_filters(const Tile& s, float* to, const int* offsets, const Bucket& b, unsigned which, int code,
+                            float amount) {
+    const int lane = threadIdx.x & 31;
+    while (which) {
+        const int from = __ffs(which) - 1, moving = __shfl_sync(0xffffffffu, code, from);
+        float taps[PER_LANE];
+        padded_taps(s.filters, lane, moving >> 12, taps);
+        add_filter(s, to, lane, offsets, taps, spot_of(s.g, moving, b.inside), __shfl_sync(0xffffffffu, amount, from));
+        __syncwarp();
+        which &= which - 1;
+    }
+}
+
+// Finish the newest move, and take codes that are zero out of all moves: they stay there until a sweep says otherwise. The
+// first sums are what the moves do to the penalties, the others products of moves, which only a ridge makes count.
+__device__ void gather_moves(const Tile& s, const History& h, const int* offsets, float (&sums)[SUMS]) {
+    in_colours(s, [&](const Bucket& b) {
+        for (int i0 = 0; i0 < b.count; i0 += 32) {
+            const int i = i0 + (threadIdx.x & 31);
+            const bool mine = i < b.count;
+            const int code = mine ? s.codes[b.start + i] : 0;
+            const float value = mine ? s.values[b.start + i] : 0.0f;
+            const float slope = value != 0.0f ? copysignf(price_of(s, b, code), value) + s.ridge * value : 0.0f;
+            float moves[MEMORY];
+            #pragma unroll
+            for (int m = 0; m < MEMORY; ++m) {
+                moves[m] = 0.0f;
+                if (m >= h.held) continue;
+                float* at = h.moves + m * h.slots + (i64)b.local * s.g[G_CAP] + i;
+                const float moved = mine ? *at + (m == h.newest ? value : 0.0f) : 0.0f;
+                const bool left = value == 0.0f && moved != 0.0f;
+                moves[m] = left ? 0.0f : moved;
+                if (mine && (left || m == h.newest)) *at = moves[m];
+                add_filters(s, step_of(h, m), offsets, b, __ballot_sync(0xffffffffu, left), code, moved);
+                sums[m] = fmaf(slope, moves[m], sums[m]);
+            }
+            if (s.ridge > 0.0f) {
+                int j = MEMORY;
+                #pragma unroll
+                for (int m = 0; m < MEMORY; ++m)
+                    #pragma unroll
+                    for (int n = 0; n <= m; ++n, ++j) sums[j] = fmaf(s.ridge * moves[m], moves[n], sums[j]);
+            }
+        }
+    });
+}
+
+// Slopes of the objective along the steps, and products of the steps.
+__device__ void multiply_steps(const Tile& s, const History& h, float (&sums)[SUMS]) {
+    const float* weights = s.weights + s.first;
+    each_sample(s, [&](int i, i64 j, bool counted) {
+        if (!counted) return;
+        const float left = window[i], weight = __ldg(weights + j);
+        float steps[MEMORY];
+        #pragma unroll
+        for (int m = 0; m < MEMORY; ++m) {
+            steps[m] = m < h.held ? step_of(h, m)[i] : 0.0f;
+            sums[m] = fmaf(left, steps[m], sums[m]);
+        }
+        int k = MEMORY;
+        #pragma unroll
+        for (int m = 0; m < MEMORY; ++m)
+            #pragma unroll
+            for (int n = 0; n <= m; ++n, ++k) sums[k] = fmaf(weight * steps[m], steps[n], sums[k]);
+    });
+}
+
+// Minimise ½ cᵀ H c + gᵀ c, a little regularised; steps of no length get nothing. By one thread.
+__device__ void best_factors(Board* board) {
+    double system[MEMORY][MEMORY], factors[MEMORY], scales[MEMORY], largest = 0.0;
+    for (int m = 0, j = MEMORY; m < MEMORY; ++m)
+        for (int n = 0; n <= m; ++n, ++j) system[m][n] = system[n][m] = board->sums[j];
+    for (int m = 0; m < MEMORY; ++m) largest = fmax(largest, system[m][m]);
+    for (int m = 0; m < MEMORY; ++m) {
+        scales[m] = system[m][m] > 1e-12 * largest ? rsqrt(system[m][m]) : 0.0;
+        factors[m] = -board->sums[m] * scales[m];
+    }
+    for (int m = 0; m < MEMORY; ++m)
+        for (int n = 0; n < MEMORY; ++n) system[m][n] = m == n ? 1 + 1e-6 : system[m][n] * scales[m] * scales[n];
+    for (int m = 0; m < MEMORY; ++m)  // positive definite: no pivots are needed
+        for (int n = m + 1; n < MEMORY; ++n) {
+            const double ratio = system[n][m] / system[m][m];
+            for (int k = m; k < MEMORY; ++k) system[n][k] -= ratio * system[m][k];
+            factors[n] -= ratio * factors[m];
+        }
+    for (int m = MEMORY - 1; m >= 0; --m) {
+        for (int k = m + 1; k < MEMORY; ++k) factors[m] -= system[m][k] * factors[k];
+        factors[m] /= system[m][m];
+        const float factor = (float)(factors[m] * scales[m]);
+        board->factors[m] = isfinite(factor) ? factor : 0.0f;
+    }
+}
+
+// The combined move of every code, and the combined step; codes that would change their sign stop at zero. Returns whether
+// any did, and adds what happens to the penalties to `change`.
+__device__ bool combine(const Tile& s, const History& h, const int* offsets, const Board* board, float* change) {
+    float* total = h.steps + MEMORY * h.samples;
+    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) {
+        float sum = 0.0f;
+        #pragma unroll
+        for (int m = 0; m < MEMORY; ++m)
+            if (m < h.held) sum = fmaf(board->factors[m], step_of(h, m)[i], sum);
+        total[i] = sum;
+    }
+    __syncthreads();
+    bool clipped = false;
+    in_colours(s, [&](const Bucket& b) {
+        for (int i0 = 0; i0 < b.count; i0 += 32) {
+            const int i = i0 + (threadIdx.x & 31);
+            const bool mine = i < b.count;
+            const int code = mine ? s.codes[b.start + i] : 0;
+            const float old = mine ? s.values[b.start + i] : 0.0f;
+            float* moves = h.moves + (i64)b.local * s.g[G_CAP] + i;
+            float move = 0.0f;
+            #pragma unroll
+            for (int m = 0; m < MEMORY; ++m)
+                if (m < h.held && old != 0.0f) move = fmaf(board->factors[m], moves[m * h.slots], move);
+            float fresh = old + move;
+            const bool stops = old != 0.0f && fresh * old <= 0.0f;
+            add_filters(s, total, offsets, b, __ballot_sync(0xffffffffu, stops), code, fresh);
+            if (stops) { fresh = 0.0f; move = -old; clipped = true; }
+            if (old != 0.0f)
+                *change += price_of(s, b, code) * (fabsf(fresh) - fabsf(old)) + 0.5f * s.ridge * (fresh * fresh - old * old);
+            if (mine) moves[MEMORY * h.slots] = move;
+        }
+    });
+    return __syncthreads_or(clipped);
+}
+
+// How the objective changes by the combined step.
+__device__ double worth(const Tile& s, const History& h, Board* board, float change) {
+    const float* total = h.steps + MEMORY * h.samples;
+    const float* weights = s.weights + s.first;
+    each_sample(s, [&](int i, i64 j, bool counted) {
+        if (counted) change += total[i] * fmaf(0.5f * __ldg(weights + j), total[i], window[i]);
+    });
+    const float mine[1] = {change};
+    add_up(s, board, mine);
+    return board->sums[0];
+}
+
+// Make the combined step; it joins the newest one.
+__device__ void take_step(const Tile& s, const History& h) {
+    const int lane = threadIdx.x & 31;
+    const float* total = h.steps + MEMORY * h.samples;
+    in_turn(s, [&](const Bucket& b) {
+        float* moves = h.moves + (i64)b.local * s.g[G_CAP];
+        float largest = s.stirs[b.local];
+        for (int i = lane; i < b.count; i += 32) {
+            const float move = moves[MEMORY * h.slots + i];
+            s.values[b.start + i] += move;
+            moves[h.newest * h.slots + i] += move;
+            largest = fmaxf(largest, fabsf(s.curvatures[b.start + i]) * move * move);
+        }
+        #pragma unroll
+        for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
+        if (lane == 0) s.stirs[b.local] = largest;
+    });
+    const float* weights = s.weights + s.first;
+    each_sample(s, [&](int i, i64 j, bool) {
+        window[i] = fmaf(__ldg(weights + j), total[i], window[i]);
+        h.recorded[i] += total[i];
+    });
+    __syncthreads();
+}
+
+// After sweeps that were recorded: make the best step in the span of the moves, if it lowers the objective, and keep the
+// newest of them.
+__device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board* board) {
+    int offsets[PER_LANE];
+    lane_offsets(threadIdx.x & 31, s.volume, s.plane, s.pitch, offsets);
+    float sums[SUMS] = {};
+    gather_moves(s, h, offsets, sums);
+    multiply_steps(s, h, sums);
+    add_up(s, board, sums);
+    if (threadIdx.x == 0) best_factors(board);
+    __syncthreads();
+    float change = 0.0f;
+    if (!combine(s, h, offsets, board, &change) || worth(s, h, board, change) < 0.0) take_step(s, h);
+    float* kept = h.steps + h.newest * h.samples;
+    if (kept != h.recorded)
+        for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) kept[i] = h.recorded[i];
+    __syncthreads();
+}
+
+// Sweeps over the tiles of one colour, a block a tile. Each sweep over the working set is followed by up to `extra` over the
+// non-zeros, until the largest move falls below the signal's target; they are extrapolated where `room` is given, of
+// `room_size` floats for each block: what `History` keeps. With `beside`, the step of a sweep is recorded behind the
+// residual. Filters are padded to whole warps. `ridge` adds ½ ridge z² to the objective.
+extern "C" __global__ void __launch_bounds__(512, PER_LANE <= 5 ? 2 : 1)
+descend(const int* __restrict__ g, const int* __restrict__ active, float* __restrict__ residual,
+        const float* __restrict__ filters, const float* __restrict__ penalty, const float* __restrict__ weights,
+        i64 weight_stride, const int* __restrict__ codes, float* values, const float* __restrict__ curvatures,
+        const int* __restrict__ counts, const float* __restrict__ targets, float* __restrict__ moved, float ridge,
+        int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size, int beside) {
+    __shared__ int ticket;
+    __shared__ float peak;
+    __shared__ Board board;
+    __shared__ Tile s;
+    Spot tile;
+#if AROUND
+    const Spot tiles = {g[G_NTZ], g[G_NTY], g[G_NTX]};
+    if (!of_class(blockIdx.x, tile_colour, tiles, {g[G_PTZ], g[G_PTY], g[G_PTX]}, &tile)) return;
+#else
+    if (!of_colour(blockIdx.x, tile_colour, g[G_NTZ], g[G_NTY], g[G_NTX], &tile)) return;
+#endif
+    if (threadIdx.x == 0) {
+        s.g = g; s.filters = filters; s.penalty = penalty; s.codes = codes; s.values = values;
+        s.curvatures = curvatures; s.counts = counts;
+        s.ridge = ridge;
+        s.n = active[blockIdx.y];
+        s.weights = weights + s.n * weight_stride;
+        s.corner = {tile.z * g[G_TBZ], tile.y * g[G_TBY], tile.x * g[G_TBX]};
+        s.field = {min(g[G_TBZ], g[G_NBZ] - s.corner.z), min(g[G_TBY], g[G_NBY] - s.corner.y),
+                   min(g[G_TBX], g[G_NBX] - s.corner.x)};
+        const Spot first = {s.corner.z * g[G_BD], s.corner.y * g[G_BH], s.corner.x * g[G_BW]};  // position
+        s.depth = min(s.field.z * g[G_BD], g[G_D] - first.z) + FD - 1;
+        s.height = min(s.field.y * g[G_BH], g[G_H] - first.y) + FH - 1;
+        s.pitch = min(s.field.x * g[G_BW], g[G_W] - first.x) + FW - 1;
+        s.plane = s.height * s.pitch;
+        s.volume = s.depth * s.plane;
+        s.first = base_of(g, first);
+#if AROUND
+        s.length = {tiles.z == 1 && FD > 1 ? g[G_D] : 0, tiles.y == 1 && FH > 1 ? g[G_H] : 0,
+                    tiles.x == 1 && FW > 1 ? g[G_W] : 0};
+        s.paired = {s.length.z ? g[G_PBZ] : s.field.z, s.length.y ? g[G_PBY] : s.field.y,
+                    s.length.x ? g[G_PBX] : s.field.x};
+#endif
+        s.stirs = window + (beside ? 2 : 1) * CH * s.volume;
+    }
+    __syncthreads();
+    float* mine = residual + s.n * CH * padded_volume(g) + s.first;
+    each_sample(s, [&](int i, i64 j, bool) { window[i] = mine[j]; });
+    History h;
+    h.samples = CH * s.volume;
+    h.slots = (i64)s.field.z * s.field.y * s.field.x * g[G_CAP];
+    h.steps = room + ((i64)blockIdx.y * gridDim.x + blockIdx.x) * room_size;
+    h.moves = h.steps + (MEMORY + 1) * h.samples;
+    const float target = targets[s.n];
+    float largest = 0.0f;
+    int count = 0;
+    for (int pass = 0; pass < max_sweeps; ++pass) {
+        largest = sweep<PLAIN>(s, false, 0.0f, &ticket, &peak, nullptr);
+        if (!(largest >= target)) break;
+        for (int again = 0; again < extra; ) {
+            if (room) {
+                h.newest = count % MEMORY;
+                h.recorded = beside ? window + CH * s.volume : h.steps + h.newest * h.samples;
+                begin_step(s, h);
+            }
+            float move = 0.0f;
+            for (int turn = 0; turn < SWEEPS && again < extra; ++turn, ++again) {
+                if (!room) move = sweep<PLAIN>(s, true, 0.5f * target, &ticket, &peak, nullptr);
+                else if (beside) move = sweep<BESIDE>(s, true, 0.5f * target, &ticket, &peak, nullptr);
+                else move = sweep<AWAY>(s, true, 0.5f * target, &ticket, &peak, h.recorded);
+                if (!(move >= 0.5f * target)) break;
+            }
+            if (!(move >= 0.5f * target)) break;
+            if (!room) continue;
+            h.held = min(++count, MEMORY);
+            extrapolate(s, h, &board);
+        }
+    }
+    if (threadIdx.x == 0) max_into(moved + s.n, largest);
+    if (!write_back) return;
+    each_sample(s, [&](int i, i64 j, bool) { mine[j] = window[i]; });
+}

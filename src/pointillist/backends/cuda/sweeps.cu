@@ -1,0 +1,285 @@
+// Coordinate descent on a tile: sweeps over its buckets, and `descend`, which makes them. A block has a tile, with its part
+// of the residual in shared memory; a warp has a bucket at a time.
+
+extern __shared__ __align__(16) float window[];  // the residual, the step of a sweep where it is recorded here, the stirs
+
+enum { PLAIN, BESIDE, AWAY };  // where the step of a sweep is recorded: nowhere, behind the residual, in the device's memory
+
+// A tile being swept over, the same for all threads of a block: its first bucket (`corner`) and how many it has each way
+// (`field`), and the strides of its window.
+struct Tile {
+    const int* g;
+    const float *filters, *penalty, *weights;
+    const int* codes;
+    float* values;
+    const float* curvatures;
+    const int* counts;
+    float* stirs;  // for each bucket the largest curvature · change² of its codes
+    float ridge;
+    int n, pitch, plane, volume, height, depth;
+    i64 first;  // where the window begins in the padded signal
+    Spot corner, field;
+    Spot paired, length;  // AROUND: buckets that parity tells apart; the circle where the window holds all of it, 0 elsewhere
+};
+
+// The codes of a bucket: where they are kept, and where the bucket begins in the tile.
+struct Bucket {
+    int number, local, count;
+    i64 start;
+    Spot inside;
+};
+
+__device__ __forceinline__ Bucket bucket_at(const Tile& s, const Spot& which) {
+    const int* g = s.g;
+    Bucket b;
+    b.number = bucket_number(g, s.corner.z + which.z, s.corner.y + which.y, s.corner.x + which.x);
+    b.local = (which.z * s.field.y + which.y) * s.field.x + which.x;
+    b.count = s.counts[(i64)s.n * n_buckets(g) + b.number];
+    b.start = bucket_start(g, s.n, b.number);
+    b.inside = {which.z * g[G_BD], which.y * g[G_BH], which.x * g[G_BW]};
+    return b;
+}
+
+__device__ __forceinline__ float price_of(const Tile& s, const Bucket& b, int code) {
+    return penalty_of(s.g, s.penalty, code >> 12, spot_of(s.g, code, corner_of(s.g, b.number)));
+}
+
+// Bucket number `index` of a tile among those of one colour.
+#if AROUND
+#define COLOURS(tile) 64
+__device__ __forceinline__ bool member(const Tile& s, int index, int colour, Spot* which) {
+    return of_class(index, colour, s.field, s.paired, which);
+}
+#else
+#define COLOURS(tile) ((tile).field.z > 1 ? 8 : 4)
+__device__ __forceinline__ bool member(const Tile& s, int index, int colour, Spot* which) {
+    return of_colour(index, colour, s.field.z, s.field.y, s.field.x, which);
+}
+#endif
+
+#if AROUND
+// The other copy of a sample in the window, −1 where it has none.
+__device__ __forceinline__ int copy_of(int at, int length, int size) {
+    if (length == 0) return -1;
+    return at >= length ? at - length : at < size - 1 ? at + length : -1;
+}
+
+// Whether a filter that begins at `at` meets samples with another copy.
+__device__ __forceinline__ bool meets_seam(int at, int length, int size) {
+    return length && (at < size - 1 || at + size > length);
+}
+
+__device__ __forceinline__ bool meets_seams(const Tile& s, const Spot& at) {
+    return meets_seam(at.z, s.length.z, FD) || meets_seam(at.y, s.length.y, FH) || meets_seam(at.x, s.length.x, FW);
+}
+
+// Write sample t of the filter that begins at `at` to its other copies: along each axis, and along several at once.
+__device__ __forceinline__ void write_copies(const Tile& s, float* to, const Spot& at, int t, float value) {
+    const int z = at.z + t % BOX / AREA, y = at.y + t % AREA / FW, x = at.x + t % FW;
+    const int oz = copy_of(z, s.length.z, FD), oy = copy_of(y, s.length.y, FH), ox = copy_of(x, s.length.x, FW);
+    float* from = to + t / BOX * s.volume;
+    #pragma unroll
+    for (int which = 1; which < (FD > 1 ? 8 : FH > 1 ? 4 : 2); ++which) {
+        const int cz = which & 4 ? oz : z, cy = which & 2 ? oy : y, cx = which & 1 ? ox : x;
+        if (cz >= 0 && cy >= 0 && cx >= 0) from[cz * s.plane + cy * s.pitch + cx] = value;
+    }
+}
+#endif
+
+// Whether tap q of a lane is one of the filter's.
+#define IS_TAP(lane, q) (32 * (q) + 32 <= TAPS || (lane) + 32 * (q) < TAPS)
+
+// This lane's share of a filter, of filters that are padded to whole warps.
+__device__ __forceinline__ void padded_taps(const float* __restrict__ filters, int lane, int k, float* taps) {
+    const float* from = filters + k * (32 * PER_LANE) + lane;
+    #pragma unroll
+    for (int q = 0; q < PER_LANE; ++q) taps[q] = __ldg(from + 32 * q);
+}
+
+// Add a multiple of a filter to a signal like the window, by all lanes of a warp; `at` is where the filter begins.
+__device__ __forceinline__ void add_filter(const Tile& s, float* to, int lane, const int* offsets, const float* taps,
+                                           const Spot& at, float amount) {
+    const int base = at.z * s.plane + at.y * s.pitch + at.x;
+#if AROUND
+    const bool seam = meets_seams(s, at);
+#endif
+    #pragma unroll
+    for (int q = 0; q < PER_LANE; ++q) {
+        if (!IS_TAP(lane, q)) continue;
+        const float value = fmaf(amount, taps[q], to[base + offsets[q]]);
+        to[base + offsets[q]] = value;
+#if AROUND
+        if (seam) write_copies(s, to, at, lane + 32 * q, value);
+#endif
+    }
+}
+
+#if AROUND
+// Repeat what a filter that begins at `at` changed where the samples have other copies.
+__device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
+    const int lane = threadIdx.x & 31, base = at.z * s.plane + at.y * s.pitch + at.x;
+    for (int t = lane; t < TAPS; t += 32)
+        write_copies(s, in, at, t, in[base + (int)tap_offset(t, s.volume, s.plane, s.pitch)]);
+}
+#endif
+
+// One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
+// code's own lane finds its value. `abroad` is where the lane's taps lie in the padded signal, as `offsets` in the window.
+// Returns the largest curvature · change².
+template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const int* abroad,
+                                                             const Spot& which, bool alive_only, float* step) {
+    const Bucket b = bucket_at(s, which);
+    const int lane = threadIdx.x & 31, beside = CH * s.volume;
+    const float* filters = s.filters;
+    const float* weights = s.weights + s.first;
+    const float ridge = s.ridge;
+    float largest = 0.0f;
+    for (int i0 = 0; i0 < b.count; i0 += 32) {
+        const int i = i0 + lane;
+        const int code = i < b.count ? s.codes[b.start + i] : 0;
+        float value = i < b.count ? s.values[b.start + i] : 0.0f;
+        const float signed_c = i < b.count ? s.curvatures[b.start + i] : 1.0f, c = fabsf(signed_c);
+        const float before = value;
+        unsigned todo = __ballot_sync(0xffffffffu, i < b.count && (!alive_only || value != 0.0f));
+        if (!todo) continue;
+        const Spot at = spot_of(s.g, code, b.inside);
+        const int own = at.z * s.plane + at.y * s.pitch + at.x;
+        const float price = i < b.count ? price_of(s, b, code) : 0.0f;
+        const float inverse = __fdividef(1.0f, c + ridge);
+        const unsigned weighted = __ballot_sync(0xffffffffu, signed_c < 0.0f);
+#if AROUND
+        const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
+#endif
+        float next[PER_LANE];
+        int from = __ffs(todo) - 1, next_base = __shfl_sync(0xffffffffu, own, from);
+        padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
+        while (todo) {
+            const int now = from, base = next_base;
+            float taps[PER_LANE], met[PER_LANE], slope = 0.0f;
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q) {
+                taps[q] = next[q];
+                met[q] = window[base + offsets[q]];
+                slope = fmaf(met[q], taps[q], slope);
+            }
+            todo &= todo - 1;
+            if (todo) {  // the next filter is on its way while this one is used
+                from = __ffs(todo) - 1;
+                next_base = __shfl_sync(0xffffffffu, own, from);
+                padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
+            }
+            const float target = fmaf(value, c, warp_sum(slope));
+            float fresh = 0.0f;
+            if (target > price) fresh = (target - price) * inverse;
+#if !NONNEGATIVE
+            else if (target < -price) fresh = (target + price) * inverse;
+#endif
+            const float change = __shfl_sync(0xffffffffu, value - fresh, now);
+            if (lane == now) value = fresh;
+            if (change == 0.0f) continue;
+            if (lane == now) largest = fmaxf(largest, change * change * c);
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) {
+                if (RECORD == BESIDE) {
+                    float* there = window + beside + base + offsets[q];
+                    *there = fmaf(change, taps[q], *there);
+                }
+                if (RECORD == AWAY) step[base + offsets[q]] = fmaf(change, taps[q], step[base + offsets[q]]);
+            }
+            if (weighted >> now & 1) {
+                const i64 there = base_of(s.g, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside));
+                #pragma unroll
+                for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) taps[q] *= __ldg(weights + there + abroad[q]);
+            }
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q)
+                if (IS_TAP(lane, q)) window[base + offsets[q]] = fmaf(change, taps[q], met[q]);
+#if AROUND
+            if (seams >> now & 1) {
+                const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
+                __syncwarp();
+                repeat(s, window, begin);
+                if (RECORD != PLAIN) repeat(s, RECORD == BESIDE ? window + beside : step, begin);
+            }
+#endif
+            __syncwarp();
+        }
+        if (i < b.count && value != before) s.values[b.start + i] = value;
+    }
+    #pragma unroll
+    for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
+    return largest;
+}
+
+// Whether a code of the bucket or of one beside it moved more than `quiet` when it last moved.
+__device__ bool stirred(const Tile& s, const Spot& which, float quiet) {
+    const int lane = threadIdx.x & 31;
+    int z = which.z + lane / 9 - 1, y = which.y + lane / 3 % 3 - 1, x = which.x + lane % 3 - 1;
+#if AROUND
+    if (s.length.z) z = (z + s.field.z) % s.field.z;
+    if (s.length.y) y = (y + s.field.y) % s.field.y;
+    if (s.length.x) x = (x + s.field.x) % s.field.x;
+#endif
+    const bool inside = lane < 27 && z >= 0 && z < s.field.z && y >= 0 && y < s.field.y && x >= 0 && x < s.field.x;
+    return __any_sync(0xffffffffu, inside && s.stirs[(z * s.field.y + y) * s.field.x + x] > quiet);
+}
+
+// One pass over the buckets of a tile, colour by colour: over all codes, or over the non-zeros of those buckets where
+// something moved more than `quiet` before. Every thread returns the largest √curvature · |change|.
+template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket,
+                                                          float* peak, float* step) {
+    const int lane = threadIdx.x & 31;
+    int offsets[PER_LANE], abroad[PER_LANE];  // in the window, and in the padded signal
+    lane_offsets(lane, s.volume, s.plane, s.pitch, offsets);
+    lane_offsets(lane, (int)padded_volume(s.g), s.g[G_PH] * s.g[G_PW], s.g[G_PW], abroad);
+    if (threadIdx.x == 0) *peak = 0.0f;
+    float largest = 0.0f;
+    for (int colour = 0; colour < COLOURS(s); ++colour) {
+        Spot which;
+        if (!member(s, 0, colour, &which)) continue;
+        if (threadIdx.x == 0) *ticket = 0;
+        __syncthreads();
+        while (true) {
+            int index = 0;
+            if (lane == 0) index = atomicAdd(ticket, 1);
+            index = __shfl_sync(0xffffffffu, index, 0);
+            if (!member(s, index, colour, &which)) break;
+            if (alive_only && !stirred(s, which, quiet * quiet)) continue;
+            const float move = visit<RECORD>(s, offsets, abroad, which, alive_only, step);
+            if (lane == 0) s.stirs[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
+            largest = fmaxf(largest, move);
+        }
+        __syncthreads();
+    }
+    if (lane == 0) max_into(peak, largest);
+    __syncthreads();
+    const float found = sqrtf(*peak);
+    __syncthreads();
+    return found;
+}
+
+// Work on all samples of the window: work(where it is in the window, where in the padded signal from the window's first,
+// whether it is the only one of its kind or the first of its copies). A warp has 128 neighbours at a time.
+template <class Work> __device__ __forceinline__ void each_sample(const Tile& s, Work work) {
+    const int lane = threadIdx.x & 31, *g = s.g, pitch = s.pitch;
+    const int parts = (pitch + 127) / 128, units = CH * s.depth * s.height * parts;
+    for (int unit = threadIdx.x >> 5; unit < units; unit += blockDim.x >> 5) {
+        const int row = unit / parts, begin = (unit - row * parts) * 128;
+        const int layer = row / s.height, y = row - layer * s.height, c = layer / s.depth, z = layer - c * s.depth;
+        const i64 start = (((i64)c * g[G_PD] + z) * g[G_PH] + y) * g[G_PW];
+        bool first = true;
+#if AROUND
+        first = !(s.length.y && y >= s.length.y) && !(s.length.z && z >= s.length.z);
+#endif
+        #pragma unroll
+        for (int part = 0; part < 4; ++part) {
+            const int x = begin + 32 * part + lane;
+            if (x >= pitch) continue;
+#if AROUND
+            work(row * pitch + x, start + x, first && !(s.length.x && x >= s.length.x));
+#else
+            work(row * pitch + x, start + x, first);
+#endif
+        }
+    }
+}

@@ -1,0 +1,167 @@
+"""Parts of a run of ``pointillist encode`` that are put away, so that a run which was ended goes on where it stopped.
+
+A part is a codes file beside the one that the run will write. It also says what the run is, so that none is continued as
+another one. Signals are coded one by one: where a run was cut does not change a bit of the codes.
+"""
+
+import hashlib
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+from pointillist.cli.coded import Coded, CodedSignal, check_rows
+from pointillist.cli.learning_request import Survival
+from pointillist.errors import CheckpointError
+from pointillist.learners.checkpoint import differences, parse_every
+from pointillist.model.codes import SparseCodes
+from pointillist.storage import PartFolder, own_version, stamp
+from pointillist.storage.schema import list_of, mapping, record, text, whole
+
+log = logging.getLogger(__name__)
+
+_check = record(
+    {
+        "first": whole(0),
+        "next": whole(0),
+        "run": record({"data": mapping}, others=True),
+        "signals": check_rows,
+        "skipped": list_of(record({"number": whole(0), "name": text, "reason": text})),
+    },
+    others=True,
+)
+
+
+def run_identity(model: Path, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """What the codes of a run depend on, for its parts; the number of threads and what is skipped may change."""
+    digest = hashlib.sha256(model.read_bytes()).hexdigest()
+    return {"model": digest, **settings, "data": data, "pointillist": own_version()}
+
+
+class Parts:
+    """The parts of one run; without `survival` nothing is put away, and nothing is found.
+
+    Parameters
+    ----------
+    output : Path
+        The codes file that the run will write.
+    survival : Survival
+        Whether and how often parts are written, and whether the run is resumed.
+    identity : dict
+        What `run_identity` gives.
+    """
+
+    def __init__(self, output: Path, survival: Survival, identity: dict[str, Any]) -> None:
+        self._folder, self._survival, self._identity = PartFolder(output), survival, identity
+        self._every, self._seconds = parse_every(survival.every or "60s")
+        self._codes: list[SparseCodes] = []
+        self._rows: list[CodedSignal] = []
+        self._first = self._next = 0
+        self._last = time.monotonic()
+        self._failure = ""
+        self._before = stamp(output)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run puts parts away."""
+        return self._survival != Survival()
+
+    def begin(self, *, touch: bool = True) -> tuple[Coded, int]:
+        """What the run that is resumed has coded, and the number of the signal to go on with.
+
+        With `touch`, what a killed run left half-written is removed, and so are parts that are to be coded again.
+
+        Raises
+        ------
+        ValueError
+            If there are parts, but the run is not to be resumed.
+        CheckpointError
+            If the parts are those of another run.
+        """
+        coded, files = Coded(), self._folder.files()
+        if files and not self._survival.resume:
+            raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
+        if not self.kept:
+            return coded, 0
+        if touch:
+            self._folder.remove_leftovers()
+        for path, codes, metadata in self._folder.read() if self._survival.resume else ():
+            self._refuse_others(path, metadata)
+            if metadata["first"] != self._next or len(metadata["signals"]) != len(codes):
+                log.warning("%s does not follow the part before it; going on from there", path)
+                break
+            coded.codes.append(codes)
+            coded.rows += [CodedSignal.from_entry(entry) for entry in metadata["signals"]]
+            coded.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
+            self._next = metadata["next"]
+        self._first = self._next
+        if touch:
+            self._folder.drop_from(self._next)
+        return coded, self._next
+
+    def add(self, codes: SparseCodes, rows: list[CodedSignal], following: int, coded: Coded) -> None:
+        """Take note of signals that were coded, before signal `following`, and write a part if it is time to."""
+        self._codes.append(codes)
+        self._rows += rows
+        self._next = following
+        if self._every is not None:
+            due = len(self._rows) >= self._every
+        else:
+            due = self._seconds is not None and time.monotonic() - self._last >= self._seconds
+        if due:
+            self.write(coded)
+
+    def write(self, coded: Coded) -> None:
+        """Write what was coded since the last part, or say why that cannot be done; the run goes on."""
+        if not self.kept or not self._rows:
+            return
+        skipped = [
+            {"number": number, "name": name, "reason": reason}
+            for number, (name, reason) in coded.skipped.items()
+            if self._first <= number < self._next
+        ]
+        metadata = {
+            "first": self._first,
+            "next": self._next,
+            "run": self._identity,
+            "signals": [row.entry() for row in self._rows],
+            "skipped": skipped,
+        }
+        try:
+            self._folder.write(self._first, SparseCodes.concatenate(self._codes), metadata)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if reason != self._failure:  # not after every signal
+                log.warning("the codes so far cannot be put away, coding goes on: %s", error)
+            self._failure = reason
+        else:
+            self._first, self._codes, self._rows, self._failure = self._next, [], [], ""
+        self._last = time.monotonic()
+
+    def notice_others(self) -> None:
+        """Warn if somebody has written the output since the run began."""
+        path = self._folder.path
+        if stamp(path) != self._before:
+            log.warning("%s was written by another program since this run began; this run's codes take its place", path)
+
+    def clear(self) -> None:
+        """Remove the parts of a run that has ended."""
+        if not self.kept:
+            return
+        try:
+            self._folder.clear()
+        except OSError as error:
+            log.warning("the codes are written, but parts of the run cannot be removed: %s", error)
+
+    def _refuse_others(self, path: Path, metadata: dict[str, Any]) -> None:
+        try:
+            _check(metadata, "metadata")
+        except ValueError as error:
+            raise CheckpointError(f"{path} is not a part of pointillist encode: {error}") from error
+        then, now = metadata["run"], self._identity
+        data = differences(then["data"], now["data"], "data: ")
+        found = [*differences({**then, "data": None}, {**now, "data": None}), *data]
+        if found:
+            raise CheckpointError(
+                f"{path} belongs to another run: {'; '.join(found)}. Resume with what that had, or remove it"
+            )

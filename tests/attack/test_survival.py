@@ -1,0 +1,99 @@
+"""Attacks by faults, kills and failing system calls find planted defects, and nothing where there are none."""
+
+import os
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from attack.faults import Faults
+from attack.jobs import JOBS, Job
+from attack.kills import Kills
+from attack.survival import Proving
+from attack.syscalls import Calls
+
+pytestmark = pytest.mark.skipif(os.name != "posix" or sys.platform == "darwin", reason="forks processes")
+
+CAREFUL, CARELESS, TALKATIVE, FORGETFUL = (
+    Job(name, (f"@planted:{name}", "out/answer.json"), "out/answer.json")
+    for name in ("careful", "careless", "talkative", "forgetful")
+)
+PEACE = {}
+ALL = (CAREFUL, CARELESS, TALKATIVE, FORGETFUL)
+
+
+@pytest.fixture(scope="module")
+def proving(tmp_path_factory):
+    """One server for all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        proving = Proving(ALL)
+        proving.move_in(tmp_path_factory.mktemp("proving"))
+        proving._peace = PEACE
+        _ = proving.programs
+        yield proving
+        proving.close()
+
+
+def use(proving, attack):
+    """Let an attack work in a place that is made already."""
+    attack._proving.home, attack._proving.programs, attack._proving._peace = proving.home, proving.programs, PEACE
+    return attack
+
+
+def attempts(attack, tmp_path):
+    """Findings of one attempt after the other."""
+    for seed in range(60):
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            yield attack.attempt(seed, Path(folder))
+
+
+def finds(attack, tmp_path, kind):
+    """Whether an attack finds something of a kind."""
+    return any(one.kind == kind for found in attempts(attack, tmp_path) for one in found)
+
+
+def test_calls_are_counted(proving):
+    verbs = [verb for verb, _ in proving.peace(CAREFUL).calls]
+    written = [verb for verb in verbs if verb in ("mkdir", "open w", "write", "close", "fsync", "replace", "rmdir")]
+    careful = ["mkdir", "open w", "close", "open w", "write", "write", "write", "close"]
+    assert written == [*careful, "open w", "fsync", "close", "replace", "close", "rmdir", "fsync", "close"]
+
+
+def test_faults_find_what_is_lost_left_behind_and_said_badly(proving, tmp_path):
+    for job, kind in ((CARELESS, "lost"), (TALKATIVE, "unnamed error"), (FORGETFUL, "left behind")):
+        assert finds(use(proving, Faults([job])), tmp_path, kind)
+
+
+def test_kills_find_half_a_file(proving, tmp_path):
+    assert finds(use(proving, Kills([CARELESS])), tmp_path, "lost")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [Faults, Kills])
+def test_nothing_is_found_where_nothing_is_wrong(proving, tmp_path, kind):
+    attack = use(proving, kind([CAREFUL]))
+    assert list(islice(attempts(attack, tmp_path), 24)) == [[]] * 24
+    assert kind is Faults or attack.kills > 20
+
+
+@pytest.mark.skipif(bool(Calls().missing), reason="strace is not here")
+def test_system_calls_find_half_a_file(proving, tmp_path):
+    assert finds(use(proving, Calls([CARELESS])), tmp_path, "lost")
+
+
+def test_the_same_seed_is_the_same_attempt(proving):
+    attack = use(proving, Faults([CAREFUL]))
+    assert attack.plan(17) == attack.plan(17)
+    assert {attack.plan(seed)[1].at for seed in range(40)} == set(range(1, len(proving.peace(CAREFUL).calls) + 1))
+
+
+@pytest.mark.slow
+def test_runs_of_the_package_survive(tmp_path):
+    """A fault and a chain of kills for each kind of run."""
+    for attack in (Faults(), Kills()):
+        for seed in range(3 * len(JOBS)):
+            (tmp_path / f"{attack.name}{seed}").mkdir()
+            assert attack.attempt(97 * seed, tmp_path / f"{attack.name}{seed}") == []
+        attack.close()

@@ -1,0 +1,47 @@
+"""Calls that end at a true excess: searches that end at the right number, and calls that are worth what they say."""
+
+import numpy as np
+import pytest
+from benchmarks.reach import EXCESS, Task, fewest, insist, loosest, optimum_of, reach
+
+import pointillist as pt
+
+
+@pytest.mark.parametrize("needed", [1, 2, 7, 12])
+def test_the_fewest_that_suffice(needed):
+    asked = []
+    assert fewest(lambda count: asked.append(count) or count >= needed, 12) == needed
+    assert 12 not in asked  # the most are known to suffice
+
+
+def test_the_loosest_that_suffices():
+    assert loosest(lambda tol: tol <= 0.04, 1e-3) == pytest.approx(0.04, rel=0.03)
+    assert loosest(lambda tol: tol <= 0.04, 1e-3) <= 0.04
+    assert loosest(lambda tol: False, 1e-3) == 1e-3
+
+
+def test_solves_begin_again_where_they_gave_up():
+    class Answer:
+        def __init__(self, gap, codes):
+            self.gap, self.codes = np.array([gap, 0.0]), codes
+
+    answers = [Answer(0.1, "a"), Answer(0.02, "b"), Answer(1e-4, "c"), Answer(0.0, "d")]
+    starts = []
+    assert insist(lambda start: starts.append(start) or answers[len(starts) - 1], 1e-3).codes == "c"
+    assert starts == [None, "a", "b"]
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_calls_end_within_the_excess_and_not_a_round_later_than_needed(boundary):
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((6, 5, 5)).astype(np.float32) / 5
+    task = Task(rng.standard_normal((2, 24, 24)).astype(np.float32), filters, 0.3, boundary)
+    optimum = optimum_of(task)
+    assert optimum.gap <= 1e-7
+    reached = reach(task, optimum)
+    for solver in reached.solvers.values():
+        assert optimum.excess(task.solve(solver, n_jobs=1).objective) <= EXCESS
+    earlier = task.solve(pt.CoordinateDescent(tol=1e-12, max_iter=reached.rounds - 1), n_jobs=1)
+    assert optimum.excess(earlier.objective) > EXCESS
+    assert 0 < reached.excess <= EXCESS
+    assert reached.gap >= reached.excess

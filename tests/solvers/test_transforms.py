@@ -1,0 +1,87 @@
+"""Tests of scans by transforms, against scans by sums."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pointillist.model.geometry import Geometry
+from pointillist.model.problem import Problem
+from pointillist.model.sampling import Sample
+from pointillist.solvers import transforms
+from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers.scanning import DescentState
+
+SHAPES = [((50,), (9,)), ((17, 14), (5, 4)), ((7, 8, 6), (3, 2, 4))]
+
+
+def _scanned(state, residual):
+    best = np.full(state.problem.geometry.n_positions, 7.0, residual.dtype)
+    winner = np.zeros(len(best), np.int32)
+    state.scan(residual, best, winner, map)
+    return best, winner
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
+@pytest.mark.parametrize(("signal", "size"), SHAPES)
+@pytest.mark.parametrize("kind", ["plain", "nonnegative", "local", "sample"])
+def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size, kind):
+    rng = np.random.default_rng(0)
+    problem, x = reference.problem(
+        rng, signal, size, n_filters=11, channels=2, boundary=boundary, nonnegative=kind == "nonnegative"
+    )
+    if kind == "local":
+        problem = dataclasses.replace(problem, penalty=rng.uniform(0.1, 1, (11, problem.geometry.n_positions)))
+    if kind == "sample":
+        problem = dataclasses.replace(
+            problem, drawn=Sample(flat=np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6))
+        )
+    residual = problem.geometry.spread(x)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: False)
+    expected = _scanned(DescentState(problem), residual)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", 1)  # several blocks
+    found = _scanned(DescentState(problem), residual)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+    np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, dtype):
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    problem, x = reference.problem(
+        np.random.default_rng(1), (12, 11), (5, 4), boundary=boundary, dtype=dtype, weights="uneven", penalty=0.2
+    )
+    matrix = reference.matrix(problem.filters, problem.geometry)
+    expected = reference.lasso(matrix, x, 0.2, problem.weights)
+    solver = CoordinateDescent(tol=1e-4 if dtype == np.float32 else 1e-9, max_iter=1000)
+    result = solver.solve(solver.prepare(problem), [x])
+    assert result.gap[0] <= solver.tol
+    assert result.objective[0] * (1 - result.gap[0]) <= expected.objective * (1 + 1e-12)
+    assert result.objective[0] >= expected.objective * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("signal", "size", "boundary", "worth"),
+    [
+        ((100, 100), (11, 11), "same", False),
+        ((100, 100), (71, 71), "same", True),
+        ((100, 100), (31, 31), "circular", True),
+        ((64, 64, 64), (15, 15, 15), "same", True),
+        ((100_000,), (1000,), "same", True),
+        ((100_000,), (100,), "same", False),
+    ],
+)
+def test_transforms_are_for_large_filters(signal, size, boundary, worth):
+    geometry = Geometry(signal, size, 1, boundary)
+    problem = Problem(filters=np.ones((20, 1, *size)), geometry=geometry, penalty=np.ones((20, 1)))
+    assert transforms.transforms_are_worth(problem) is worth
+
+
+def test_spectra_of_large_signals_are_bounded():
+    for n_filters in (10, 100, 1000):
+        geometry = Geometry((4000, 4000), (71, 71), 1, "same")
+        samples = np.prod(transforms.shape_of_blocks(geometry, n_filters))
+        assert samples >= (2 * 71) ** 2
+        assert 8 * n_filters * samples < 3e8

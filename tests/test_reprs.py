@@ -1,0 +1,102 @@
+"""What objects say of themselves: a line, without the samples of arrays, whatever they hold."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+
+import pointillist as pt
+from pointillist.model.showing import short
+
+RNG = np.random.default_rng(0)
+SIGNALS = RNG.standard_normal((300, 30)).astype(np.float32)
+FILTERS = RNG.standard_normal((50, 5)) / 3
+CODES = pt.encode(SIGNALS, FILTERS, 1.5, tol=0.5).codes
+MODEL = pt.OnlineCSC(50, 5, np.arange(1.0, 51), batch_size=300, random_state=0).fit(SIGNALS)
+SOURCE = pt.ArraySource(SIGNALS)
+PICTURE = RNG.random((40, 50))
+
+
+def _npy(folder):
+    np.save(folder / "stack.npy", SIGNALS)
+    return pt.NpySource(folder / "stack.npy", ndim=1)
+
+
+OBJECTS = {
+    "OnlineCSC": lambda _: (MODEL, "OnlineCSC(n_filters=50, filter_size=5, penalty=array(50 float64), batch_size=300"),
+    "BatchCSC": lambda _: (
+        pt.BatchCSC(update=pt.FilterUpdate(init=FILTERS, zero_mean=True)),
+        "BatchCSC(update=FilterUpdate(init=array(50×5 float64), zero_mean=True))",
+    ),
+    "state": lambda _: (MODEL.state_, "LearnerState(filters 50×1×5, after 1 steps and 300 signals)"),
+    "SparseCodes": lambda _: (CODES, "SparseCodes(300 signals, on 30, 50 filters, "),
+    "Result": lambda _: (pt.encode(SIGNALS, FILTERS, 1.5, tol=0.5), "Result(converged, gaps up to "),
+    "PathPoint": lambda _: (pt.penalty_path(SIGNALS[:1], FILTERS, n=1)[0], "PathPoint(penalty="),
+    "ExplainedVariance": lambda _: (
+        pt.explained_variance(SIGNALS, FILTERS, CODES),
+        "ExplainedVariance(shares=array(50 float64), total=",
+    ),
+    "Recovery": lambda _: (
+        pt.recovery_score(FILTERS, FILTERS, return_details=True)[1],
+        "Recovery(similarities=array(50 float64), ",
+    ),
+    "AnomalyScore": lambda _: (
+        pt.AnomalyScore(list(SIGNALS), {"residual": list(SIGNALS)}, 2.0, (5,)),
+        "AnomalyScore(scores=[300 arrays], parts={'residual': [300 arrays]}, threshold=2.0, extent=(5,))",
+    ),
+    "BlurEstimate": lambda _: (
+        pt.BlurEstimate("gaussian", None, None, 2.0, PICTURE, 0.5, 0.1),
+        "BlurEstimate(kind='gaussian', length=None, angle=None, sigma=2.0, kernel=array(40×50 float64), ",
+    ),
+    "Details": lambda _: (
+        pt.Details(0.1, CODES, 1.0, 0.1, pt.Status.CONVERGED, 0.0, PICTURE > 0.5),
+        "Details(penalty=0.1, codes=SparseCodes(300 signals, ",
+    ),
+    "Photograph": lambda _: (
+        pt.Photograph(np.zeros((40, 50, 3), np.uint8), np.zeros((40, 50), np.uint8)),
+        "Photograph(40×50 colour uint8, alpha)",
+    ),
+    "ArraySource": lambda _: (SOURCE, "ArraySource(300 signals)"),
+    "CropSource": lambda _: (pt.CropSource(SOURCE, 9, (8,)), "CropSource(9 crops of 8 from ArraySource(300 signals))"),
+    "NormalisedSource": lambda _: (pt.NormalisedSource(SOURCE), "NormalisedSource(ArraySource(300 signals))"),
+    "JoinedSource": lambda _: (pt.JoinedSource([SOURCE] * 2), "JoinedSource(600 signals of 2 sources)"),
+    "IteratorSource": lambda _: (
+        pt.IteratorSource(iter([1]), batched=True),
+        "IteratorSource(list_iterator, in batches)",
+    ),
+    "ImageSource": lambda _: (pt.ImageSource(["a.png"] * 400), "ImageSource(400 signals)"),
+    "NpySource": lambda folder: (_npy(folder), "NpySource(300 signals of 30 in "),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_say_in_a_line_what_they_are(name, tmp_path):
+    value, begin = OBJECTS[name](tmp_path)
+    said = repr(value).replace(str(tmp_path), "")
+    assert said.startswith(begin)
+    assert len(said) < 300
+    assert "\n" not in said
+
+
+def test_scikit_learns_setting_shows_all_parameters():
+    with config_context(print_changed_only=False):
+        assert "boundary='same'" in repr(pt.OnlineCSC())
+    assert repr(pt.OnlineCSC()) == "OnlineCSC()"
+
+
+def test_settings_show_what_differs_from_their_defaults():
+    assert repr(pt.FilterUpdate(rank=None, n_sweeps=2)) == "FilterUpdate(n_sweeps=2)"
+    assert repr(pt.FilterUpdate(robust=pt.Robust())).startswith("FilterUpdate(robust=Robust(")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.arange(3), "array([0, 1, 2])"),
+        (np.zeros((2, 5), np.float32), "array(2×5 float32)"),
+        ("x" * 200, "'" + "x" * 79 + "…"),
+        ([], "[]"),
+        ([np.zeros(9)] * 2, "[2 arrays]"),
+    ],
+)
+def test_values_are_short(value, expected):
+    assert short(value) == expected

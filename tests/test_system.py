@@ -1,0 +1,203 @@
+"""What differs between systems: each branch is taken here, on whatever system the tests run."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+from ctypes import wintypes
+from io import BytesIO, TextIOWrapper
+from types import SimpleNamespace
+
+import pytest
+
+from pointillist import system
+from pointillist.app import server
+from pointillist.cli import main, stopping
+
+MIB = 2**20
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """A function that lets the package believe that it runs on another system."""
+    return lambda name: monkeypatch.setattr(system, "SYSTEM", name)
+
+
+class TestMemory:
+    """How much memory a process has taken."""
+
+    def test_figures_of_this_process(self):
+        assert 10**7 < system.memory_now() <= system.memory_peak()
+
+    def test_linux_tells_pages_and_kilobytes(self, on, monkeypatch, tmp_path):
+        for process, pages, peak in (("self", 700, 9000), ("42", 1, 77)):
+            (tmp_path / process).mkdir()
+            (tmp_path / process / "statm").write_text(f"9999 {pages} 1 1 0 1 0\n")
+            (tmp_path / process / "status").write_text(f"Name:\tpython\nVmPeak:\t 99999 kB\nVmHWM:\t {peak} kB\n")
+        monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+        on("linux")
+        assert system.memory_now() == 700 * system.mmap.PAGESIZE
+        assert (system.memory_peak(), system.memory_peak(42), system.memory_peak(43)) == (9000 * 1024, 77 * 1024, 0)
+
+    @pytest.mark.parametrize(("name", "unit"), [("linux", 1024), ("freebsd14", 1024), ("darwin", 1)])
+    def test_other_unix_systems_tell_the_peak(self, on, monkeypatch, tmp_path, name, unit):
+        usage = SimpleNamespace(RUSAGE_SELF=0, getrusage=lambda who: SimpleNamespace(ru_maxrss=12345))
+        monkeypatch.setitem(sys.modules, "resource", usage)
+        monkeypatch.setattr(system, "_PROCESSES", tmp_path / "not mounted")
+        on(name)
+        assert system.memory_now() == system.memory_peak() == 12345 * unit
+        assert system.memory_peak(1) == 0
+
+    def test_windows_tells_its_counters(self, on, monkeypatch):
+        def fill(process, counters, size):
+            assert (process, size) == (-1, ctypes.sizeof(counters._obj))
+            counters._obj.WorkingSetSize, counters._obj.PeakWorkingSetSize = 50 * MIB, 80 * MIB
+            return 1
+
+        class Function:
+            """A function of a DLL: it may be told its types."""
+
+            def __init__(self, work):
+                self.work = work
+
+            def __call__(self, *arguments):
+                return self.work(*arguments)
+
+        kernel = SimpleNamespace(GetCurrentProcess=Function(lambda: -1))
+        told = Function(fill)
+        windll = SimpleNamespace(kernel32=kernel, psapi=SimpleNamespace(GetProcessMemoryInfo=told))
+        monkeypatch.setattr(ctypes, "windll", windll, raising=False)
+        on("win32")
+        assert (system.memory_now(), system.memory_peak(), system.memory_peak(7)) == (50 * MIB, 80 * MIB, 0)
+        assert told.argtypes[0] is kernel.GetCurrentProcess.restype is wintypes.HANDLE
+
+    def test_a_system_that_does_not_tell_gives_zero(self, on, monkeypatch):
+        on("wasi")
+        monkeypatch.setitem(sys.modules, "resource", None)
+        assert system.memory_peak() == system.memory_now() == 0
+
+
+class TestProcessor:
+    """The processor's name, and how busy it is."""
+
+    def test_linux_has_it_in_a_file(self, on, monkeypatch, tmp_path):
+        (tmp_path / "cpuinfo").write_text("processor\t: 0\nmodel name\t: Fast: 3 GHz\nmodel name\t: Other\n")
+        monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+        on("linux")
+        assert system.processor() == "Fast: 3 GHz"
+
+    def test_macos_is_asked(self, on, monkeypatch):
+        monkeypatch.setattr(
+            subprocess, "run", lambda command, **_: SimpleNamespace(stdout=f"Apple M2 by {command[0]}\n")
+        )
+        on("darwin")
+        assert system.processor() == "Apple M2 by sysctl"
+
+    @pytest.mark.parametrize("name", ["darwin", "win32"])
+    def test_otherwise_python_names_it(self, on, monkeypatch, name):
+        def fail(*_, **__):
+            raise FileNotFoundError("no such program")
+
+        monkeypatch.setattr(subprocess, "run", fail)
+        monkeypatch.setattr(system.platform, "processor", lambda: "")
+        monkeypatch.setattr(system.platform, "machine", lambda: "ARM64")
+        on(name)
+        assert system.processor() == "ARM64"
+
+    def test_windows_has_no_load(self, monkeypatch):
+        monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 1.0, 2.0), raising=False)
+        assert system.load() == [0.5, 1.0, 2.0]
+        monkeypatch.delattr(os, "getloadavg")
+        assert system.load() == []
+
+
+class TestSignals:
+    """Signals that not every system has."""
+
+    @pytest.mark.parametrize("lacking", [(), ("SIGHUP",)], ids=["unix", "windows"])
+    def test_those_that_there_are_are_handled_and_given_back(self, monkeypatch, lacking):
+        handled = []
+        before = signal.getsignal(signal.SIGTERM)
+        for name in lacking:
+            monkeypatch.delattr(signal, name, raising=False)
+        with system.handling(("SIGINT", *system.ENDINGS), lambda number, frame: handled.append(number)):
+            signal.raise_signal(signal.SIGTERM)
+            assert handled == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGTERM) == before
+
+    def test_learning_and_the_page_use_them(self):
+        assert stopping.handling is server.handling is system.handling
+
+    def test_other_threads_leave_signals_alone(self):
+        seen = []
+
+        def work():
+            with system.handling(system.ENDINGS, signal.default_int_handler):
+                seen.append(signal.getsignal(signal.SIGTERM))
+
+        before = signal.getsignal(signal.SIGTERM)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert seen == [before]
+
+
+class TestFiles:
+    """Folders are flushed where that is possible; `tests/storage/test_files.py` has the rest."""
+
+    @pytest.mark.skipif(os.name != "posix", reason="folders cannot be opened here")
+    def test_a_network_drive_that_refuses_is_no_error(self, on, monkeypatch, tmp_path):
+        asked = []
+
+        def refuse(handle):
+            asked.append(handle)
+            raise OSError(22, "Invalid argument")
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        on("darwin")
+        system.flush_folder(tmp_path)
+        assert len(asked) == 1
+        on("win32")
+        system.flush_folder(tmp_path)
+        assert len(asked) == 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_streams_show_a_question_mark_for_what_they_lack(monkeypatch, encoding):
+    streams = {name: TextIOWrapper(BytesIO(), encoding) for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    system.keep_printing()
+    for stream in streams.values():
+        stream.write("λ = 0.5")
+        stream.flush()
+        assert stream.buffer.getvalue() == b"? = 0.5"
+
+
+def test_programs_without_a_console_have_no_streams(monkeypatch):
+    """pythonw of Windows has None for stdout and stderr."""
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    system.keep_printing()
+    with pytest.raises(SystemExit) as ended:
+        main(["info", "nothing.safetensors"])
+    assert ended.value.code == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a permission on Windows")
+def test_machines_differ_by_their_start_and_by_their_processes(tmp_path, monkeypatch):
+    """Containers often share a name, and machines of a cluster a folder."""
+    boot, spaces = tmp_path / "sys/kernel/random/boot_id", tmp_path / "self/ns"
+    monkeypatch.setattr(system, "_PROCESSES", tmp_path)
+    assert system.machine() is None
+    boot.parent.mkdir(parents=True)
+    spaces.mkdir(parents=True)
+    found = set()
+    for started, space in (("a", "pid:[1]"), ("a", "pid:[2]"), ("b", "pid:[1]")):
+        boot.write_text(started)
+        (spaces / "pid").unlink(missing_ok=True)
+        (spaces / "pid").symlink_to(space)
+        found.add(system.machine())
+    assert len(found) == 3
