@@ -25,7 +25,7 @@ SHARES = (1.0, 0.3, 0.1, 0.03)
 KINDS = ("bundles", "codes", "positions", "stretches", "cells")
 STEPS = {"early": 5, "late": 60}
 """Steps of learning whose coding is measured: one with much of the ridge left, and one after most of it has faded."""
-JUDGED_TIMES = 20
+JUDGED_TIMES = 12
 LEVELS = (0.25, 0.5, 1.0)
 """Levels that sampling races to: those of all codes after these parts of their time."""
 
@@ -35,9 +35,9 @@ Curve = tuple[list[float], list[float]]
 
 def run(context: Context) -> Findings:
     """Measure coding for all shares and kinds, then follow learning with the default kind and the paper's."""
-    counts, patches = context.pick({100: 400, 400: 200}, {16: 6}), context.inputs.patches
-    pool, judged = patches("train", context.pick(2000, 12)), patches("test", context.pick(16, 2))
-    seeds = range(context.pick(3, 1))
+    counts, patches = context.pick({100: 300, 400: 150}, {16: 6}), context.inputs.patches
+    pool, judged = patches("train", context.pick(1000, 12)), patches("test", context.pick(8, 2))
+    seeds = range(context.pick(2, 1))
     found = Findings(settings={"shares": SHARES, "kinds": KINDS, "patches": counts, "seeds": len(seeds)})
     with threadpool_limits(1):
         for n_filters, n_patches in counts.items():
@@ -46,6 +46,7 @@ def run(context: Context) -> Findings:
             found.tables.append(_levels(n_filters, n_patches, curves, len(judged), len(seeds)))
             drawn = chart(f"Sampling, K = {n_filters}", "CPU seconds of learning", "held-out objective", curves)
             found.charts.append(drawn)
+            context.show(found.tables[-1])
     return found
 
 

@@ -27,6 +27,7 @@ from pointillist.cli.options import (
     Solver,
     Verbose,
     positive,
+    sampled,
     signal_axes,
 )
 from pointillist.model.boundaries import BOUNDARIES
@@ -48,18 +49,6 @@ Init = StrEnum("Init", "random patches")
 Normalise = StrEnum("Normalise", "contrast none")
 Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: ignore[misc]
 _SAME = Boundary("same")
-
-
-def _sampling(value: str) -> Any:
-    """A share as a number, or with a kind as `Draws`."""
-    from pointillist.model.sampling import Draws
-
-    share, comma, kind = value.partition(",")
-    try:
-        draws = Draws(float(share), kind) if comma else Draws(float(share))
-    except ValueError as error:
-        raise typer.BadParameter(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
-    return draws if comma else draws.share
 
 
 def _forgetting(value: float | None) -> float | None:
@@ -115,7 +104,13 @@ def learn(
         float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
     ] = 1.0,
     sampling: Annotated[
-        str, typer.Option(callback=_sampling, metavar="SHARE[,KIND]", help="Fraction of codes solved for in a step.")
+        str,
+        typer.Option(
+            callback=sampled,
+            metavar="SHARE[,KIND]",
+            help="Fraction of codes solved for in a step; KIND says which are drawn together: bundles (the default), codes, "
+            "positions, stretches or cells.",
+        ),
     ] = "1",
     mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[

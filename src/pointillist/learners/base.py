@@ -20,7 +20,6 @@ from pointillist.learners.running import PrintedLines, first_step
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.model.codes import SparseCodes
-from pointillist.model.sampling import Sampling
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.decoding import decode
@@ -41,7 +40,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     n_filters: Any
     filter_size: Any
     penalty: Any
-    sampling: Sampling
+    sampling: Any
     solver: str | Solver
     boundary: str
     channels: bool
