@@ -163,9 +163,7 @@ class HostWorkingSet:
         loss = 0.5 * inner(self.exact, difference)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        # With a ridge nobody waits for this gap; without a sample its bound also says what need not be scanned again.
-        loose = self.settings.ridge > 0 and self.problem.drawn is not None
-        rounding = self.state.rounding(self.geometry, self.residual, rough=loose)
+        rounding = self.state.rounding(self.geometry, self.residual, rough=self._loose)
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
@@ -219,6 +217,11 @@ class HostWorkingSet:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
     @property
+    def _loose(self) -> bool:
+        """Whether loose bounds will do: nobody waits for the gap of a ridge, and under sampling they spare no scan."""
+        return self.settings.ridge > 0 and self.problem.drawn is not None
+
+    @property
     def _can_screen(self) -> bool:
         """Whether some positions can be scanned alone."""
         return self.problem.drawn is None and self.state.transforms is None
@@ -248,7 +251,7 @@ class HostWorkingSet:
 
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
-        return self.state.rises(self.geometry, residual - self.scanned).ravel()
+        return self.state.rises(self.geometry, residual - self.scanned, rough=self._loose).ravel()
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
