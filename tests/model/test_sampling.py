@@ -81,6 +81,12 @@ def test_all_codes_is_none(kind):
     assert draw_sample(3, (4, 4), Draws(1.0, kind), 0, 0) is None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("p", [1e-7, 1e-20, 5e-324])
+def test_next_to_nothing_can_be_drawn(kind, p):
+    assert len(draw_sample(20, (30, 31), Draws(p, kind), 0, 0)) <= 8
+
+
 @pytest.mark.parametrize("kind", TOGETHER)
 @pytest.mark.parametrize(("n_filters", "grid", "p"), [(11, (23,), 0.15), (9, (7, 19), 0.1), (10, (3, 5, 9), 0.4)])
 def test_every_code_is_as_likely_whatever_is_drawn_together(kind, n_filters, grid, p):

@@ -22,6 +22,7 @@ KINDS = ("codes", "bundles", "positions", "stretches", "cells")
 
 _STRETCH = 16
 _CELL = 8
+_COARSE, _SELDOM = 1e-3, 1e-6
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,9 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, 
         return Sample(flat=_trials(n_filters * count, draws.share, rng))
     n_blocks = -(-n_filters // FILTERS_A_BLOCK)
     if draws.kind == "bundles":
-        blocks = _split(_spread(n_blocks, grid, draws.share, rng), n_blocks, count)
+        alone = draws.share < _SELDOM  # so few that there is nothing to spread
+        some = _trials(n_blocks * count, draws.share, rng) if alone else _spread(n_blocks, grid, draws.share, rng)
+        blocks = _split(some, n_blocks, count)
     elif draws.kind == "stretches":
         blocks = _split(_stretches(n_blocks, grid, draws.share, rng), n_blocks, count)
     else:
@@ -162,7 +165,7 @@ def _trials(count: int, share: float, rng: np.random.Generator) -> NDArray:
     # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
     while last < count:
         draws = int(max(expected - len(chosen), 0) + 6 * np.sqrt(max(expected, 1.0)) + 16)
-        more = last + np.cumsum(rng.geometric(share, draws))
+        more = last + np.cumsum(np.minimum(rng.geometric(share, draws), count + 1))
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])
     return chosen[: np.searchsorted(chosen, count)]
@@ -179,14 +182,16 @@ def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.G
     """Numbers block · n_positions + position, ascending, of at most one position in every cell for each block."""
     sides = spread_cell(len(grid), share)
     counts = tuple(2 + (length - 2) // side for length, side in zip(grid, sides, strict=True))
-    # One number says whether a cell has a position, and which of them.
-    rest = (rng.random((n_blocks, *counts)) / share).astype(np.int32)
+    # One number says whether a cell has a position, and which of them: 24 bits will do for cells that are not large.
+    numbers = rng.random((n_blocks, *counts), np.float32 if share > _COARSE else np.float64)
+    rest = (numbers / numbers.dtype.type(share)).astype(np.int32)
     kept = rest < prod(sides)
     chosen = np.arange(n_blocks).reshape(-1, *[1] * len(grid))
     for axis, (length, side) in enumerate(zip(grid, sides, strict=True)):
-        below = np.int32(prod(sides[axis + 1 :]))
-        inside = rest // below  # with the remainder by hand several times as fast as divmod
-        rest -= inside * below
+        inside, below = rest, np.int32(prod(sides[axis + 1 :]))
+        if below > 1:
+            inside = rest // below  # with the remainder by hand several times as fast as divmod
+            rest -= inside * below
         # Every block has cells that begin elsewhere.
         corner = (side * np.arange(counts[axis]) - rng.integers(side, size=(n_blocks, 1))).astype(np.int32)
         place = corner.reshape(n_blocks, *[1] * axis, -1, *[1] * (len(grid) - axis - 1)) + inside
