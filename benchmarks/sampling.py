@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,21 +29,31 @@ JUDGED_TIMES = 12
 LEVELS = (0.25, 0.5, 1.0)
 """Levels that sampling races to: those of all codes after these parts of their time."""
 
+
+class Runs(NamedTuple):
+    """How much is learned from: the patches that all codes see, and the seeds that curves are means over."""
+
+    patches: int
+    seeds: int
+
+
+RUNS = {100: Runs(300, 2), 400: Runs(100, 1)}
+"""By the number of filters."""
+
 Curve = tuple[list[float], list[float]]
 """CPU seconds of learning, and held-out objectives."""
 
 
 def run(context: Context) -> Findings:
     """Measure coding for all shares and kinds, then follow learning with the default kind and the paper's."""
-    counts, patches = context.pick({100: 300, 400: 150}, {16: 6}), context.inputs.patches
+    runs, patches = context.pick(RUNS, {16: Runs(6, 1)}), context.inputs.patches
     pool, judged = patches("train", context.pick(1000, 12)), patches("test", context.pick(8, 2))
-    seeds = range(context.pick(2, 1))
-    found = Findings(settings={"shares": SHARES, "kinds": KINDS, "patches": counts, "seeds": len(seeds)})
+    found = Findings(settings={"shares": SHARES, "kinds": KINDS, "runs": {n: one._asdict() for n, one in runs.items()}})
     with threadpool_limits(1):
-        for n_filters, n_patches in counts.items():
+        for n_filters, one in runs.items():
             found.tables.append(_coding(context, n_filters, pool[: context.pick(40, 4)]))
-            curves = _curves(context, n_filters, n_patches, pool, judged, seeds)
-            found.tables.append(_levels(n_filters, n_patches, curves, len(judged), len(seeds)))
+            curves = _curves(context, n_filters, one, pool, judged)
+            found.tables.append(_levels(n_filters, one, curves, len(judged)))
             drawn = chart(f"Sampling, K = {n_filters}", "CPU seconds of learning", "held-out objective", curves)
             found.charts.append(drawn)
             context.show(found.tables[-1])
@@ -88,9 +98,7 @@ def _milliseconds(model: pt.OnlineCSC, drawn: Sequence[pt.Draws], patches: NDArr
     return [1e3 * seconds / len(patches) for seconds in best]
 
 
-def _curves(
-    context: Context, n_filters: int, n_patches: int, pool: NDArray, judged: NDArray, seeds: Sequence[int]
-) -> dict[str, Curve]:
+def _curves(context: Context, n_filters: int, size: Runs, pool: NDArray, judged: NDArray) -> dict[str, Curve]:
     """Learn from so many patches with all codes and, with fewer, for as long: the mean over seeds of each curve."""
     followed = {f"p = {p:g}": pt.Draws(p) for p in SHARES} | {"p = 0.1, codes": pt.Draws(0.1, "codes")}
     curves: dict[str, Curve] = {}
@@ -98,8 +106,8 @@ def _curves(
     for name, draws in followed.items():
         context.say(f"K = {n_filters}, {name}")
         runs = []
-        for seed in seeds:
-            most = n_patches if draws.share == 1 else len(pool) if not runs else runs[0][2]
+        for seed in range(size.seeds):
+            most = size.patches if draws.share == 1 else len(pool) if not runs else runs[0][2]
             runs.append(_learn(_model(n_filters, draws, seed), pool, judged, most, limit if not runs else np.inf))
         if draws.share == 1:
             limit = runs[0][0][-1]
@@ -128,13 +136,13 @@ def _learn(
     return [seconds[i] for i in due], values, seen[-1]
 
 
-def _levels(n_filters: int, n_patches: int, curves: dict[str, Curve], n_judged: int, n_seeds: int) -> Table:
+def _levels(n_filters: int, size: Runs, curves: dict[str, Curve], n_judged: int) -> Table:
     """Seconds to the levels that all codes reach on their way, and where each run ends."""
     table = Table(
         f"Sampling, K = {n_filters}: CPU seconds of learning to a held-out objective",
         ["held-out objective", *curves],
-        note=f"Levels that all codes reach in a quarter, a half and all of the time of {n_patches} patches, then the lowest "
-        f"of each run in that time. Means over {n_judged} unseen patches and {n_seeds} seeds. A dash: not reached.",
+        note=f"Levels that all codes reach in a quarter, a half and all of the time of {size.patches} patches, then the "
+        f"lowest of each run in that time. Means over {n_judged} unseen patches; seeds: {size.seeds}. A dash: not reached.",
     )
     seconds, values = curves["p = 1"]
     for part in LEVELS:
