@@ -23,6 +23,8 @@ from pointillist.reproduce.timing import first_at_most
 
 SHARES = (1.0, 0.3, 0.1, 0.03)
 KINDS = ("bundles", "codes", "positions", "stretches", "cells")
+FOLLOWED = ("codes", "cells")
+"""Kinds that learning is followed with beside the default one."""
 STEPS = {"early": 5, "late": 60}
 """Steps of learning whose coding is measured: one with much of the ridge left, and one after most of it has faded."""
 JUDGED_TIMES = 12
@@ -100,7 +102,8 @@ def _milliseconds(model: pt.OnlineCSC, drawn: Sequence[pt.Draws], patches: NDArr
 
 def _curves(context: Context, n_filters: int, size: Runs, pool: NDArray, judged: NDArray) -> dict[str, Curve]:
     """Learn from so many patches with all codes and, with fewer, for as long: the mean over seeds of each curve."""
-    followed = {f"p = {p:g}": pt.Draws(p) for p in SHARES} | {"p = 0.1, codes": pt.Draws(0.1, "codes")}
+    followed = {f"p = {p:g}": pt.Draws(p) for p in SHARES}
+    followed |= {f"p = 0.1, {kind}": pt.Draws(0.1, kind) for kind in FOLLOWED}
     curves: dict[str, Curve] = {}
     limit = np.inf
     for name, draws in followed.items():
