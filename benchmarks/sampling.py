@@ -149,7 +149,8 @@ def _levels(n_filters: int, size: Runs, curves: dict[str, Curve], n_judged: int)
     )
     seconds, values = curves["p = 1"]
     for part in LEVELS:
-        level = min(v for s, v in zip(seconds, values, strict=True) if s <= 1.0001 * part * seconds[-1])
+        reached = [v for s, v in zip(seconds, values, strict=True) if s <= 1.0001 * part * seconds[-1]]
+        level = min(reached, default=values[0])
         table.add(level, *[first_at_most(*curve, level) for curve in curves.values()])
     table.add("lowest", *[min(curve[1]) for curve in curves.values()])
     return table
