@@ -16,9 +16,9 @@ from pointillist.report.blocks import Page, Section
 from pointillist.report.page import write_page
 from pointillist.reproduce.rivals import rival_name
 
-LONG_EXPERIMENTS = ("memory", "growth", "map", "certificate", "patches")
+LONG_EXPERIMENTS = ("memory", "growth", "map", "certificate", "patches", "sampling")
 """Minutes to an hour each: only when they are named."""
-EXPERIMENTS = ("encode", "online", "batch", "sampling", "overcomplete", "scaling", "sizes", "profile", "study")
+EXPERIMENTS = ("encode", "online", "batch", "overcomplete", "scaling", "sizes", "profile", "study")
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from pointillist.dictionary.statistics import CodedBatch
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.model.sampling import Sample
 
 settings.register_profile("pointillist", deadline=None, max_examples=25, derandomize=True, database=None)
 settings.load_profile("pointillist")
@@ -83,6 +84,8 @@ def _filters(rng, n_filters, channels, size, dtype=np.float64):
 def _problem(rng, signal, size, *, n_filters=3, channels=1, boundary="same", weights=None, penalty=None, **more):
     """A random `Problem` and one signal for it; the penalty is a fifth of the one that gives zero."""
     dtype = more.pop("dtype", np.float64)
+    sample = more.pop("sample", None)
+    more["drawn"] = None if sample is None else Sample(flat=sample)
     geometry = Geometry(signal, size, channels, boundary)
     filters = _filters(rng, n_filters, channels, size, dtype)
     x = rng.standard_normal((channels, *signal)).astype(dtype)

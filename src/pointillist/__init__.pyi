@@ -35,6 +35,7 @@ from .model.codes import SparseCodes
 from .model.metrics import psnr
 from .model.problem import Problem
 from .model.recovery import Recovery, recovery_score
+from .model.sampling import Draws
 from .report.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .restore import (
     BlurEstimate,
@@ -81,6 +82,7 @@ __all__ = [
     "demosaic",
     "denoise",
     "Details",
+    "Draws",
     "encode",
     "estimate_blur",
     "estimate_sigma",

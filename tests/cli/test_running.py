@@ -34,6 +34,7 @@ def _one_line(answer, code=2):
         (["--penalty", "0"], ["--penalty", "positive"]),
         (["--penalty", "nan"], ["--penalty", "positive"]),
         (["--sampling", "2"], ["--sampling", "(0, 1]"]),
+        (["--sampling", "0.1,rows"], ["--sampling", "kind must be one of", "rows"]),
         (["--filters", "0"], ["--filters", "1"]),
         (["--size", "big"], ["--size", "5,11,21"]),
         (["--size", "0"], ["--size"]),

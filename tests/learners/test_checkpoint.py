@@ -74,6 +74,7 @@ def test_a_resumed_run_is_the_uninterrupted_one(signals, path, step, every):
     "settings",
     [
         {"sampling": 0.4},
+        *[{"sampling": pt.Draws(0.4, kind), "n_filters": 9} for kind in ("codes", "positions", "stretches", "cells")],
         {"solver": "admm"},
         {"update": pt.FilterUpdate(statistics="dense")},
         {"learning": pt.Ridge(half_life=3)},

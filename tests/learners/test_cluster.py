@@ -81,6 +81,7 @@ def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_siz
     "settings",
     [
         {"sampling": 0.4},
+        {"sampling": pt.Draws(0.4, "cells")},
         {"update": pt.FilterUpdate(statistics="dense")},
         {"update": pt.FilterUpdate(init="patches")},
         {"update": pt.FilterUpdate(robust=pt.Robust(fraction=0.2))},

@@ -15,7 +15,13 @@ def images(folder, name):
 @pytest.fixture(scope="module")
 def batch_model(paper_data):
     model = pt.BatchCSC(
-        n_filters=100, filter_size=11, penalty=1.0, solver="admm", sampling=0.1, max_iter=12, random_state=0
+        n_filters=100,
+        filter_size=11,
+        penalty=1.0,
+        solver="admm",
+        sampling=pt.Draws(0.1, "codes"),
+        max_iter=12,
+        random_state=0,
     )
     return model.fit(images(paper_data, "fruit"))
 
@@ -40,7 +46,7 @@ def test_one_online_pass_codes_unseen_images(paper_data):
         filter_size=11,
         penalty=1.0,
         solver="admm",
-        sampling=0.1,
+        sampling=pt.Draws(0.1, "codes"),
         batch_size=1,
         random_state=0,
     )

@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from pointillist import BatchCSC, CoordinateDescent, FilterUpdate, OnlineCSC, Ridge, SampledADMM
+from pointillist import BatchCSC, CoordinateDescent, Draws, FilterUpdate, OnlineCSC, Ridge, SampledADMM
 from pointillist.errors import ModelFileError
 from pointillist.learners.persistence import load, save
 from pointillist.storage import load_model, save_model
@@ -61,6 +61,7 @@ def assert_equal(again, value):
         {"update": FilterUpdate(zero_mean=True, n_sweeps=2, forgetting=2)},
         {"learning": Ridge(2.0, half_life=5)},
         {"learning": 0.1},
+        {"sampling": Draws(0.4, "cells")},
         {"solver": CoordinateDescent(tol=1e-2)},
         {"solver": SampledADMM(max_iter=7, rho=2.0)},
         {"channels": True},
@@ -92,6 +93,19 @@ def test_a_file_cannot_reach_out_of_the_process(path, signals, reaching):
     stored.metadata["parameters"][reaching] = "tcp://elsewhere:8786"
     save_model(path, stored.arrays.pop("filters"), stored.metadata, stored.arrays)
     with pytest.raises(ModelFileError, match=reaching):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"share": 2.0}, "share must lie in"), ({"kind": "rows"}, "kind must be one of codes"), ({"kind": 3}, "kind")],
+)
+def test_draws_that_there_are_not_are_damage(path, signals, settings, message):
+    save(OnlineCSC(**(SMALL | {"sampling": Draws(0.4, "cells")})).fit(signals), path)
+    stored = load_model(path)
+    stored.metadata["parameters"]["sampling"]["settings"] |= settings
+    save_model(path, stored.arrays.pop("filters"), stored.metadata, stored.arrays)
+    with pytest.raises(ModelFileError, match=message):
         load(path)
 
 

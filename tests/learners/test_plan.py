@@ -9,6 +9,7 @@ from pointillist.dictionary.update import make_statistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import Pace, measure_pace, warm_up
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, parse_bytes, within
+from pointillist.model.sampling import Draws
 from pointillist.system import memory_now, memory_peak
 
 RUN = RunSizes(
@@ -32,7 +33,7 @@ def test_statistics_take_what_is_said(kind, n_filters, channels, size):
         ({"signal": (200, 100)}, "solving"),
         ({"n_jobs": 64}, "solving"),
         ({"batch_size": 21}, "solving"),
-        ({"sampling": 0.3}, "solving"),
+        ({"sampling": Draws(0.3, "codes")}, "solving"),
         ({"batch_size": 40}, "batch"),
         ({"held_out": 10**7}, "batch"),
         ({"robust": True}, "batch"),

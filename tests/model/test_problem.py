@@ -89,7 +89,7 @@ def test_lambda_max_separates_zero_from_non_zero(case, reference):
 
 def vars_of(problem):
     return {
-        name: getattr(problem, name) for name in ("filters", "geometry", "penalty", "weights", "sample", "nonnegative")
+        name: getattr(problem, name) for name in ("filters", "geometry", "penalty", "weights", "drawn", "nonnegative")
     }
 
 

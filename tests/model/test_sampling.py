@@ -1,15 +1,40 @@
-"""Tests of the Bernoulli sample: its law, its seeds and its bounds."""
+"""Tests of the samples of codes: their laws, their seeds and their bounds."""
 
 import numpy as np
 import pytest
 
 from pointillist.model import sampling
-from pointillist.model.sampling import check_sampling, draw_sample, generator, seed_from
+from pointillist.model.sampling import (
+    KINDS,
+    Draws,
+    Sample,
+    as_draws,
+    draw_sample,
+    generator,
+    sample_bytes,
+    seed_from,
+    spread_cell,
+)
+
+TOGETHER = tuple(kind for kind in KINDS if kind != "codes")
+
+
+def codes(n_filters, grid, p, seed, step, kind="codes"):
+    """Flat indices of the codes that are drawn."""
+    return draw_sample(n_filters, grid, Draws(p, kind), seed, step).indices
+
+
+def masks(kind, p, n_filters, grid, steps):
+    """Whether each code is drawn in each step, (steps, n_filters, *grid)."""
+    chosen = np.zeros((steps, n_filters * np.prod(grid)), bool)
+    for step in range(steps):
+        chosen[step, codes(n_filters, grid, p, 3, step, kind)] = True
+    return chosen.reshape(steps, n_filters, *grid)
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.5, 0.97])
 def test_rate_is_that_of_independent_trials(p):
-    counts = np.array([len(draw_sample(5, (20, 30), p, 7, step)) for step in range(400)])
+    counts = np.array([len(codes(5, (20, 30), p, 7, step)) for step in range(400)])
     trials = 5 * 20 * 30
     deviation = np.sqrt(trials * p * (1 - p))
     assert abs(counts.mean() - trials * p) < 4 * deviation / np.sqrt(len(counts))
@@ -21,7 +46,7 @@ def test_every_code_is_as_likely_and_neighbours_are_independent(p):
     steps, n = 3000, 40
     chosen = np.zeros((steps, n), bool)
     for step in range(steps):
-        chosen[step, draw_sample(2, (20,), p, 3, step)] = True
+        chosen[step, codes(2, (20,), p, 3, step)] = True
     bound = 5 * np.sqrt(p * (1 - p) / steps)
     assert np.max(np.abs(chosen.mean(axis=0) - p)) < bound
     both = np.mean(chosen[:, 1:] & chosen[:, :-1], axis=0)
@@ -30,27 +55,99 @@ def test_every_code_is_as_likely_and_neighbours_are_independent(p):
 
 @pytest.mark.parametrize("grid", [(50,), (6, 7), (3, 4, 5)])
 @pytest.mark.parametrize("p", [0.02, 0.3, 0.99])
-def test_indices_are_ascending_unique_and_inside(grid, p):
-    for step in range(20):
-        sample = draw_sample(4, grid, p, 0, step)
+@pytest.mark.parametrize("kind", KINDS)
+def test_indices_are_ascending_unique_and_inside(kind, grid, p):
+    for step in range(5):
+        sample = codes(11, grid, p, 0, step, kind)
         assert sample.dtype == np.int64
         assert np.all(np.diff(sample) > 0)
-        assert len(sample) == 0 or (sample[0] >= 0 and sample[-1] < 4 * np.prod(grid))
+        assert len(sample) == 0 or (sample[0] >= 0 and sample[-1] < 11 * np.prod(grid))
 
 
-def test_the_sample_follows_seed_step_and_grid():
-    first = draw_sample(3, (10, 10), 0.2, 5, 1)
-    np.testing.assert_array_equal(first, draw_sample(3, (10, 10), 0.2, 5, 1))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sample_follows_seed_step_and_grid(kind):
+    first = codes(3, (40, 40), 0.2, 5, 1, kind)
+    np.testing.assert_array_equal(first, codes(3, (40, 40), 0.2, 5, 1, kind))
     for other in (
-        draw_sample(3, (10, 10), 0.2, 5, 2),
-        draw_sample(3, (10, 10), 0.2, 6, 1),
-        draw_sample(3, (20, 5), 0.2, 5, 1),
+        codes(3, (40, 40), 0.2, 5, 2, kind),
+        codes(3, (40, 40), 0.2, 6, 1, kind),
+        codes(3, (80, 20), 0.2, 5, 1, kind),
     ):
         assert not np.array_equal(first, other)
 
 
-def test_all_codes_is_none():
-    assert draw_sample(3, (4, 4), 1.0, 0, 0) is None
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_codes_is_none(kind):
+    assert draw_sample(3, (4, 4), Draws(1.0, kind), 0, 0) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("p", [1e-7, 1e-20, 5e-324])
+def test_next_to_nothing_can_be_drawn(kind, p):
+    assert len(draw_sample(20, (30, 31), Draws(p, kind), 0, 0)) <= 8
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+@pytest.mark.parametrize(("n_filters", "grid", "p"), [(11, (23,), 0.15), (9, (7, 19), 0.1), (10, (3, 5, 9), 0.4)])
+def test_every_code_is_as_likely_whatever_is_drawn_together(kind, n_filters, grid, p):
+    steps = 2500
+    rates = masks(kind, p, n_filters, grid, steps).mean(axis=0)
+    assert np.max(np.abs(rates - p)) < 5.5 * np.sqrt(p * (1 - p) / steps)
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_filters_of_a_bundle_share_their_positions(kind):
+    chosen = masks(kind, 0.2, 20, (9, 40), 5)
+    for first, last in ((0, 8), (8, 16), (16, 20)):
+        assert np.all(chosen[:, first:last] == chosen[:, first : first + 1])
+    assert np.all(chosen[:, 0] == chosen[:, 8]) == (kind in ("positions", "cells"))
+
+
+def test_a_bundle_has_at_most_one_position_in_each_of_its_cells():
+    """In every window of a cell's size there are then at most as many positions as cells that it can meet."""
+    assert spread_cell(2, 0.1) == (3, 3)
+    chosen = masks("bundles", 0.1, 8, (30, 30), 20)[:, 0]
+    counts = np.lib.stride_tricks.sliding_window_view(chosen, (3, 3), axis=(1, 2)).sum(axis=(-2, -1))
+    assert counts.max() <= 4
+    corners = [
+        chosen[:, a:, b:][:, :24, :24].reshape(20, 8, 3, 8, 3).sum(axis=(2, 4)) for a in range(3) for b in range(3)
+    ]
+    for step in range(20):
+        assert any(corner[step].max() <= 1 for corner in corners)
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+@pytest.mark.parametrize("p", [0.97, 0.5, 1 / 3, 0.3, 0.1, 0.03, 1e-3])
+def test_cells_have_no_more_positions_than_there_are_for_one_draw(ndim, p):
+    sides = spread_cell(ndim, p)
+    assert 1 <= np.prod(sides) <= (1 + 1e-6) / p
+    assert np.prod(sides) * p > 0.3
+
+
+def test_stretches_are_neighbours_along_the_last_axis():
+    chosen = masks("stretches", 0.05, 8, (12, 100), 5)[:, 0]
+    edges = np.diff(np.pad(chosen, [(0, 0), (0, 0), (1, 1)]).astype(int), axis=-1)
+    begins, ends = np.nonzero(edges > 0), np.nonzero(edges < 0)
+    lengths, inside = ends[2] - begins[2], (begins[2] > 0) & (ends[2] < 100)
+    assert inside.any()
+    assert np.all(lengths[inside] % 16 == 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_filters", [1, 8, 13])
+def test_a_sample_knows_how_many_codes_it_has(kind, n_filters):
+    sample = draw_sample(n_filters, (20, 21), Draws(0.1, kind), 0, 0)
+    assert len(sample) == len(sample.indices)
+
+
+def test_a_sample_of_nothing_has_no_codes():
+    assert len(Sample()) == 0
+
+
+def test_what_is_drawn_together_takes_less_memory():
+    flat, bundled = (sample_bytes(10**6, Draws(0.1, kind), 4) for kind in ("codes", "bundles"))
+    assert 0 < bundled < flat < sample_bytes(10**6, Draws(0.3, "codes"), 4)
+    assert sample_bytes(10**6, Draws(1.0), 4) == 0
 
 
 def test_a_surplus_of_successes_still_ends(monkeypatch):
@@ -66,18 +163,30 @@ def test_a_surplus_of_successes_still_ends(monkeypatch):
             return np.ones(size, np.int64)
 
     monkeypatch.setattr(sampling, "generator", lambda *key: Lucky())
-    np.testing.assert_array_equal(draw_sample(1, (10_000,), 0.01, 0, 0), np.arange(10_000))
+    np.testing.assert_array_equal(codes(1, (10_000,), 0.01, 0, 0), np.arange(10_000))
 
 
-@pytest.mark.parametrize("p", [0, -0.1, 1.5, float("nan"), None, [0.5, 0.5]])
+@pytest.mark.parametrize("p", [0, -0.1, 1.5, float("nan"), None, True, "0.5", [0.5, 0.5]])
 def test_rates_outside_are_refused(p):
     with pytest.raises(ValueError, match="sampling must lie in"):
-        check_sampling(p)
+        as_draws(p)
+    with pytest.raises(ValueError, match="share must lie in"):
+        Draws(p)
+
+
+@pytest.mark.parametrize("kind", ["", "rows", None, 1, ["codes"]])
+def test_unknown_kinds_are_refused_with_those_that_there_are(kind):
+    with pytest.raises(ValueError, match="kind must be one of codes, bundles"):
+        Draws(0.1, kind)
 
 
 @pytest.mark.parametrize("p", [1, 1.0, 0.25, np.float32(0.5)])
 def test_rates_inside_pass(p):
-    assert check_sampling(p) == float(p)
+    assert as_draws(p) == Draws(float(p))
+
+
+def test_draws_pass_as_they_are():
+    assert as_draws(Draws(0.1, "codes")) == Draws(0.1, "codes")
 
 
 def test_generators_are_keyed():

@@ -7,6 +7,7 @@ import pointillist as pt
 from pointillist.backends import correlated as kernels
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.model.sampling import Sample
 from pointillist.solvers import correlated, descent
 from pointillist.solvers.correlated import can_follow, remainder
 from pointillist.solvers.separable import SeparableScan
@@ -137,5 +138,5 @@ def test_only_what_can_be_followed_is():
     assert can_follow(problem_of(signals, filters))
     assert not can_follow(problem_of(signals, filters, "circular"))
     assert not can_follow(problem_of(signals, filters, weights=np.ones(signals.shape[1:])))
-    assert not can_follow(problem_of(signals, filters, sample=np.arange(9)))
+    assert not can_follow(problem_of(signals, filters, drawn=Sample(flat=np.arange(9))))
     assert not can_follow(problem_of(signals, np.tile(filters, (3, 1, 1))))

@@ -51,7 +51,7 @@ def test_a_good_start_saves_rounds(reference):
 def test_a_start_outside_the_sample_or_of_the_wrong_sign_is_dropped(reference):
     rng = np.random.default_rng(2)
     problem, x = reference.problem(rng, (30,), (4,), nonnegative=True, sample=np.arange(0, 90, 3))
-    whole = dataclasses.replace(problem, sample=None, nonnegative=False)
+    whole = dataclasses.replace(problem, drawn=None, nonnegative=False)
     solver = CoordinateDescent(tol=1e-7, max_iter=2000)
     start = solver.solve(solver.prepare(whole), [x]).codes
     warm = solver.solve(solver.prepare(problem), [x], start=start)
@@ -84,7 +84,7 @@ def test_kept_starts_are_part_of_what_is_certified(max_iter, reference):
     """With keep_start the problem is over the sample and the start together; so has to be the gap."""
     rng = np.random.default_rng(5)
     problem, x = reference.problem(rng, (30,), (4,), sample=np.arange(0, 90, 7))
-    whole = dataclasses.replace(problem, sample=None)
+    whole = dataclasses.replace(problem, drawn=None)
     plain = CoordinateDescent(tol=1e-7, max_iter=2000)
     start = plain.solve(plain.prepare(whole), [x]).codes
     solver = CoordinateDescent(tol=1e-12, max_iter=max_iter, keep_start=True)

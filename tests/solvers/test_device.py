@@ -8,6 +8,7 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, certificate
+from pointillist.model.sampling import Sample
 from pointillist.solvers import CoordinateDescent, SampledADMM, Status
 from pointillist.solvers.device import DeviceDescent, on_device, timings
 from pointillist.solvers.encoding import encode
@@ -128,7 +129,8 @@ def test_both_scans_find_the_same(size, channels, sampled):
     filters, count = _bank(77, channels, *size), 77 * geometry.n_positions
     sample = np.flatnonzero(np.random.default_rng(5).random(count) < 0.2) if sampled else None
     penalty = broadcast_penalty(np.linspace(0.5, 1.0, 77), 77, geometry)
-    state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, sample=sample))
+    drawn = None if sample is None else Sample(flat=sample)
+    state = DeviceDescent().prepare(Problem(filters=filters, geometry=geometry, penalty=penalty, drawn=drawn))
     with state.device.use():
         batch = SignalGroup(state.engine, list(_signals(3, channels, *geometry.signal)))
         looks = []

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
 from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.sampling import draw_sample
+from pointillist.model.sampling import Draws, draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
 
 COMBINATIONS = [
@@ -133,7 +133,7 @@ def test_sampled_codes_stay_in_the_sample(filters, signals, solver):
     for index, values, same, grid in zip(
         one.codes.indices, one.codes.values, again.codes.values, one.codes.grids, strict=True
     ):
-        assert np.all(np.isin(index, draw_sample(4, grid, 0.3, 3, 0)))
+        assert np.all(np.isin(index, draw_sample(4, grid, Draws(0.3), 3, 0).indices))
         np.testing.assert_array_equal(values, same)
     assert any(not np.array_equal(a, b) for a, b in zip(one.codes.indices, other.codes.indices, strict=True))
     assert np.all(one.objective >= pt.encode(signals, filters, 0.5).objective * (1 - 1e-3))

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from pointillist.model.sampling import Sample
 from pointillist.solvers.frequency import FrequencyADMM
 
 
@@ -30,7 +31,7 @@ def test_other_boundaries_are_refused(boundary, reference):
 
 def test_sampling_and_weights_are_refused(reference):
     problem, _ = reference.problem(np.random.default_rng(2), (12,), (3,), boundary="circular")
-    for change in ({"sample": np.arange(5)}, {"weights": np.ones((1, 12))}):
+    for change in ({"drawn": Sample(flat=np.arange(5))}, {"weights": np.ones((1, 12))}):
         with pytest.raises(ValueError, match="neither sampling nor weights"):
             FrequencyADMM().prepare(dataclasses.replace(problem, **change))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.model.sampling import Sample
 from pointillist.solvers import separable
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.separable import SeparableScan, as_products
@@ -45,7 +46,7 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
         problem = dataclasses.replace(problem, penalty=rng.uniform(0.1, 1, (11, problem.geometry.n_positions)))
     if kind == "sample":
         chosen = np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6)
-        problem = dataclasses.replace(problem, sample=chosen)
+        problem = dataclasses.replace(problem, drawn=Sample(flat=chosen))
     residual = problem.geometry.spread(x)
     monkeypatch.setattr(separable, "_WORTH", np.inf)
     state = DescentState(problem)

@@ -7,6 +7,7 @@ import pytest
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
+from pointillist.model.sampling import Sample
 from pointillist.solvers import transforms
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
@@ -33,7 +34,7 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
         problem = dataclasses.replace(problem, penalty=rng.uniform(0.1, 1, (11, problem.geometry.n_positions)))
     if kind == "sample":
         problem = dataclasses.replace(
-            problem, sample=np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6)
+            problem, drawn=Sample(flat=np.flatnonzero(rng.random(11 * problem.geometry.n_positions) < 0.6))
         )
     residual = problem.geometry.spread(x)
     monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: False)

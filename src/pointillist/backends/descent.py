@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, kernel
+from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.convolution import base_of
 from pointillist.backends.vectors import (
-    FILTERS_A_BLOCK,
     POSITIONS_AT_ONCE,
+    best_at_positions,
     best_of_block,
     best_of_block_local,
     correlate_block,
-    correlate_positions,
     dot_runs_at,
     lanes_of,
     width_of,
@@ -40,16 +40,17 @@ def pick(best, best_filter, grid, cell, floor):
 def _pick(best, best_filter, grid, cell, floor, winners):
     n_positions = len(best)
     last = len(grid) - 1
-    for position in range(n_positions):
-        if not best[position] > floor:
-            continue
-        place, stride, rest = 0, 1, position
-        for axis in range(last, -1, -1):
-            place += (rest % grid[axis]) // cell * stride
+    for row in range(n_positions // grid[last]):
+        first_place, stride, rest = 0, -(-grid[last] // cell), row
+        for axis in range(last - 1, -1, -1):
+            first_place += (rest % grid[axis]) // cell * stride
             stride *= -(-grid[axis] // cell)
             rest //= grid[axis]
-        if winners[place] < 0 or best[position] > best[winners[place]]:
-            winners[place] = position
+        for position in range(row * grid[last], (row + 1) * grid[last]):
+            if best[position] > floor:
+                place = first_place + (position - row * grid[last]) // cell
+                if winners[place] < 0 or best[position] > best[winners[place]]:
+                    winners[place] = position
     count = 0
     for place in range(len(winners)):
         position = winners[place]
@@ -163,35 +164,110 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
 
 def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
     """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
-    found = np.empty(POSITIONS_AT_ONCE * FILTERS_A_BLOCK, residual.dtype)
-    bases = np.empty(POSITIONS_AT_ONCE, np.int64)
-    _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, found, bases)
+    own, bases, places = _room(per_penalty.dtype)
+    _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, own, bases, places)
+
+
+def _room(dtype):
+    """Arrays for 1/λ, the bases and the numbers of the positions that are scanned at once."""
+    own = np.empty((POSITIONS_AT_ONCE, FILTERS_A_BLOCK), dtype)
+    return own, np.empty(POSITIONS_AT_ONCE, np.int64), np.empty(POSITIONS_AT_ONCE, np.int64)
 
 
 @kernel
-def _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, found, bases):
+def _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, own, bases, places):
     n_taps = len(layout.taps)
     n_blocks = len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)
     shared = per_penalty.shape[1] == 1
     for first in range(0, len(positions), POSITIONS_AT_ONCE):
-        count = min(POSITIONS_AT_ONCE, len(positions) - first)
         for n in range(POSITIONS_AT_ONCE):
-            bases[n] = base_of(layout, positions[first + min(n, count - 1)])
-        for n in range(count):
-            best[positions[first + n]] = 0
+            places[n] = positions[min(first + n, len(positions) - 1)]
+            bases[n] = base_of(layout, places[n])
+            best[places[n]] = 0
         for block in range(n_blocks):
-            start = block * n_taps * FILTERS_A_BLOCK
-            correlate_positions(_BLOCK_LANES, residual, bases, 0, layout.blocks, start, layout.taps, found)
-            for n in range(count):
-                position = positions[first + n]
-                for k in range(FILTERS_A_BLOCK):
-                    filter_ = block * FILTERS_A_BLOCK + k
-                    ratio = found[n * FILTERS_A_BLOCK + k] * per_penalty[filter_, 0 if shared else position]
-                    if not nonnegative:
-                        ratio = abs(ratio)
-                    if ratio > best[position]:
-                        best[position] = ratio
-                        best_filter[position] = filter_
+            number = block * FILTERS_A_BLOCK
+            if not shared:
+                _gather(per_penalty, number, places, own)
+            best_at_positions(
+                _BLOCK_LANES, residual, bases, layout.blocks, number * n_taps, layout.taps, per_penalty if shared else own,
+                number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number, nonnegative, best, best_filter, places,
+            )  # fmt: skip
+
+
+@spliced
+def _gather(per_penalty, number, places, own):
+    """Copy 1/λ of a block of filters at some positions, (n_positions, FILTERS_A_BLOCK)."""
+    for n in range(len(places)):
+        for k in range(FILTERS_A_BLOCK):
+            own[n, k] = per_penalty[number + k, places[n]]
+
+
+def scan_blocks(
+    layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter
+):  # fmt: skip
+    """Scan, in some grid rows, the positions that are chosen for each block of filters, and merge what is found.
+
+    Block b has the positions ``chosen[firsts[b] : lasts[b]]``, ascending. Where as many neighbours are chosen as a vector
+    has lanes, and a filter has one penalty, the lanes run over them; elsewhere they run over the filters, at a few scattered
+    positions at a time.
+    """
+    _scan_blocks(
+        layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
+        *_room(per_penalty.dtype),
+    )  # fmt: skip
+
+
+@kernel
+def _scan_blocks(
+    layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
+    own, bases, places,
+):  # fmt: skip
+    width, length, n_taps = 1 << len(layout.block_lanes), layout.row_length, len(layout.taps)
+    shared = per_penalty.shape[1] == 1
+    for block in range(len(firsts)):
+        start, number = block * n_taps * FILTERS_A_BLOCK, block * FILTERS_A_BLOCK
+        i = _first_from(chosen, firsts[block], lasts[block], first_row * length)
+        end = _first_from(chosen, i, lasts[block], last_row * length)
+        row, first_of_row = first_row, first_row * length  # followed along the ascending positions, without divisions
+        while i < end:
+            position = chosen[i]
+            while position >= first_of_row + length:
+                row += 1
+                first_of_row += length
+            neighbours = i + width <= end and chosen[i + width - 1] == position + width - 1
+            if shared and neighbours and position + width <= first_of_row + length:
+                best_of_block(
+                    layout.block_lanes, residual, layout.row_bases[row] + position - first_of_row, layout.blocks, start,
+                    layout.taps, per_penalty, number, nonnegative, best, best_filter, position,
+                )  # fmt: skip
+                i += width
+                continue
+            for n in range(POSITIONS_AT_ONCE):
+                position = chosen[min(i + n, end - 1)]
+                while position >= first_of_row + length:
+                    row += 1
+                    first_of_row += length
+                bases[n] = layout.row_bases[row] + position - first_of_row
+                places[n] = position
+            if not shared:
+                _gather(per_penalty, number, places, own)
+            best_at_positions(
+                _BLOCK_LANES, residual, bases, layout.blocks, start, layout.taps, per_penalty if shared else own,
+                number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number, nonnegative, best, best_filter, places,
+            )  # fmt: skip
+            i += POSITIONS_AT_ONCE
+
+
+@spliced
+def _first_from(ascending, first, last, bound):
+    """The first place from `first` to `last` whose value is `bound` or more."""
+    while first < last:
+        middle = (first + last) // 2
+        if ascending[middle] < bound:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @allocating_kernel

@@ -17,9 +17,11 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from pointillist.backends.blocks import FILTERS_A_BLOCK
+
 _CONTRACT = ("contract",)
 
-POSITIONS_AT_ONCE = 4
+POSITIONS_AT_ONCE = 8
 
 
 def lanes_of(width):
@@ -197,9 +199,6 @@ def _each_run(context, builder, sig, args, weights):
         builder.store(_multiply_add(builder, run, factor, old), address, align=_bytes(vector.element))
 
 
-FILTERS_A_BLOCK = 8
-
-
 @intrinsic
 def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out, out_start, out_stride):
     """Correlations of `FILTERS_A_BLOCK` filters with the signal at `lanes` neighbouring positions.
@@ -269,12 +268,9 @@ def _keep_best(context, builder, sig, args, factor_of):
     best, best_address = _vector_at(builder, best_at, args[11], vector)
     winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
     winner = builder.load(winner_address, align=4)
-    zero = ir.Constant(vector, [0.0] * vector.count)
     for k, total in enumerate(sums):
         number = builder.add(args[7], _whole(k))
-        ratio = builder.fmul(total, factor_of(factor_at, number, vector))
-        size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
-        ratio = builder.select(args[8], ratio, size)
+        ratio = _ratio(builder, total, factor_of(factor_at, number, vector), args[8])
         better = builder.fcmp_ordered(">", ratio, best)
         best = builder.select(better, ratio, best)
         numbers = _broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
@@ -300,35 +296,71 @@ def _block_sums(context, builder, sig, args):
 
 
 @intrinsic
-def correlate_positions(typingctx, lanes, signal, bases, first, filters, start, offsets, out):
-    """Correlations of a block of filters at `POSITIONS_AT_ONCE` scattered positions, `bases[first:]`.
+def best_at_positions(
+    typingctx, lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+):
+    """Do what `best_of_block` does at `POSITIONS_AT_ONCE` scattered positions, which begin in the signal at `bases`.
 
-    The lanes, as many as `FILTERS_A_BLOCK`, run over the filters of the block here; position n's results go to
-    `out[n · FILTERS_A_BLOCK :]`.
+    The lanes, as many as `FILTERS_A_BLOCK`, run over the filters of the block here. Their factors at position n begin at
+    `factors[at + n · stride]`; the ratio and the filter's number are kept at `places[n]`.
     """
-    signature = types.void(lanes, signal, bases, first, filters, start, offsets, out)
+    signature = types.void(
+        lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+    )
 
     def codegen(context, builder, sig, args):
         vector = _vector_type(context, sig.args[1], sig.args[0])
         block = _whole(FILTERS_A_BLOCK)
-        signal_at = _pointer(context, builder, sig.args[1], args[1])
-        base_at = _pointer(context, builder, sig.args[2], args[2])
-        filter_at = _pointer(context, builder, sig.args[4], args[4])
-        out_at = _pointer(context, builder, sig.args[7], args[7])
+        signal_at, base_at, filter_at = (_pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
         sums = _sums(builder, vector, POSITIONS_AT_ONCE)
-        places = [builder.add(args[3], _whole(n)) for n in range(POSITIONS_AT_ONCE)]
-        bases = [builder.load(builder.gep(base_at, [place])) for place in places]
-        with _each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
-            taps, _ = _vector_at(builder, filter_at, builder.add(args[5], builder.mul(i, block)), vector)
+        bases = [builder.load(builder.gep(base_at, [_whole(n)])) for n in range(POSITIONS_AT_ONCE)]
+        with _each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
+            taps, _ = _vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, block)), vector)
             for slot, base in zip(sums, bases, strict=True):
                 sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
                 _add_product(builder, _broadcast(builder, sample, vector), taps, slot)
+        factor_at, best_at, winner_at, place_at = (
+            _pointer(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
+        )
         for n, slot in enumerate(sums):
-            place = builder.gep(out_at, [_whole(n * FILTERS_A_BLOCK)])
-            builder.store(builder.load(slot), builder.bitcast(place, vector.as_pointer()), align=_bytes(vector.element))
+            where = builder.add(args[7], builder.mul(args[8], _whole(n)))
+            factor, _ = _vector_at(builder, factor_at, where, vector)
+            ratio = _ratio(builder, builder.load(slot), factor, args[10])
+            top, lane = _largest_lane(builder, ratio)
+            place = builder.load(builder.gep(place_at, [_whole(n)]))
+            address = builder.gep(best_at, [place])
+            with builder.if_then(builder.fcmp_ordered(">", top, builder.load(address))):
+                builder.store(top, address)
+                number = builder.trunc(builder.add(args[9], lane), ir.IntType(32))
+                builder.store(number, builder.gep(winner_at, [place]))
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+def _ratio(builder, total, factor, signed):
+    """Sums times factors, or their sizes where signs do not count."""
+    ratio, zero = builder.fmul(total, factor), ir.Constant(total.type, [0.0] * total.type.count)
+    size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
+    return builder.select(signed, ratio, size)
+
+
+def _largest_lane(builder, values):
+    """The largest value of a vector, and the number of the first lane that has it."""
+    count, folded = values.type.count, values
+    while folded.type.count > 1:
+        half = folded.type.count // 2
+        low, high = (_lanes_of(builder, folded, first, half) for first in (0, half))
+        folded = builder.select(builder.fcmp_ordered(">", high, low), high, low)
+    top = builder.extract_element(folded, ir.Constant(ir.IntType(32), 0))
+    bits = builder.bitcast(builder.fcmp_ordered("==", values, _broadcast(builder, top, values.type)), ir.IntType(count))
+    return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+
+
+def _lanes_of(builder, values, first, count):
+    """Some neighbouring lanes of a vector."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)
 
 
 ROWS_AT_ONCE = 6

@@ -27,6 +27,7 @@ from pointillist.cli.options import (
     Solver,
     Verbose,
     positive,
+    sampled,
     signal_axes,
 )
 from pointillist.model.boundaries import BOUNDARIES
@@ -48,12 +49,6 @@ Init = StrEnum("Init", "random patches")
 Normalise = StrEnum("Normalise", "contrast none")
 Boundary = StrEnum("Boundary", [(name, name) for name in BOUNDARIES])  # type: ignore[misc]
 _SAME = Boundary("same")
-
-
-def _fraction(value: float) -> float:
-    if not 0 < value <= 1:
-        raise typer.BadParameter(f"{value} is not in (0, 1]; 0.1 solves for a tenth of the codes in every step")
-    return value
 
 
 def _forgetting(value: float | None) -> float | None:
@@ -114,8 +109,14 @@ def learn(
         float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
     ] = 1.0,
     sampling: Annotated[
-        float, typer.Option(callback=_fraction, metavar="SHARE", help="Fraction of codes solved for in a step.")
-    ] = 1.0,
+        str,
+        typer.Option(
+            callback=sampled,
+            metavar="SHARE[,KIND]",
+            help="Fraction of codes solved for in a step; KIND says which are drawn together: bundles (the default), codes, "
+            "positions, stretches or cells.",
+        ),
+    ] = "1",
     mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
     epochs: Annotated[
         int | None,

@@ -108,7 +108,7 @@ def _run_sizes(
         cache=min(DEFAULT_CACHE, int(seen.keepable * itemsize)),
         reading=seen.reading,
         itemsize=itemsize,
-        sampling=float(model.sampling),
+        sampling=model.sampling,
         boundary=model.boundary,
         statistics=update.statistics,
         robust=update.robust is not None,

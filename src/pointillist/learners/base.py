@@ -40,7 +40,7 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     n_filters: Any
     filter_size: Any
     penalty: Any
-    sampling: float
+    sampling: Any
     solver: str | Solver
     boundary: str
     channels: bool

@@ -18,7 +18,7 @@ from pointillist.learners.outliers import WindowRecord
 from pointillist.learners.step import Step
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
-from pointillist.model.sampling import seed_from
+from pointillist.model.sampling import Sampling, seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
@@ -35,9 +35,9 @@ class BatchCSC(ConvolutionalLearner):
         ``n_filters=[20, 60, 20]``, each zero outside its own support, all centres on one sample.
     penalty : float or array
         λ, the price of a code.
-    sampling : float in (0, 1]
-        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. The default of all codes learns
-        better filters in the same time, since `cd` solves for so few of them anyway.
+    sampling : float in (0, 1] or Draws
+        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. `Draws` says which codes are drawn
+        together; ``Draws(0.1, "codes")`` draws every code by itself, as the paper does.
     solver : str or solver object
         How codes are solved for: "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or a solver
         with settings of its own.
@@ -109,7 +109,7 @@ class BatchCSC(ConvolutionalLearner):
         filter_size: int | tuple[int, ...] | list[Any] = 11,
         penalty: float | ArrayLike = 1.0,
         *,
-        sampling: float = 1.0,
+        sampling: Sampling = 1.0,
         solver: str | Solver = "cd",
         boundary: str = "same",
         channels: bool = False,

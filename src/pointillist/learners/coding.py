@@ -20,6 +20,8 @@ _RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 2, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved, however small it has become: more cost time and learned no better filters."""
 _LINE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes of one dimension, whose long filters overlap more, are solved: less learned filters that are 3% worse."""
+_FEW, _ROUNDS_OF_FEW = 0.25, 3
+"""With no more than this share of all codes fewer rounds do: they learned filters as good in less time."""
 _LEAST_RIDGE = 0.05
 """On a line a smaller ridge is none: codes are then solved to the usual tolerance."""
 
@@ -83,8 +85,10 @@ def judging_solver(solver: str | Solver, tol: float | None) -> Solver:
     return make_solver(solver, tol=tol)
 
 
-def learning_solver(solver: str | Solver, learning: Learning, step: int, half_life: float, ndim: int = 2) -> Solver:
-    """Make the solver for the codes of a step, for signals of `ndim` dimensions.
+def learning_solver(
+    solver: str | Solver, learning: Learning, step: int, half_life: float, ndim: int = 2, share: float = 1.0
+) -> Solver:
+    """Make the solver for a share of the codes in a step, for signals of `ndim` dimensions.
 
     `half_life` is that of a ridge that has none of its own.
     """
@@ -99,5 +103,6 @@ def learning_solver(solver: str | Solver, learning: Learning, step: int, half_li
             return make_solver(
                 solver, **({**_LINE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver])
             )
-        return make_solver(solver, **_RIDGE_ROUNDS, ridge=ridge)
+        few = {"max_iter": _ROUNDS_OF_FEW} if share <= _FEW else {}
+        return make_solver(solver, **{**_RIDGE_ROUNDS, **few, "ridge": ridge})
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))

@@ -16,7 +16,7 @@ from pointillist.dictionary.update import filter_bytes, statistics_bytes
 from pointillist.learners.packing import bytes_on_disk
 from pointillist.model.codes import CODE_BYTES
 from pointillist.model.geometry import Geometry, sizes
-from pointillist.model.sampling import sample_bytes
+from pointillist.model.sampling import Sampling, as_draws, sample_bytes
 from pointillist.solvers.descent import descent_bytes
 
 Sizes = TypeVar("Sizes")
@@ -54,7 +54,7 @@ class RunSizes:
         Threads that read.
     itemsize : int
         Bytes of a sample.
-    sampling : float
+    sampling : float or Draws
     boundary, statistics : str
         As in `OnlineCSC`.
     density : float
@@ -80,7 +80,7 @@ class RunSizes:
     reading: int = 0
     readers: int = 2
     itemsize: int = 4
-    sampling: float = 1.0
+    sampling: Sampling = 1.0
     boundary: str = "same"
     statistics: str = "toeplitz"
     density: float = 0.5
@@ -111,7 +111,7 @@ class RunSizes:
         return {
             "statistics": sum(self.statistics_bytes),
             "filters": filter_bytes(self._filter_samples, self.itemsize),
-            "solving": solving + sample_bytes(self.n_filters * positions, self.sampling, self.itemsize),
+            "solving": solving + sample_bytes(self.n_filters * positions, as_draws(self.sampling), self.itemsize),
             "batch": self.batch_size * kept + self.held_out * sample + judging,
             "reading ahead": ahead * samples * self.itemsize + self.readers * self.reading,
             "image cache": self.cache,

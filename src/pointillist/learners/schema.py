@@ -18,6 +18,7 @@ from pointillist.dictionary.update import FilterUpdate, statistics_shapes
 from pointillist.errors import ModelFileError
 from pointillist.learners.coding import Ridge
 from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.sampling import Draws
 from pointillist.solvers import SOLVERS
 from pointillist.storage import Stored, check_filters
 from pointillist.storage.schema import (
@@ -42,7 +43,7 @@ from pointillist.storage.schema import (
 
 PARAMETER, STATISTICS, WINDOWS = "parameter.", "statistics.", "windows."
 """What the names of arrays begin with that are parameters, or belong to the statistics or the record of windows."""
-SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge, Robust)}
+SETTINGS = {made.__name__: made for made in (*SOLVERS.values(), FilterUpdate, Ridge, Robust, Draws)}
 """Classes of the package that a parameter can be an object of."""
 CLASSES = ("BatchCSC", "OnlineCSC")
 
@@ -180,7 +181,7 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
             "n_filters": either("a number of filters, or one for each size", _COUNT, several),
             "filter_size": either("a number, a tuple of numbers, or a list of these", size, list_of(size)),
             "penalty": either("positive numbers", positive, array),
-            "sampling": number(0),
+            "sampling": either("a number or settings", number(0), settings),
             "solver": either(f"one of {', '.join(SOLVERS)} or settings", one_of(SOLVERS), settings),
             "boundary": one_of(BOUNDARIES),
             "channels": flag,

@@ -30,7 +30,7 @@ from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_l
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.sampling import check_sampling, generator
+from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, generator
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
@@ -60,7 +60,7 @@ class Step:
     n_filters: Any
     filter_size: Any
     penalty: Any
-    sampling: float
+    sampling: Sampling
     solver: str | Solver
     boundary: str
     channels: bool
@@ -77,7 +77,7 @@ class Step:
         check_coding(
             self.penalty, boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, tol=self.tol
         )
-        check_sampling(self.sampling)
+        as_draws(self.sampling)
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
         if self.update.rank is not None and not self.channels:
@@ -125,22 +125,24 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, state.filters.ndim - 2)
+        draws = as_draws(self.sampling)
+        ndim = state.filters.ndim - 2
+        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, ndim, draws.share)
         coder = on_device(solver, self.device, resident=self.resident is not None)
-        return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
+        return self._solve(state, batch, coder, draws, step=state.step + 1, start=start)
 
     def objective(self, state: Coding, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
         coder = on_device(judging_solver(self.solver, self.tol), self.device)
-        return float(np.sum(self._solve(state, batch, coder, 1.0).objective))
+        return float(np.sum(self._solve(state, batch, coder, ALL).objective))
 
-    def _solve(self, state: Coding, batch: Batch, solver: Solver, sampling: float, **more: Any) -> Result:
+    def _solve(self, state: Coding, batch: Batch, solver: Solver, draws: Draws, **more: Any) -> Result:
         return encode_signals(
             batch.signals,
             state.filters,
             state.penalty,
             weights=batch.weights,
-            sampling=sampling,
+            draws=draws,
             boundary=self.boundary,
             solver=solver,
             nonnegative=self.nonnegative,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pointillist.model.arguments import as_numbers
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+from pointillist.model.sampling import Sample
 
 Values = TypeVar("Values", float, NDArray)
 
@@ -40,8 +41,8 @@ class Problem:
         λ, positive everywhere; see `broadcast_penalty`.
     weights : None, (channels, *space) or (n_signals, channels, *space) array
         w ≥ 0, multiplying the squared error; None is all ones.
-    sample : None or (n,) int64 array
-        Flat indices of the codes that may be non-zero, ascending; None is all of them.
+    drawn : None or Sample
+        The codes that may be non-zero, as they were drawn; None is all of them. ``sample`` has their flat indices.
     nonnegative : bool
         Restrict the codes to z ≥ 0.
     constants : None or (n_signals,) float64 array
@@ -66,7 +67,7 @@ class Problem:
     geometry: Geometry
     penalty: NDArray
     weights: NDArray | None = None
-    sample: NDArray | None = None
+    drawn: Sample | None = None
     nonnegative: bool = False
     constants: NDArray | None = None
 
@@ -94,6 +95,11 @@ class Problem:
         """‖d‖ of the largest filter."""
         flat = self.filters.reshape(self.n_filters, -1).astype(np.float64)
         return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
+
+    @property
+    def sample(self) -> NDArray | None:
+        """Flat indices of the codes that may be non-zero, ascending; None is all of them."""
+        return None if self.drawn is None else self.drawn.indices
 
     @property
     def has_own_weights(self) -> bool:

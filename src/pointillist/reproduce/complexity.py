@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import make_statistics, update_filters
+from pointillist.model.sampling import Draws
 from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
@@ -70,11 +71,17 @@ def _grow(cases: Sequence[Case], repeats: int, *, spatial_only: bool) -> Times:
     works: dict[str, Callable[[NDArray, NDArray, float], Callable[[], object]]] = {
         ADMM: lambda image, filters, p: (
             lambda: quiet_encode(
-                [image], filters, sampling=p, solver=SampledADMM(max_iter=10, tol=0.0, quadratic="cg"), random_state=0
+                [image],
+                filters,
+                sampling=Draws(p, "codes"),
+                solver=SampledADMM(max_iter=10, tol=0.0, quadratic="cg"),
+                random_state=0,
             )
         ),
         OURS: lambda image, filters, p: (
-            lambda: quiet_encode([image], filters, sampling=p, solver=CoordinateDescent(tol=0.05), random_state=0)
+            lambda: quiet_encode(
+                [image], filters, sampling=Draws(p, "codes"), solver=CoordinateDescent(tol=0.05), random_state=0
+            )
         ),
     }
     if not spatial_only:
@@ -86,7 +93,7 @@ def _grow(cases: Sequence[Case], repeats: int, *, spatial_only: bool) -> Times:
 def _updating(image: NDArray, filters: NDArray) -> Callable[[], object]:
     """An update of the filters by what the codes of one image leave for them."""
     bank = np.ascontiguousarray(filters[:, None])
-    result = exact([image], filters, PENALTY, sampling=SAMPLING, random_state=0)
+    result = exact([image], filters, PENALTY, sampling=Draws(SAMPLING, "codes"), random_state=0)
     sums = make_statistics("toeplitz", len(bank), 1, filters.shape[1:])
     sums.add(CodedBatch([image[None]], None, result.codes, result.residuals), bank, np.ones(1))
     return lambda: update_filters(bank, sums, FilterConstraints(), n_sweeps=1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
-from pointillist.model.sampling import draw_sample
+from pointillist.model.sampling import Draws, draw_sample
 from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.frequency import BatchFrequency
@@ -85,7 +85,7 @@ def _learn(lab: Lab, solver: str, p: float) -> Learned:
     lab.say(f"batch, {solver}, p = {p:g}")
     scale, train = lab.scale, lab.inputs.train
     update = FilterUpdate(init=lab.inputs.start(scale.n_filters))
-    given: dict[str, Any] = {"sampling": p, "solver": solver, "update": update, "random_state": 0}
+    given: dict[str, Any] = {"sampling": Draws(p, "codes"), "solver": solver, "update": update, "random_state": 0}
     model = BatchCSC(scale.n_filters, scale.filter_size, PENALTY, max_iter=scale.iterations, **given)
     compile_step(model, train)
     model.fit(train)
@@ -212,8 +212,8 @@ def _constant_part(lab: Lab) -> float:
     train, start = lab.inputs.train, lab.inputs.start(lab.scale.n_filters)[:, None]
     geometry = Geometry(train.shape[1:], start.shape[2:], 1, "same")
     penalty = broadcast_penalty(PENALTY, len(start), geometry)
-    sample = draw_sample(len(start), geometry.grid, 0.1, 0, 1)
-    operator = SampledOperator(Problem(filters=start, geometry=geometry, penalty=penalty, sample=sample), None)
+    sample = draw_sample(len(start), geometry.grid, Draws(0.1, "codes"), 0, 1)
+    operator = SampledOperator(Problem(filters=start, geometry=geometry, penalty=penalty, drawn=sample), None)
 
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)

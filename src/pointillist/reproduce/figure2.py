@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pointillist.learners import FilterUpdate, OnlineCSC
+from pointillist.model.sampling import Draws
 from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY
@@ -15,7 +16,7 @@ from pointillist.reproduce.timing import first_at_most
 TITLE = "Fig. 2: online learning"
 # The paper's: a tenth of the codes, its ADMM, and an average over all images.
 LEARNERS: dict[str, dict[str, Any]] = {
-    "the paper's (SOCSC)": {"solver": "admm", "sampling": 0.1, "update": FilterUpdate(forgetting=1.0)},
+    "the paper's (SOCSC)": {"solver": "admm", "sampling": Draws(0.1, "codes"), "update": FilterUpdate(forgetting=1.0)},
     "our defaults": {"update": FilterUpdate()},
 }
 PAPER, OURS = LEARNERS

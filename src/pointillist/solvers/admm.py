@@ -103,7 +103,7 @@ class SampledADMM(AdmmSettings):
         return collect(state.problem, solutions, self.tol)
 
     def _chunk(self, problem: Problem) -> int:
-        codes = problem.operator.n_codes if problem.sample is None else len(problem.sample)
+        codes = problem.operator.n_codes if problem.drawn is None else len(problem.drawn)
         return max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
 
     def _system(self, operator: SampledOperator, rho: float, n_signals: int) -> SmallSystem:

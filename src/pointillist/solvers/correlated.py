@@ -45,7 +45,7 @@ def can_follow(problem: Problem) -> bool:
     if len(geometry.grid) != 1 or geometry.boundary == "circular" or problem.weights is not None:
         return False
     if (
-        problem.sample is not None
+        problem.drawn is not None
         or problem.penalty.shape[1] > 1
         or problem.n_filters > _MOST_FILTERS * geometry.channels
     ):

@@ -126,6 +126,8 @@ class HostWorkingSet:
         self.signal = signal
         self.epsilon = float(np.finfo(signal.dtype).eps)
         self.weights = self.problem.weights_of(i)
+        # Nobody waits for the gap of a ridge, and under sampling tight bounds spare no scan.
+        self.loose = settings.ridge > 0 and self.problem.drawn is not None
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
@@ -148,7 +150,7 @@ class HostWorkingSet:
         """The weights as a flat padded signal, and the positions whose whole box has weight one."""
         ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
         padded = self.geometry.spread(ones.astype(self.signal.dtype))
-        return padded, clean_positions(self.geometry, padded)
+        return padded, clean_positions(self.geometry, None if self.weights is None else padded)
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -188,7 +190,7 @@ class HostWorkingSet:
         np.subtract(self.signal, difference, out=difference)
         self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self.state.rounding(self.geometry, self.residual)
+        rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose)
         return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
 
     def _local_gap(self, objective: float, rounding: float) -> float:
@@ -196,10 +198,10 @@ class HostWorkingSet:
         ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
         winner = np.empty_like(self.winner)
         for _ in range(_SHRINKS):
-            positions = dual.touched(self.geometry, ratios)
+            positions = dual.touched(self.geometry, ratios) if self.state.can_screen else None
             point = dual.shrunk(self.geometry, point, ratios)
             flat = self.geometry.spread(point.astype(self.values.dtype))
-            if self.state.can_screen and len(positions) < _SCREENED * len(ratios):
+            if positions is not None and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
                 ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
             else:
@@ -265,7 +267,7 @@ class HostWorkingSet:
 
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
-        return self.state.rises(self.geometry, residual - self.scanned).ravel()
+        return self.state.rises(self.geometry, residual - self.scanned, rough=self.loose).ravel()
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""

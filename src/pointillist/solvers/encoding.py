@@ -13,7 +13,7 @@ from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, check_penalty
-from pointillist.model.sampling import check_sampling, draw_sample, seed_from
+from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
@@ -30,7 +30,7 @@ def encode(
     penalty: float | NDArray = 1.0,
     *,
     weights: Signals | None = None,
-    sampling: float = 1.0,
+    sampling: Sampling = 1.0,
     boundary: str = "same",
     solver: str | Solver = "cd",
     tol: float | None = None,
@@ -58,8 +58,8 @@ def encode(
     weights : like signals, or one array for all of them
         w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN. Without weights NaN
         marks them.
-    sampling : float in (0, 1]
-        Probability that a code may be non-zero.
+    sampling : float in (0, 1] or Draws
+        Probability that a code may be non-zero; `Draws` says which codes are drawn together, ``Draws(0.1, "codes")`` none.
     boundary : {"same", "valid", "full", "circular"}
         Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
     solver : str or solver object
@@ -111,7 +111,7 @@ def encode(
         bank,
         penalty,
         weights=seen,
-        sampling=check_sampling(sampling),
+        draws=as_draws(sampling),
         boundary=boundary,
         solver=coder,
         nonnegative=nonnegative,
@@ -156,7 +156,7 @@ def encode_signals(
     boundary: str,
     solver: Solver,
     n_jobs: int,
-    sampling: float = 1.0,
+    draws: Draws = ALL,
     nonnegative: bool = False,
     seed: int = 0,
     step: int = 0,
@@ -176,7 +176,7 @@ def encode_signals(
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
-                sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
+                drawn=draw_sample(len(filters), geometry.grid, draws, seed, step),
                 nonnegative=nonnegative,
             )
         )

@@ -53,7 +53,7 @@ class FrequencyADMM(AdmmSettings):
                 f'solver="fft" solves circular problems only, got boundary={geometry.boundary!r}; '
                 'use boundary="circular", or solver="cd" or "admm"'
             )
-        if problem.sample is not None or problem.weights is not None:
+        if problem.drawn is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
         rho = self._rho_for(problem)
         axes = tuple(range(-len(geometry.signal), 0))

@@ -126,6 +126,8 @@ def _spaced(largest: NDArray, n: int | None, smallest: float | None) -> NDArray:
     n, smallest = _N if n is None else n, _SMALLEST if smallest is None else smallest
     top = float(np.max(largest))
     if top < _TINY:
-        raise ValueError("signals are zero wherever they were seen, or filters are: every penalty gives zero codes")
+        raise ValueError(
+            "signals are zero wherever they were seen, or filters or weights are: every penalty gives zero codes"
+        )
     # Rounding may leave a code at λ_max itself.
     return top * (1 + 1e-6) * np.geomspace(1, smallest, n)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pointillist.backends import descent
 from pointillist.backends.layout import whole_blocks
 from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem
+from pointillist.model.problem import Problem, inner
+from pointillist.model.sampling import Sample
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
@@ -34,8 +35,11 @@ class DescentState:
     @cached_property
     def is_dense(self) -> bool:
         """Whether so many codes are sampled that all of them are scanned faster, the others masked."""
-        sample = self.problem.sample
-        return sample is not None and len(sample) > _DENSE * self.problem.operator.n_codes
+        drawn = self.problem.drawn
+        if drawn is None or len(drawn) <= _DENSE * self.problem.operator.n_codes:
+            return False
+        # What was drawn together takes its share of the time, unless transforms scan all codes in less.
+        return drawn.blocks is None or transforms_are_worth(self.problem)
 
     @cached_property
     def masked(self) -> NDArray:
@@ -48,19 +52,19 @@ class DescentState:
     @property
     def can_screen(self) -> bool:
         """Whether some positions can be scanned alone, for less than all of them take."""
-        return self.problem.sample is None and self.separable is None and self.transforms is None
+        return self.problem.drawn is None and self.separable is None and self.transforms is None
 
     @cached_property
     def separable(self) -> SeparableScan | None:
         """The scan of mixed channels where the filters allow it and it takes fewer operations; None where it does not."""
-        if self.problem.sample is not None and not self.is_dense:
+        if self.problem.drawn is not None and not self.is_dense:
             return None
         return SeparableScan.of(self.problem)
 
     @cached_property
     def transforms(self) -> Transforms | None:
         """The scan by transforms where that takes fewer operations; None where it does not."""
-        if (self.problem.sample is not None and not self.is_dense) or self.separable is not None:
+        if (self.problem.drawn is not None and not self.is_dense) or self.separable is not None:
             return None
         return Transforms(self.problem) if transforms_are_worth(self.problem) else None
 
@@ -69,34 +73,45 @@ class DescentState:
         """Inner products of the filters at all shifts, for signals of one dimension."""
         return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
-    def rises(self, geometry: Geometry, change: NDArray) -> NDArray:
-        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry."""
-        rise = box_sums(geometry, change**2)
+    def rises(self, geometry: Geometry, change: NDArray, *, rough: bool = False) -> NDArray:
+        """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry.
+
+        With `rough` it is one bound for all positions, looser and in less time.
+        """
+        rise = np.array([inner(change, change)]) if rough else box_sums(geometry, change**2)
         # Running sums are off by some ε of the largest, up or down; the bound must not be too small.
         np.sqrt(np.maximum(rise, 0, out=rise) + _RUNNING * np.max(rise), out=rise)
         rise *= rise.dtype.type(1.0001 * self.problem.largest_norm / self.problem.smallest_penalty)
         return rise
 
+    @cached_property
+    def share(self) -> float:
+        """The share of all codes that is scanned."""
+        drawn = self.problem.drawn
+        if drawn is None or self.is_dense:
+            return 1.0
+        return max(len(drawn), 1) / self.problem.operator.n_codes
+
     @property
     def scan_size(self) -> int:
-        """Products that a scan of all codes takes."""
-        return self.problem.filters.size * self.problem.geometry.n_positions
+        """Products that a scan takes."""
+        return int(self.share * self.problem.filters.size * self.problem.geometry.n_positions)
 
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
         rows = prod(self.problem.geometry.grid[:-1])
-        step = max(1, _CHUNK_POSITIONS // self.problem.geometry.grid[-1])
+        step = max(1, int(_CHUNK_POSITIONS / self.share / self.problem.geometry.grid[-1]))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
         problem = self.problem
         best[:] = 0
-        if problem.sample is not None and not self.is_dense:
-            self.scan_codes(residual, problem.sample, best, winner)
+        if problem.drawn is not None and not self.is_dense:
+            _scan_drawn(self, residual, problem.drawn, best, winner, mapper)
             return
-        factors = self.per_penalty if problem.sample is None else self.masked
+        factors = self.per_penalty if problem.drawn is None else self.masked
         if self.separable is not None:
             self.separable.scan(residual, self.row_chunks, factors, best, winner, mapper)
             return
@@ -111,14 +126,16 @@ class DescentState:
 
         list(mapper(work, self.row_chunks))
 
-    def rounding(self, geometry: Geometry, residual: NDArray) -> float:
+    def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
 
-        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most.
+        Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most, where r is what lies in its filter's box. With
+        `rough` it is the whole residual, for a looser bound in less time.
         """
         if self.transforms is not None:
             return self.transforms.rounding(residual)
-        return scan_rounding(self, float(np.sqrt(np.max(box_sums(geometry, residual**2)))), residual.dtype)
+        largest = np.sqrt(inner(residual, residual) if rough else np.max(box_sums(geometry, residual**2)))
+        return scan_rounding(self, float(largest), residual.dtype)
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
@@ -136,6 +153,21 @@ class DescentState:
         """Scan some codes, given in ascending order, and merge what is found into the earlier scan."""
         layout = self.problem.operator.layout
         descent.scan_sample(layout, residual, codes, self.per_penalty, self.problem.nonnegative, best, winner)
+
+
+def _scan_drawn(
+    state: DescentState, residual: NDArray, drawn: Sample, best: NDArray, winner: NDArray, mapper: Mapper
+) -> None:
+    """Scan the codes that were drawn, one by one or the positions of each block of filters."""
+    blocks, layout, signed = drawn.blocks, state.problem.operator.layout, state.problem.nonnegative
+    if blocks is None:
+        state.scan_codes(residual, drawn.indices, best, winner)
+        return
+
+    def work(rows: tuple[int, int]) -> None:
+        descent.scan_blocks(layout, residual, *rows, *blocks, state.per_penalty, signed, best, winner)
+
+    list(mapper(work, state.row_chunks))
 
 
 def scan_rounding(state: DescentState, largest: float, dtype: np.dtype) -> float:
@@ -164,6 +196,13 @@ def box_sums(geometry: Geometry, flat: NDArray) -> NDArray:
     return sums
 
 
-def clean_positions(geometry: Geometry, padded_weights: NDArray) -> NDArray:
-    """Positions whose whole box has weight one."""
-    return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
+def clean_positions(geometry: Geometry, padded_weights: NDArray | None) -> NDArray:
+    """Which positions have a box whose samples all have weight one; without weights, whose box leaves no signal."""
+    if padded_weights is not None:
+        return box_sums(geometry, (padded_weights != 1).astype(np.float32)).ravel() == 0
+    clean = np.ones((), bool)
+    for n, side, offset, length in zip(geometry.signal, geometry.filter, geometry.offset, geometry.grid, strict=True):
+        begin = np.arange(length)
+        inside = (begin >= offset) & (begin + side <= offset + n) | (geometry.boundary == "circular")
+        clean = clean[..., None] & inside
+    return clean.ravel()

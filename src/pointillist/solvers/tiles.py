@@ -74,7 +74,7 @@ class TiledDescent:
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals share."""
-        if problem.sample is not None:
+        if problem.drawn is not None:
             raise ValueError("sampled problems are not solved by tiles: use solver=CoordinateDescent(...)")
         if problem.geometry.boundary == "circular":
             raise ValueError("circular problems are not solved by tiles: use solver=CoordinateDescent(...)")
@@ -95,7 +95,7 @@ class TiledDescent:
 
 def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Solver:
     """The solver that a problem of this size calls for: large ones are solved by tiles where the solver can."""
-    small = problem.sample is not None or not _is_large(problem.geometry)
+    small = problem.drawn is not None or not _is_large(problem.geometry)
     if small or not isinstance(solver, CoordinateDescent) or solver.ridge > 0:
         return solver
     return TiledDescent(coder=solver, progress=progress)
