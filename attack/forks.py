@@ -75,7 +75,9 @@ class Programs:
         answer = self._server.ask(
             request | {"strace": list(strace), "out": str(out), "err": str(err), "calls": str(calls)}
         )
-        made = json.loads(calls.read_text(encoding="utf-8")) if calls.exists() else []
+        # Whoever is killed while it writes the list has written half of it.
+        whole = calls.exists() and answer["code"] >= 0
+        made = json.loads(calls.read_text(encoding="utf-8")) if whole else []
         said, warned = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
         return Outcome(
             answer["code"], said, warned, answer["seconds"], answer["hung"], tuple((verb, path) for verb, path in made)

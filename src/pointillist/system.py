@@ -122,6 +122,19 @@ def handling(names: Sequence[str], handler: Callable[[int, FrameType | None], No
             signal.signal(number, before)
 
 
+@contextmanager
+def holding_signals() -> Iterator[None]:
+    """While entered, Ctrl-C and what else ends a program waits; the first that came is raised at the end.
+
+    It is for short calls of libraries in other languages, which lose an exception that a signal raises in Python.
+    """
+    received: list[int] = []
+    with handling(("SIGINT", *ENDINGS), lambda number, frame: received.append(number)):
+        yield
+    if received:
+        signal.raise_signal(received[0])
+
+
 def keep_printing() -> None:
     """Have a stdout and a stderr that take every text.
 

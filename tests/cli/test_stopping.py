@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from typer.core import TyperCommand
 
 import pointillist.cli.learn
 from pointillist.cli.stopping import GracefulStop
@@ -126,3 +127,24 @@ def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tm
     written = load(tmp_path / "out.safetensors")
     assert written.extra_["stopped_early"]
     assert written.n_iter_ == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_options_are_read_is_not_lost(cli, model, images, tmp_path, monkeypatch, number):
+    """pydantic, by which typer reads paths, swallowed the interruption and said "Exception ignored" instead."""
+    swallowed = []
+
+    def read(self, *given, **settings):
+        try:
+            os.kill(os.getpid(), number)
+            return original(self, *given, **settings)
+        except BaseException as error:
+            swallowed.append(error)
+            return None
+
+    original = TyperCommand.parse_args
+    monkeypatch.setattr(TyperCommand, "parse_args", read)
+    answer = cli("encode", model, images, "-o", tmp_path / "codes")
+    assert swallowed == []
+    assert answer.code == 128 + number
+    assert not (tmp_path / "codes").exists()

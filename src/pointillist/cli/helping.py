@@ -5,6 +5,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from pointillist.cli.paths import refuse_dashes
+from pointillist.system import holding_signals
 
 
 def _plain(parameters: list[Any]) -> list[Any]:
@@ -23,12 +24,20 @@ def _no_type(ctx: Any) -> None:
 class PlainGroup(TyperGroup):
     """The list of commands."""
 
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        with holding_signals():  # typer reads options by pydantic, which loses an interruption
+            return super().make_context(*args, **settings)
+
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))
 
 
 class PlainCommand(TyperCommand):
     """A command, whose arguments appear in the usage line as their metavars are written."""
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        with holding_signals():
+            return super().make_context(*args, **settings)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _plain(super().get_params(ctx))

@@ -21,7 +21,7 @@ import typer.main
 from pointillist.cli.app import app
 from pointillist.cli.console import fail, hide_log, show_log, tell
 from pointillist.cli.stopping import Ended, Interrupted, Stopped, exit_code, is_interruption
-from pointillist.system import ENDINGS, handling
+from pointillist.system import ENDINGS, handling, holding_signals
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +93,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 @cache
 def _command() -> Any:
     """All commands, as typer makes them of functions; that takes longer than many of them do."""
-    return typer.main.get_command(app)
+    with holding_signals():
+        return typer.main.get_command(app)
 
 
 @contextmanager
