@@ -71,6 +71,8 @@ def test_the_version_of_a_package_that_is_not_installed_is_unknown(monkeypatch):
 
     monkeypatch.setattr(codec, "version", missing)
     assert codec.own_version() == "unknown"
+    monkeypatch.setattr(codec, "version", lambda name: None)
+    assert codec.own_version() == "unknown"
 
 
 def test_a_stamp_changes_with_the_file(tmp_path):

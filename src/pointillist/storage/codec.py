@@ -178,11 +178,12 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 
 def own_version() -> str:
-    """The version of this package, or "unknown" where it was not installed."""
+    """The version of this package, or "unknown" where it was not installed or cannot be read."""
     try:
-        return version("pointillist")
-    except PackageNotFoundError:
-        return "unknown"
+        found: str | None = version("pointillist")  # None where its metadata are there, but nobody may read them
+    except (PackageNotFoundError, OSError):
+        found = None
+    return found or "unknown"
 
 
 def _check_head(path: Path, what: str) -> None:
