@@ -5,6 +5,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.backends import correlated as kernels
+from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import Sample
@@ -69,6 +70,20 @@ def test_single_precision_bounds_hold(monkeypatch):
             assert np.all(found.gap <= tol)
             assert np.all(found.objective * (1 - found.gap) <= best.objective * (1 + 1e-9))
             assert np.all(found.objective >= best.objective * (1 - 1e-6))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_codes_that_are_too_large_shrink(dtype):
+    """They violate nothing, so nobody looked at them, and the gap stayed."""
+    for seed in range(10):
+        signals, filters = recording(seed, channels=6, taps=24, samples=90, dtype=dtype, n_filters=2)
+        penalty = 0.3 * pt.max_penalty(signals, filters, channels=True)
+        best = pt.encode(signals, filters, penalty, channels=True, tol=1e-5)
+        values = [dtype(1.2) * one for one in best.codes.values]
+        larger = SparseCodes(best.codes.indices, values, best.codes.grids, best.codes.n_filters)
+        again = pt.encode(signals, filters, penalty, channels=True, tol=1e-5, start=larger)
+        assert np.all(best.gap <= 1e-5)
+        assert np.all(again.gap <= 1e-5)
 
 
 def test_codes_to_start_from_are_used():

@@ -89,15 +89,18 @@ def follow(
     found, floor = values.astype(np.float64), 1 + aim.smallest
     for cell in _cells(aim.cells, problem.geometry.filter[0]):
         fresh, ratio = violators(correlations, penalties, signed, cell, floor)
-        if ratio - 1 <= max(aim.violation, 2 * aim.smallest):
-            break
-        codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
-        target = max(_SHARE * min(ratio - 1, 1.0), aim.smallest) * problem.smallest_penalty
+        settled = ratio - 1 <= max(aim.violation, 2 * aim.smallest)
+        if not settled:
+            codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
+        # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
+        target = max(_SHARE * min(max(ratio - 1, aim.violation), 1.0), aim.smallest) * problem.smallest_penalty
         descend_chunks(
             correlations, overlaps, *np.divmod(codes, correlations.shape[1]), found, penalties, signed, target, aim.extra,
             aim.max_sweeps, _MOST_PRODUCTS,
         )  # fmt: skip
         codes, found = codes[found != 0], found[found != 0]
+        if settled:
+            break
     return codes, found.astype(values.dtype)
 
 
