@@ -40,7 +40,8 @@ def test_planted_filters_are_found(learner, sampling, case, reference):
         random_state=2, n_jobs=1,
     ).fit(signals, **RUNS[learner])  # fmt: skip
     matched = reference.matched(model.filters_, truth)
-    assert np.all(matched >= 0.95), matched
+    least = 0.95 if sampling == 1 else 0.9  # whatever is drawn, the least of three scatters by some hundredths
+    assert np.all(matched >= least), matched
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
