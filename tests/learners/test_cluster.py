@@ -312,3 +312,27 @@ def test_a_local_cluster_listens_on_the_loopback_address_only(client):
     addresses = [info["address"], *info["workers"], *(worker["nanny"] for worker in info["workers"].values())]
     assert len(addresses) == 5
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
+
+
+def test_a_worker_lost_while_it_is_told_something(monkeypatch):
+    """Dask raises CommClosedError, an OSError, where a worker dies while it gets a value."""
+    monkeypatch.setattr(connecting, "_PAUSE", 0.0)
+
+    class Losing:
+        def __init__(self, losses):
+            self.losses, self.waited = losses, 0
+
+        def wait_for_workers(self, count, timeout):
+            self.waited += 1
+
+        def scatter(self, value, **settings):
+            self.losses -= 1
+            if self.losses >= 0:
+                raise OSError("Stream is closed")
+            return value
+
+    twice = Losing(2)
+    assert connecting.tell(twice, "brief") == "brief"
+    assert twice.waited == 2
+    with pytest.raises(ConnectionError, match="lost workers 5 times"):
+        connecting.tell(Losing(99), "brief")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,9 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distributed import Client
 
+log = logging.getLogger(__name__)
+
 LOOPBACK = "127.0.0.1"
 PATIENCE = 60.0
 """Seconds to wait for a scheduler, and for the first worker."""
+_ATTEMPTS, _PAUSE = 5, 0.2
+"""How often workers are told something, and the seconds between: by then a scheduler has noticed that one is gone."""
 
 
 def wait_for_workers(client: Client) -> None:
@@ -24,6 +30,24 @@ def wait_for_workers(client: Client) -> None:
         raise ConnectionError(
             f"the cluster has no workers after {PATIENCE:.0f} s: start some with dask worker SCHEDULER-ADDRESS"
         ) from error
+
+
+def tell(client: Client, value: Any) -> Any:
+    """Send a value to all workers, because Dask gives tasks only to workers that have what the tasks need.
+
+    It is sent again where a worker was lost on the way, which Dask itself does not do.
+    """
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            return client.scatter(value, broadcast=True, hash=False)
+        except OSError as error:  # the connection to a worker was closed
+            if left == 0:
+                raise ConnectionError(
+                    f"the cluster lost workers {_ATTEMPTS} times while it was told what to do"
+                ) from error
+            log.info("a worker was lost while the cluster was told what to do: telling it again")
+            time.sleep(_PAUSE)
+            wait_for_workers(client)
 
 
 @contextmanager

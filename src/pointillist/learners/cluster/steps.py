@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pointillist.data.sources import ReadBatch, UnreadBatch
-from pointillist.learners.cluster.connecting import wait_for_workers
+from pointillist.learners.cluster.connecting import tell, wait_for_workers
 from pointillist.learners.cluster.sums import CodesThere, worth_size
 from pointillist.learners.cluster.work import Brief, Coded, Setup, code_for_the_client, join, merge, split
 from pointillist.learners.feed import Feed
@@ -63,16 +63,12 @@ class _Crew:
             try:
                 if self._shared is None:
                     wait_for_workers(self._client)
-                    self._shared = self._tell(self._setup)
-                return solve(whole, self._shared, self._tell(brief))
+                    self._shared = tell(self._client, self._setup)
+                return solve(whole, self._shared, tell(self._client, brief))
             except CancelledError:
                 log.warning("the cluster lost all its workers: doing step %d again", brief.step + 1)
                 self._shared = None
         raise ConnectionError(f"the cluster lost all its workers {_ATTEMPTS} times in step {brief.step + 1}")
-
-    def _tell(self, value: Any) -> Any:
-        """Send a value to all workers, because Dask gives tasks only to workers that have what the tasks need."""
-        return self._client.scatter(value, broadcast=True, hash=False)
 
 
 def _codes_here(step: Step, client: Client, whole: UnreadBatch | Batch, setup: Any, brief: Any) -> Solved:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pointillist.data.sources import UnreadBatch
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import host_objectives
+from pointillist.learners.cluster.connecting import tell
 from pointillist.learners.cluster.work import Brief, Coded, Setup, code, split
 from pointillist.learners.feed import Feed
 from pointillist.learners.inputs import Batch
@@ -169,7 +170,7 @@ class CodesThere:
 
     def objective(self, state: LearnerState) -> float:
         brief = Brief(state.filters, state.penalty, state.seed, state.step)
-        told = self.client.scatter(brief, broadcast=True, hash=False)
+        told = tell(self.client, brief)
         return sum(
             self.client.gather(self.client.map(objective_of, self.pieces, setup=self.setup, brief=told, pure=False))
         )
