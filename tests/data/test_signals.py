@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 import tifffile
 from PIL import Image
 
@@ -174,3 +175,8 @@ def test_empty_arrays_and_other_types_are_refused(tmp_path, array):
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(UnreadableFileError, match=r"a\.npy"):
         load_signals(tmp_path / "a.npy")
+
+
+def test_sparse_pictures_are_refused_by_name():
+    with pytest.raises(TypeError, match=r"pictures\[0\] is sparse"):
+        as_signals(scipy.sparse.coo_matrix(np.eye(4)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pointillist as pt
 from pointillist.restore.noise import destabilise, estimate_sigma, stabilise
 
 
@@ -35,3 +36,9 @@ def test_counts(mean):
     values = stabilise(counts)
     assert np.std(values) == pytest.approx(1, abs=0.12)
     assert destabilise(np.mean(values, keepdims=True))[0] == pytest.approx(mean, rel=0.02)
+
+
+def test_levels_in_small_types_are_numbers_like_others():
+    picture = (255 * np.random.default_rng(0).random((24, 24))).astype(np.uint16)
+    same = [pt.denoise(picture, sigma=kind(2.0)) for kind in (np.float16, float)]
+    np.testing.assert_array_equal(*same)

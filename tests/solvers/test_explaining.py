@@ -56,3 +56,10 @@ def test_refusals():
         pt.explained_variance(signals, filters, signals)
     with pytest.raises(ValueError, match="signals are zero"):
         pt.explained_variance(0 * signals, filters, codes)
+
+
+def test_signals_whose_energy_hardly_is_a_number_are_refused():
+    signals = 1e-161 * np.random.default_rng(0).standard_normal((2, 30))
+    codes = pt.SparseCodes([np.array([3]), np.array([4])], [np.ones(1), np.ones(1)], [(30,), (30,)], 1)
+    with pytest.raises(ValueError, match="no energy to explain"):
+        pt.explained_variance(signals, np.ones((1, 3)), codes)

@@ -84,3 +84,11 @@ def test_paths_of_arrays_on_a_device(kind):
         assert one.penalty == other.penalty
         np.testing.assert_allclose(one.result.objective, other.result.objective, rtol=1e-3)
         assert type(one.result.codes.values[0]) is type(move(signals))
+
+
+def test_a_smallest_penalty_that_is_lost_beside_the_signals_is_named():
+    signals = np.random.default_rng(0).standard_normal((1, 60))
+    with pytest.raises(ValueError, match="smallest asks for more than there is: penalty is so small"):
+        pt.penalty_path(signals, np.ones((1, 5)), smallest=1e-300)
+    with pytest.raises(ValueError, match="penalties asks for more than there is: penalty is so small"):
+        pt.penalty_path(signals, np.ones((1, 5)), penalties=[1e-300])

@@ -51,7 +51,10 @@ def as_signals(
     check_arguments(channel_axis=channel_axis)
     if isinstance(pictures, str | bytes) or not isinstance(pictures, Iterable):
         raise ValueError(f"pictures must be an array or several, got {type(pictures).__name__}")
-    several = [pictures] if isinstance(pictures, np.ndarray) else list(pictures)
+    alone = isinstance(pictures, np.ndarray) or hasattr(
+        pictures, "toarray"
+    )  # as sparse matrices have, which are refused
+    several = [pictures] if alone else list(pictures)
     if not several:
         raise ValueError("pictures is empty: give at least one picture")
     named = [(f"pictures[{i}]", one) for i, one in enumerate(several)]

@@ -42,9 +42,9 @@ def check_flags(**given: Any) -> None:
 
 def check_event_settings(threshold: Any, separation: Any) -> None:
     """Check what says which activations are events."""
-    if not is_number(threshold) or not 0 <= threshold <= 1:
+    if not is_number(threshold) or not 0 <= float(threshold) <= 1:
         raise ValueError(f"threshold must be a share of the largest amplitude, from 0 to 1, got {shown(threshold)}")
-    if separation is not None and (not is_number(separation) or not 0 <= separation <= _LONGEST):
+    if separation is not None and (not is_number(separation) or not 0 <= float(separation) <= _LONGEST):
         raise ValueError(f"separation must be None or seconds, from 0 to {_LONGEST:g}, got {shown(separation)}")
 
 

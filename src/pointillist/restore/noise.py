@@ -54,6 +54,7 @@ def given_level(sigma: float | None, picture: Picture) -> float:
     """Deviation of the noise in units of full scale: the one given, or the one that the picture shows."""
     if sigma is None:
         return noise_sigma(picture.planes, picture.weights)
+    sigma = float(sigma)  # NumPy's small types hold no full scale
     if sigma > _STRONGEST * picture.scale:
         raise ValueError(
             f"sigma is {sigma:.2g}, more than {_STRONGEST:g} times the picture's full scale, {picture.scale:.2g}"

@@ -107,7 +107,7 @@ def explained_variance(
         raise ValueError("codes must be those of these signals for these filters and this boundary")
     host = codes.on_host()
     gains, left, whole = np.zeros(len(bank)), 0.0, 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i, (array, geometry) in enumerate(zip(arrays, geometries, strict=True)):
             for part in _parts(geometry):
                 fits = _Fits(bank, geometry, part, host.indices[i], host.values[i])
@@ -116,9 +116,10 @@ def explained_variance(
                 residual = x - sum(fits)
                 whole, left = whole + float(np.sum(w * x**2)), left + float(np.sum(w * residual**2))
                 gains += [float(np.sum(w * one * (2 * residual + one))) for one in fits]
-    if not 0 < whole < np.inf or not np.isfinite(gains).all() or not np.isfinite(left):
+        shares, rest = gains / whole, left / np.float64(whole)
+    if not 0 < whole < np.inf or not np.isfinite(shares).all() or not np.isfinite(rest):
         raise ValueError("signals are zero everywhere, or their squares overflow: there is no energy to explain")
-    return ExplainedVariance(gains / whole, 1 - left / whole)
+    return ExplainedVariance(shares, 1 - float(rest))
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,13 @@ def penalty_path(
     path: list[PathPoint] = []
     for value in values.tolist():
         start = path[-1].result.codes if path and getattr(coder, "takes_start", False) else None
-        result = encode(signals, filters, value, solver=coder, start=start, n_jobs=n_jobs, device=device, **problem)
+        try:
+            result = encode(signals, filters, value, solver=coder, start=start, n_jobs=n_jobs, device=device, **problem)
+        except ValueError as error:
+            if str(error).startswith("penalty "):
+                name = "smallest" if penalties is None and smallest is not None else "penalties"
+                raise ValueError(f"{name} asks for more than there is: {error}") from error
+            raise
         path.append(PathPoint(value, result))
     return path
 
