@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 PATIENCE = 60.0
 """Seconds to wait for a scheduler, and for the first worker."""
+_TELLING = 30.0
+"""Seconds to wait until all workers know the filters of a step."""
 _ATTEMPTS, _PAUSE = 5, 0.2
 """How often workers are told something, and the seconds between: by then a scheduler has noticed that one is gone."""
 
@@ -32,15 +34,20 @@ def wait_for_workers(client: Client) -> None:
         ) from error
 
 
-def tell(client: Client, value: Any) -> Any:
+def tell(client: Client, value: Any, patience: float = _TELLING) -> Any:
     """Send a value to all workers, because Dask gives tasks only to workers that have what the tasks need.
 
-    It is sent again where a worker was lost on the way, which Dask itself does not do.
+    It is sent again where a worker was lost on the way, or where nobody answers within `patience` seconds: Dask itself does
+    not do that, and may wait for ever for a worker that is gone.
     """
+
+    def send() -> Any:
+        return client.scatter(value, broadcast=True, hash=False, asynchronous=True)
+
     for left in reversed(range(_ATTEMPTS)):
         try:
-            return client.scatter(value, broadcast=True, hash=False)
-        except OSError as error:  # the connection to a worker was closed
+            return client.sync(send, callback_timeout=patience)
+        except OSError as error:  # the connection to a worker was closed, or time is up
             if left == 0:
                 raise ConnectionError(
                     f"the cluster lost workers {_ATTEMPTS} times while it was told what to do"

@@ -28,6 +28,8 @@ Solved = tuple[StepCodes | None, list[str]]
 _PIECES_PER_THREAD = 2
 """Signals take different times: with two pieces for each thread nobody waits long for the last."""
 _ATTEMPTS = 3
+_SETTING_UP = 600.0
+"""Seconds to wait until all workers have the settings of a run, and its signals where these are in memory."""
 
 
 def coded_steps(
@@ -63,7 +65,7 @@ class _Crew:
             try:
                 if self._shared is None:
                     wait_for_workers(self._client)
-                    self._shared = tell(self._client, self._setup)
+                    self._shared = tell(self._client, self._setup, _SETTING_UP)
                 return solve(whole, self._shared, tell(self._client, brief))
             except CancelledError:
                 log.warning("the cluster lost all its workers: doing step %d again", brief.step + 1)
