@@ -210,3 +210,20 @@ def test_the_projection_splits_the_energy():
     projection = Projection(filter_span(filters), problem, signals)
     for signal, inside, constant in zip(signals, projection.inside, projection.constants, strict=True):
         assert 0.5 * np.sum(inside**2) + constant == pytest.approx(0.5 * np.sum(signal**2), rel=1e-12)
+
+
+def test_codes_that_cancel_are_valued_in_all_channels():
+    """Their terms are a thousand times what they leave: in the span of the filters, rounding took digits of the objective."""
+    rng = np.random.default_rng(0)
+    pattern, shape = rng.standard_normal(6), rng.standard_normal(9)
+    shapes = np.stack([shape, shape + 1e-3 * rng.standard_normal(9)])
+    filters = (pattern[:, None] * shapes[:, None, :]).astype(np.float32)
+    signals = rng.standard_normal((1, 6, 60)).astype(np.float32)
+    dense = np.zeros((1, 2, 52), np.float32)
+    dense[0, 0, ::5], dense[0, 1, ::5] = 300, -300
+    start = pt.SparseCodes.from_dense(dense)
+    found = pt.encode(signals, filters, 1e-4, channels=True, boundary="valid", start=start, tol=1.0)
+    assert found.codes.nnz == start.nnz
+    exact = signals.astype(float) - pt.decode(found.codes, filters.astype(float), channels=True, boundary="valid")
+    price = 1e-4 * sum(float(np.abs(values).sum()) for values in found.codes.values)
+    assert found.objective[0] == pytest.approx(0.5 * np.sum(exact**2) + price, rel=1e-9)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pointillist.backends.devices import as_cupy, is_resident
 from pointillist.backends.projection import add_energies, project, take_product
 from pointillist.model.large import bands, is_mapped, scratch
-from pointillist.model.problem import Problem
+from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import generator
 from pointillist.solvers.base import Result, one_blas_thread
 from pointillist.solvers.separable import as_products
@@ -31,6 +31,8 @@ _MOST = 0.75
 _FIRST_GUESS = 16
 _LOST = 64
 """Units of rounding, beside its norm, that may be lost of a filter."""
+_LARGE_TERMS = 16.0
+"""Terms that are so many times the root of the objective lose digits of it by rounding."""
 _DRAWS = 5  # sets these draws apart from all others
 
 
@@ -223,14 +225,35 @@ class Projection:
         return energy.astype(np.float64) if weights is None else weights[0].astype(np.float64) ** power * energy
 
     def restore(self, result: Result) -> Result:
-        """The result for the signals as they were; the gap has room for what was lost by rounding."""
-        residuals, gaps = [], np.empty(len(self.signals))
+        """The result for the signals as they were; the gap has room for what was lost by rounding.
+
+        Where a fit is so much larger than what it leaves that rounding is seen, codes are valued in all channels.
+        """
+        residuals, gaps, objectives = [], np.empty(len(self.signals)), result.objective.copy()
         for i, (signal, split) in enumerate(zip(self.signals, self.splits, strict=True)):
             left, weights = result.residuals[i], self.problem.weights_of(i)
             fit = (split.inside if weights is None else weights[:1] * split.inside) - left
-            residuals.append(self.span.less(signal, fit.astype(left.dtype, copy=False), weights))
             gaps[i] = result.gap[i] + self._rounding(i, left, float(result.objective[i]))
-        return replace(result, residuals=residuals, gap=gaps)
+            indices, values = result.codes.indices[i], result.codes.values[i]
+            if not is_resident(signal) and self._terms(i, indices, values) > _LARGE_TERMS * np.sqrt(objectives[i]):
+                objectives[i], whole = self._valued(i, indices, values)
+                residuals.append(whole.astype(left.dtype))
+            else:
+                residuals.append(self.span.less(signal, fit.astype(left.dtype, copy=False), weights))
+        return replace(result, residuals=residuals, gap=gaps, objective=objectives)
+
+    def _terms(self, i: int, indices: NDArray, values: NDArray) -> float:
+        """The size of what a residual of signal i is the difference of: the signal in the span, and filters times codes."""
+        norms = _norms(self.problem.filters)[indices // self.problem.geometry.n_positions]
+        return float(np.linalg.norm(norms * values)) + float(np.sqrt(_energies(self.splits[i].inside).sum()))
+
+    def _valued(self, i: int, indices: NDArray, values: NDArray) -> tuple[float, NDArray]:
+        """The objective of codes of signal i and what they leave of it, in all channels and float64."""
+        weights = self.problem.weights_of(i)
+        difference = self.signals[i] - self.problem.exact_operator.synthesise(indices, values.astype(np.float64))
+        residual = difference if weights is None else weights * difference
+        price = inner(self.problem.penalty_at(indices), np.abs(values))
+        return 0.5 * inner(residual, difference) + price + self.problem.constant_of(i), residual
 
     def _rounding(self, i: int, left: NDArray, objective: float) -> float:
         """How much the gap, relative to the objective, can have grown by rounding; `left` is the residual in the span."""
