@@ -213,7 +213,7 @@ def test_the_projection_splits_the_energy():
 
 
 def test_codes_that_cancel_are_valued_in_all_channels():
-    """Their terms are a thousand times what they leave: in the span of the filters, rounding took digits of the objective."""
+    """Their terms are a thousand times what they leave: in the span, rounding took digits of the objective."""
     rng = np.random.default_rng(0)
     pattern, shape = rng.standard_normal(6), rng.standard_normal(9)
     shapes = np.stack([shape, shape + 1e-3 * rng.standard_normal(9)])
