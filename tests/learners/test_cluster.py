@@ -1,5 +1,6 @@
 """Tests of learning on a Dask cluster: the bits of one process, whatever happens to the workers."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -314,28 +315,40 @@ def test_a_local_cluster_listens_on_the_loopback_address_only(client):
     assert all(address.startswith("tcp://127.0.0.1:") for address in addresses)
 
 
-def test_a_worker_lost_while_it_is_told_something(monkeypatch):
-    """Dask raises CommClosedError, an OSError, where a worker dies while it gets a value."""
+class Losing:
+    """A client whose workers answer in turn as they are told to."""
+
+    def __init__(self, *answers):
+        self.answers, self.waited = list(answers), 0
+
+    def nthreads(self):
+        return {"tcp://a:1": 1, "tcp://b:2": 1}
+
+    def wait_for_workers(self, count, timeout):
+        self.waited += 1
+
+    async def scatter(self, values, workers, **settings):
+        answer = self.answers.pop(0)
+        if answer is None:
+            await asyncio.sleep(60)
+        if isinstance(answer, Exception):
+            raise answer
+        return {key: (value, *workers) for key, value in values.items()}
+
+    def sync(self, function, *arguments):
+        return asyncio.run(function(*arguments))
+
+
+def test_workers_lost_while_they_are_told_something(monkeypatch):
+    """Dask's own way raises CommClosedError, an OSError, or waits for ever where a worker dies meanwhile."""
     monkeypatch.setattr(connecting, "_PAUSE", 0.0)
-
-    class Losing:
-        def __init__(self, losses):
-            self.losses, self.waited = losses, 0
-
-        def wait_for_workers(self, count, timeout):
-            self.waited += 1
-
-        def scatter(self, value, **settings):
-            self.losses -= 1
-            if self.losses >= 0:
-                raise OSError("Stream is closed") if self.losses % 2 else TimeoutError("nobody answers")
-            return value
-
-        def sync(self, send, callback_timeout):
-            return send()
-
-    twice = Losing(2)
-    assert connecting.tell(twice, "brief") == "brief"
-    assert twice.waited == 2
-    with pytest.raises(ConnectionError, match="lost workers 5 times"):
-        connecting.tell(Losing(99), "brief")
+    lost = OSError("Stream is closed")
+    assert connecting.tell(Losing(lost, "told"), "brief") == ("brief", "tcp://b:2")
+    assert connecting.tell(Losing("told", None), "brief", patience=0.05) == ("brief", "tcp://a:1")
+    twice = Losing(lost, None, KeyError("tcp://a:1"), "told")
+    assert connecting.tell(twice, "brief", patience=0.05) == ("brief", "tcp://b:2")
+    assert twice.waited == 1
+    with pytest.raises(ConnectionError, match="lost all its workers 5 times"):
+        connecting.tell(Losing(*[lost] * 10), "brief")
+    with pytest.raises(TypeError, match="cannot be sent"):
+        connecting.tell(Losing(lost, TypeError("cannot be sent")), "brief")

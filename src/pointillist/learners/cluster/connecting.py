@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -21,7 +23,7 @@ PATIENCE = 60.0
 _TELLING = 30.0
 """Seconds to wait until all workers know the filters of a step."""
 _ATTEMPTS, _PAUSE = 5, 0.2
-"""How often workers are told something, and the seconds between: by then a scheduler has noticed that one is gone."""
+"""How often workers are told something, and the seconds between: by then a scheduler has noticed who is gone."""
 
 
 def wait_for_workers(client: Client) -> None:
@@ -37,24 +39,30 @@ def wait_for_workers(client: Client) -> None:
 def tell(client: Client, value: Any, patience: float = _TELLING) -> Any:
     """Send a value to all workers, because Dask gives tasks only to workers that have what the tasks need.
 
-    It is sent again where a worker was lost on the way, or where nobody answers within `patience` seconds: Dask itself does
-    not do that, and may wait for ever for a worker that is gone.
+    Each worker is sent its own copy, under one key. A worker that is lost meanwhile, or does not answer within `patience`
+    seconds, goes without it; Dask's own way of sending to all may wait for ever for such a one, and lets nobody else in.
     """
+    key = f"pointillist-{uuid4().hex}"
 
-    def send() -> Any:
-        return client.scatter(value, broadcast=True, hash=False, asynchronous=True)
+    async def send(address: str) -> Any:
+        sent = client.scatter({key: value}, workers=[address], hash=False, timeout=_PAUSE, asynchronous=True)
+        return await asyncio.wait_for(sent, patience)
 
-    for left in reversed(range(_ATTEMPTS)):
-        try:
-            return client.sync(send, callback_timeout=patience)
-        except OSError as error:  # the connection to a worker was closed, or time is up
-            if left == 0:
-                raise ConnectionError(
-                    f"the cluster lost workers {_ATTEMPTS} times while it was told what to do"
-                ) from error
-            log.info("a worker was lost while the cluster was told what to do: telling it again")
-            time.sleep(_PAUSE)
-            wait_for_workers(client)
+    async def send_to(addresses: list[str]) -> list[Any]:
+        return await asyncio.gather(*map(send, addresses), return_exceptions=True)
+
+    for _ in range(_ATTEMPTS):
+        answers = client.sync(send_to, list(client.nthreads()))
+        told = [answer[key] for answer in answers if isinstance(answer, dict)]
+        if told:
+            return told[0]
+        for answer in answers:
+            if not isinstance(answer, OSError | KeyError):  # those say that a worker is gone, or busy
+                raise answer
+        log.info("no worker could be told what to do: telling them again")
+        time.sleep(_PAUSE)
+        wait_for_workers(client)
+    raise ConnectionError(f"the cluster lost all its workers {_ATTEMPTS} times while they were told what to do")
 
 
 @contextmanager
