@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pointillist.model import codes as codes_module
 from pointillist.model.codes import SparseCodes
 
 
@@ -114,3 +115,29 @@ def test_codes_of_different_numbers_of_filters_do_not_join():
         SparseCodes.concatenate(parts)
     with pytest.raises(ValueError, match="filters"):
         SparseCodes.from_dense([np.ones((2, 4)), np.ones((3, 4))])
+
+
+def test_grids_that_are_none_and_masks_of_another_length_are_refused():
+    one = [np.array([1])], [np.ones(1)]
+    with pytest.raises(ValueError, match="a tuple of integers for each signal"):
+        SparseCodes(*one, [("5",)], 2)
+    with pytest.raises(IndexError, match="a mask for 1 signals"):
+        SparseCodes(*one, [(5,)], 2)[np.array([True, False])]
+
+
+def test_codes_of_a_device_come_to_the_host_together(monkeypatch):
+    one = SparseCodes([np.array([1, 7])], [np.array([2.0, -3.0])], [(5,)], 2, names=["a"])
+    moved = []
+
+    def to_host(arrays):
+        moved.append(len(arrays))
+        return list(arrays)
+
+    monkeypatch.setattr(SparseCodes, "resident", property(lambda self: not moved))
+    monkeypatch.setattr(codes_module, "all_to_host", to_host)
+    monkeypatch.setattr(codes_module, "summed_by", lambda *given: given[2:])
+    assert one.usage() == (5, 2)
+    there = one.on_host()
+    assert moved == [1, 1]
+    assert there.names == ["a"]
+    np.testing.assert_array_equal(there.to_dense(), one.to_dense())

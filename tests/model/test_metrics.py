@@ -19,3 +19,10 @@ def test_psnr_uses_the_range_of_the_reference():
 def test_psnr_refuses(truth, guess, message):
     with pytest.raises(ValueError, match=message):
         psnr(truth, guess)
+
+
+def test_what_has_no_peak_is_refused():
+    with pytest.raises(ValueError, match="reference is empty"):
+        psnr(np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match="squares overflow"):
+        psnr(np.array([0.0, 1e200]), np.zeros(2))

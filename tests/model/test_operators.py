@@ -124,3 +124,8 @@ def test_synthesise_serves_signals_of_several_shapes(boundary, reference):
     assert [signal_shape(grid, (3, 2), boundary) for grid in codes.grids] == shapes
     for made, code in zip(synthesise(codes, filters, shapes, 2, boundary), dense, strict=True):
         np.testing.assert_allclose(made, reference.synthesise(code, filters, boundary), atol=1e-12)
+
+
+def test_a_boundary_that_there_is_not_is_named():
+    with pytest.raises(ValueError, match="boundary must be one of valid"):
+        signal_shape((5,), (3,), "mirror")

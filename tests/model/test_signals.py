@@ -108,3 +108,11 @@ def test_filters():
 def test_bad_filters_are_named(bad):
     with pytest.raises(ValueError, match="filters must"):
         as_filters(bad, channels=False)
+
+
+def test_weights_that_are_none_or_could_be_two_things_are_refused():
+    signals = [np.ones((2, 5)), np.ones((2, 5))]
+    with pytest.raises(ValueError, match="could be one for each signal or one for each channel"):
+        as_weights(np.ones((2, 5)), signals, channels=True)
+    with pytest.raises(ValueError, match="weights must be an array or a list of arrays"):
+        as_weights(3.0, signals, channels=True)

@@ -236,3 +236,11 @@ def test_files_of_zeros_are_not_mapped(tmp_path, size, monkeypatch):
     for read in (lambda: read_arrays(tmp_path / "a", "model"), lambda: codec.kind_of(tmp_path / "a")):
         with pytest.raises(ModelFileError, match="its header is missing"):
             read()
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="there is no file that fails when it is read")
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    """The first page of a process's memory is never there."""
+    (tmp_path / "model").symlink_to("/proc/self/mem")
+    with pytest.raises(ModelFileError, match=r"model cannot be read as a .*: Input/output error"):
+        read_arrays(tmp_path / "model", "model")

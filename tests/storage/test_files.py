@@ -306,3 +306,22 @@ def test_a_disk_that_fails_is_named(tmp_path):
     (tmp_path / "results.json").symlink_to("/proc/self/mem")
     with pytest.raises(OSError, match=r"Input/output error.*results\.json"):
         read_whole(tmp_path / "results.json")
+
+
+def test_an_output_that_may_not_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "old").write_bytes(b"")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).is_dir())
+    with pytest.raises(PermissionError, match="the existing file is read-only"):
+        check_writable(tmp_path / "old")
+
+
+def test_what_cannot_be_tidied_up_is_left(tmp_path, monkeypatch, caplog):
+    def fail(self, pattern):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "glob", fail)
+    with caplog.at_level("DEBUG"):
+        remove_abandoned(tmp_path)
+    assert "cannot look through" in caplog.text
+    files_module._tell(None, "folder", None)
+    assert "folder, which a killed program had left, cannot be removed" in caplog.text
