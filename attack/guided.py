@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import pkgutil
 import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -117,7 +119,12 @@ def main() -> None:
     """Fuzz until libFuzzer ends the process."""
     import atheris
 
+    from pointillist import backends
+
     target = TARGETS[sys.argv[1]]
+    # What is loaded already is not instrumented: numba compiles no function with foreign instructions in it.
+    for module in pkgutil.iter_modules(backends.__path__):
+        import_module(f"{backends.__name__}.{module.name}")
     with atheris.instrument_imports(include=_INSTRUMENTED):
         from attack.judging import judge_reader
         from attack.readers import READERS
