@@ -399,7 +399,7 @@ def test_a_penalty_that_forbids_all_codes_is_told(caplog):
     signals = np.random.default_rng(0).standard_normal((6, 60))
     pt.OnlineCSC(3, 5, penalty=100.0, random_state=0).fit(signals)
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        "no code was non-zero in 3 steps: the penalty is too large for these signals"
+        "no code was non-zero in 3 steps: the penalty is too large for these signals, or sampling too small"
     ]
     caplog.clear()
     pt.OnlineCSC(3, 5, penalty=0.5, random_state=0).fit(signals)

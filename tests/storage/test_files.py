@@ -323,5 +323,20 @@ def test_what_cannot_be_tidied_up_is_left(tmp_path, monkeypatch, caplog):
     with caplog.at_level("DEBUG"):
         remove_abandoned(tmp_path)
     assert "cannot look through" in caplog.text
-    files_module._tell(None, "folder", None)
-    assert "folder, which a killed program had left, cannot be removed" in caplog.text
+
+
+def test_what_cannot_be_removed_is_told(tmp_path, monkeypatch, caplog):
+    """It was also said to be removed."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+
+    def fail(path, **where):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "rmdir", fail)
+    with caplog.at_level("INFO"):
+        remove_abandoned(tmp_path)
+    assert left.exists()
+    assert "which a killed program had left, cannot be removed" in caplog.text
+    assert "removed " not in caplog.text.replace("be removed", "")

@@ -193,7 +193,10 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
         state.history.append(info)
         log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
         if len(state.history) == _NOTHING_FOUND and not any(one["nnz"] for one in state.history):
-            log.warning("no code was non-zero in %d steps: the penalty is too large for these signals", _NOTHING_FOUND)
+            log.warning(
+                "no code was non-zero in %d steps: the penalty is too large for these signals, or sampling too small",
+                _NOTHING_FOUND,
+            )
         publish(self, state)
         return any([bool(callback(dict(info))) for callback in callbacks])
 

@@ -185,7 +185,8 @@ def _tidy(folder: Path) -> None:
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, onerror=_tell)
-    logger.info("removed %s, which a killed program had left", folder)
+    if not folder.exists():
+        logger.info("removed %s, which a killed program had left", folder)
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
