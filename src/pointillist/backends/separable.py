@@ -61,13 +61,13 @@ def factor(filters, limit, patterns, shapes, lost):
 
 
 @kernel
-def mix(patterns, signal, out):
-    """out[k, t] = Σ_c patterns[k, c] · signal[c, t]; samples of `out` behind those of the signal become zero."""
+def mix(patterns, signal, offset, out):
+    """out[k, offset + t] = Σ_c patterns[k, c] · signal[c, t]; samples of `out` around those of the signal become zero."""
     n_filters, n_channels = patterns.shape
     length = signal.shape[1]
     for k in range(n_filters):
-        mixed = out[k]
-        mixed[:] = 0
+        out[k] = 0
+        mixed = out[k, offset : offset + length]
         for c in range(n_channels):
             factor, channel = patterns[k, c], signal[c]
             for t in range(length):

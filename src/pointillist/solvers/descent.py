@@ -26,7 +26,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
+from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding
 from pointillist.solvers.staging import stage_of
@@ -131,7 +131,7 @@ class HostWorkingSet:
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
-        self.ratio = np.inf
+        self.ratio, self.objective = np.inf, np.inf
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
@@ -140,7 +140,8 @@ class HostWorkingSet:
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
         self.follows = certifies and settings.ridge == 0 and state.separable is not None and can_follow(self.problem)
-        self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
+        self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
+        self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
         if begin is not None:
             self._begin(*begin)
@@ -170,11 +171,17 @@ class HostWorkingSet:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
         loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        constant, followed = self.problem.constant_of(self.i), self.followed
+        if followed is not None:  # what correlations became may do: they are as good as their scan, nearly
+            ratio = followed.ratio + followed.rounding + self.rounding
+            gap = relative_gap(objective, loss, energy, ratio, constant)
+            if gap <= self.settings.tol:
+                return Look(np.array([objective + constant]), np.array([gap]), np.array([followed.ratio]))
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
-        constant = self.problem.constant_of(self.i)
+        self.objective = objective
         gap = relative_gap(objective, loss, energy, self.ratio + rounding, constant)
         if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
             gap = min(gap, self._local_gap(objective, rounding))
@@ -184,7 +191,7 @@ class HostWorkingSet:
         """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
         if self.follows:
             left = remainder(self.problem, self.signal, self.codes, self.values)
-            self.exact, self.residual = left.exact, left.padded
+            self.exact, self.residual = left.exact, left.rounded
             return left.loss, left.energy, scan_rounding(self.state, left.largest, self.residual.dtype)
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
@@ -245,10 +252,7 @@ class HostWorkingSet:
         self.rounding = max(self.rounding, rounding)
         if self.follows and state.separable is not None:
             self.best[:] = 0
-            self.correlations = np.empty((self.problem.n_filters, len(self.best)), residual.dtype)
-            state.separable.scan(
-                residual, state.row_chunks, state.per_penalty, self.best, self.winner, self.mapper, self.correlations
-            )
+            self.correlations = state.separable.correlations(residual, state.per_penalty, self.best, self.winner)
             return float(np.max(self.best))
         stale = None
         if self.scanned is not None and self.state.can_screen:
@@ -319,8 +323,8 @@ class HostWorkingSet:
             extra=settings.extra,
             max_sweeps=settings.max_sweeps,
         )
-        correlations = self.correlations.astype(np.float64)
-        self.codes, self.values = follow(self.problem, separable.overlaps, correlations, self.codes, self.values, aim)
+        self.followed = follow(separable, self.correlations, self.codes, self.values, self.objective, aim)
+        self.codes, self.values = self.followed.codes, self.followed.values
         self.turns += 1
 
 
