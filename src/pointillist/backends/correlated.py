@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, helper, kernel, relaxed
+from pointillist.backends.compiling import allocating_kernel, helper, relaxed
 from pointillist.backends.products import sweep
 
 _STEP = 64

@@ -25,7 +25,7 @@ _MOST_FILTERS = 2
 _MOST_ROUNDS = 40
 _RUNNING = 1e-12
 _TABLE, _DRIFT = 1e-13, 1e-10
-"""Rounding in float64 of inner products beside norms of filters, and of the sums of many moves beside that of the residual."""
+"""Rounding in float64: of inner products, beside norms of filters, and of sums of many moves, beside that of the signal."""
 _SHARE = 0.1
 """Moves are followed up until they are less than this share of the largest violation."""
 _COARSEST = 4

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import as_cupy, is_resident, stacked, to_host
 from pointillist.model.codes import SparseCodes
-from pointillist.model.large import converted, extent, scratch, walked
+from pointillist.model.large import converted, largest, scratch, walked
 from pointillist.model.problem import Problem
 from pointillist.model.signals import group_by_shape
 from pointillist.solvers.base import Result, Solver
@@ -187,16 +187,15 @@ def by_scale(
 
 def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
-    largest = np.empty(len(arrays))
+    sizes = np.empty(len(arrays))
     for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
         if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions
             flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
-            largest[members] = np.maximum(to_host(flat.max(axis=1)), -to_host(flat.min(axis=1)))
+            sizes[members] = np.maximum(to_host(flat.max(axis=1)), -to_host(flat.min(axis=1)))
         else:
             for i in members:
-                low, high = extent(arrays[i])
-                largest[i] = max(high, -low)
-    return largest
+                sizes[i] = largest(arrays[i])
+    return sizes
 
 
 def _exponents(sizes: NDArray | np.floating) -> NDArray:
