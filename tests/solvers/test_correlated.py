@@ -61,6 +61,42 @@ def test_the_same_answers_as_by_the_residual(monkeypatch, boundary, nonnegative,
         np.testing.assert_allclose(mine, others, atol=1e-5)
 
 
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_single_channel_is_followed_too(monkeypatch, boundary, dtype):
+    signals, filters = recording(10, channels=1, dtype=dtype)
+    monkeypatch.setattr(correlated, "_CROWDED", 3.0)
+    used, follow = [], descent.follow
+    monkeypatch.setattr(descent, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    tol = 1e-4 if dtype == np.float32 else 1e-10
+    here = pt.encode(signals[:, 0], filters[:, 0], 0.4, boundary=boundary, tol=tol)
+    assert used
+    assert not any(found.crowded for found in used)
+    used.clear()
+    there = by_the_residual(monkeypatch, signals[:, 0], filters[:, 0], 0.4, boundary=boundary, tol=tol)
+    assert not used
+    assert np.all(here.gap <= tol)
+    assert here.objective == pytest.approx(there.objective, rel=tol)
+    if dtype == np.float64:
+        np.testing.assert_allclose(here.codes.to_dense(), there.codes.to_dense(), atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_too_many_codes_are_given_up_to_the_residual(monkeypatch, channels):
+    rng = np.random.default_rng(11)
+    _, filters = recording(11, channels=channels, taps=24)
+    signals = rng.standard_normal((1, channels, 400))  # noise, which takes codes everywhere
+    monkeypatch.setattr(correlated, "_MOST_NEIGHBOURS", 8)
+    used, follow = [], descent.follow
+    monkeypatch.setattr(descent, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    here = pt.encode(signals, filters, 0.02, channels=True, tol=1e-9)
+    assert [found.crowded for found in used] == [True]
+    assert np.all(used[0].values != 0)
+    there = by_the_residual(monkeypatch, signals, filters, 0.02, channels=True, tol=1e-9)
+    assert np.all(here.gap <= 1e-9)
+    assert here.objective == pytest.approx(there.objective, rel=1e-8)
+
+
 def test_single_precision_bounds_hold(monkeypatch):
     for seed in range(6):
         signals, filters = recording(seed, dtype=np.float32)
@@ -192,3 +228,6 @@ def test_only_what_can_be_followed_is():
     assert not can_follow(problem_of(signals, filters, weights=np.ones(signals.shape[1:])))
     assert not can_follow(problem_of(signals, filters, drawn=Sample(flat=np.arange(9))))
     assert not can_follow(problem_of(signals, np.tile(filters, (3, 1, 1))))
+    alone, few = signals[:, :1], np.tile(filters[:, :1], (2, 1, 1))
+    assert can_follow(problem_of(alone, few[:6]))
+    assert not can_follow(problem_of(alone, few[:7]))

@@ -83,23 +83,29 @@ def _largest_window(energies, width):
 
 
 @allocating_kernel
-def follow_down(correlations, overlaps, codes, values, penalties, nonnegative, cells, aim, extra, max_sweeps, most):
+def follow_down(
+    correlations, overlaps, codes, values, penalties, nonnegative, cells, aim, extra, max_sweeps, most, crowd
+):
     """Take violators in and descend on all codes, again and again, on correlations that are kept up to date.
 
     `cells` has the side of the cells of each round, `aim` the violation that may be left, the smallest move that is
     followed up beside the penalty, and the share of the largest violation that moves are followed up to. Returns codes,
     their values, the largest |correlation| / λ that is left, and the largest Σ |z|, of codes before plus those after, that
-    one correlation depends on. `correlations` (n_filters, positions) change in place.
+    one correlation depends on; and whether it was given up because codes overlap with more than `crowd` others on average.
+    `correlations` (n_filters, positions) change in place.
     """
     n_filters, length = correlations.shape
     violation, smallest, share = aim
-    price, reach = penalties.min(), 2 * overlaps.shapes.shape[1] - 1
+    price, reach, crowded = penalties.min(), 2 * overlaps.shapes.shape[1] - 1, False
     weight = _heaviest(codes, values, length, reach)
     for cell in cells:
         fresh, ratio = violators(correlations, penalties, nonnegative, cell, 1 + smallest)
         settled = ratio - 1 <= max(violation, 2 * smallest)
         if not settled:
             codes, values = _with_fresh(codes, values, fresh, length, n_filters)
+            crowded = _are_crowded(codes, length, reach, crowd)
+            if crowded:
+                break
         # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
         target = max(share * min(max(ratio - 1, violation), 1.0), smallest) * price
         owners = codes // length
@@ -110,8 +116,9 @@ def follow_down(correlations, overlaps, codes, values, penalties, nonnegative, c
         codes, values = _without_zeros(codes, values)
         if settled:
             break
+    codes, values = _without_zeros(codes, values)
     weight += _heaviest(codes, values, length, reach)
-    return codes, values, _largest_ratio(correlations, penalties, nonnegative), weight
+    return codes, values, _largest_ratio(correlations, penalties, nonnegative), weight, crowded
 
 
 @helper()
@@ -141,6 +148,17 @@ def _without_zeros(codes, values):
             kept[n], carried[n] = codes[i], values[i]
             n += 1
     return kept[:n], carried[:n]
+
+
+@helper()
+def _are_crowded(codes, length, width, crowd):
+    """Whether codes, sorted by position, have more than `crowd` others on average within so many positions around them."""
+    first, pairs = 0, 0
+    for i in range(len(codes)):
+        while codes[first] % length <= codes[i] % length - (width + 1) // 2:
+            first += 1
+        pairs += i - first
+    return 2 * pairs > crowd * len(codes)
 
 
 @helper()

@@ -20,8 +20,12 @@ _MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22
 """Correlations of all filters at all positions, and inner products of filters, that are kept at most."""
 _MOST_PRODUCTS = 2**17
 """Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
-_MOST_FILTERS = 2
-"""Filters for each channel up to which all correlations take no more memory than descent on the residual would."""
+_MOST_FILTERS, _MOST_ALONE = 2, 6
+"""Filters for each of several channels, and for a single one, up to which all correlations take no more memory than descent
+on the residual would."""
+_CROWDED, _MOST_NEIGHBOURS = 0.75, 40
+"""Codes that overlap with a code, beside the samples of a filter and at most, for each channel, from which on descent on the
+residual is faster."""
 _MOST_ROUNDS = 40
 _RUNNING = 1e-12
 _TABLE, _DRIFT = 1e-13, 1e-10
@@ -47,11 +51,8 @@ def can_follow(problem: Problem) -> bool:
     geometry = problem.geometry
     if len(geometry.grid) != 1 or geometry.boundary == "circular" or problem.weights is not None:
         return False
-    if (
-        problem.drawn is not None
-        or problem.penalty.shape[1] > 1
-        or problem.n_filters > _MOST_FILTERS * geometry.channels
-    ):
+    most = _MOST_ALONE if geometry.channels == 1 else _MOST_FILTERS * geometry.channels
+    if problem.drawn is not None or problem.penalty.shape[1] > 1 or problem.n_filters > most:
         return False
     pairs = problem.n_filters**2 * (2 * geometry.filter[0] - 1)
     return problem.n_filters * geometry.n_positions <= _MOST_CORRELATIONS and pairs <= _MOST_PAIRS
@@ -85,6 +86,7 @@ class Followed(NamedTuple):
     values: NDArray
     ratio: float  # the largest |correlation| / λ
     rounding: float  # how far off that can be, beside what the scan was off by
+    crowded: bool  # whether codes were given up because they are too many to be followed
 
 
 def follow(
@@ -96,16 +98,17 @@ def follow(
     `objective` is that of the codes.
     """
     problem, overlaps = separable.problem, separable.overlaps
-    codes, found, ratio, weight = follow_down(
+    crowd = problem.geometry.channels * min(_CROWDED * problem.geometry.filter[0], _MOST_NEIGHBOURS)
+    codes, found, ratio, weight, crowded = follow_down(
         correlations, overlaps, codes, values.astype(np.float64), problem.penalty[:, 0].copy(), problem.nonnegative,
         np.array([*_cells(aim.cells, problem.geometry.filter[0])]), (aim.violation, aim.smallest, _SHARE), aim.extra,
-        aim.max_sweeps, _MOST_PRODUCTS,
+        aim.max_sweeps, _MOST_PRODUCTS, crowd,
     )  # fmt: skip
     # A correlation changed by the inner products of its filter with those of the codes that moved, times their moves. The
     # inner products are those of patterns and shapes, and values are rounded at the end.
     norm, unit = problem.largest_norm, float(np.finfo(values.dtype).eps) / 2
     off = weight * norm * (2.02 * separable.lost + (unit + _TABLE) * norm) + _DRIFT * norm * math.sqrt(2 * objective)
-    return Followed(codes, found.astype(values.dtype), ratio, off / problem.smallest_penalty)
+    return Followed(codes, found.astype(values.dtype), ratio, off / problem.smallest_penalty, crowded)
 
 
 def _cells(cells: tuple[int, ...], taps: int) -> Iterator[int]:

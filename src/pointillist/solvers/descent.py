@@ -28,7 +28,7 @@ from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding
+from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
 from pointillist.solvers.staging import stage_of
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
@@ -92,7 +92,7 @@ class CoordinateDescent(Schedule):
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
-        if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < _WORTH_THREADS:
+        if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < _WORTH_THREADS:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
@@ -139,7 +139,8 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
-        self.follows = certifies and settings.ridge == 0 and state.separable is not None and can_follow(self.problem)
+        followable = certifies and settings.ridge == 0 and can_follow(self.problem)
+        self.follows = state.followed if followable else None  # the scan of what is followed
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
@@ -189,10 +190,11 @@ class HostWorkingSet:
 
     def _remain(self) -> tuple[float, float, float]:
         """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
-        if self.follows:
+        if self.follows is not None:
             left = remainder(self.problem, self.signal, self.codes, self.values)
             self.exact, self.residual = left.exact, left.rounded
-            return left.loss, left.energy, scan_rounding(self.state, left.largest, self.residual.dtype)
+            rounding = scan_rounding(self.problem, self.follows.terms, left.largest, self.residual.dtype)
+            return left.loss, left.energy, rounding
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
         self.exact = difference if self.weights is None else self.weights * difference
@@ -250,9 +252,9 @@ class HostWorkingSet:
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
-        if self.follows and state.separable is not None:
+        if self.follows is not None:
             self.best[:] = 0
-            self.correlations = state.separable.correlations(residual, state.per_penalty, self.best, self.winner)
+            self.correlations = self.follows.correlations(residual, state.per_penalty, self.best, self.winner)
             return float(np.max(self.best))
         stale = None
         if self.scanned is not None and self.state.can_screen:
@@ -275,7 +277,7 @@ class HostWorkingSet:
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
-        if self.follows:  # violators are looked for between the sweeps
+        if self.follows is not None:  # violators are looked for between the sweeps
             return
         floor = self.best.dtype.type(floor)
         fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
@@ -285,7 +287,7 @@ class HostWorkingSet:
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
-        if self.follows:
+        if self.follows is not None:
             self._follow()
             return
         settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
@@ -314,8 +316,8 @@ class HostWorkingSet:
 
     def _follow(self) -> None:
         """Descend on all that violates, again and again, on the correlations of the last scan."""
-        settings, separable = self.settings, self.state.separable
-        assert separable is not None, "only scans of mixed channels keep correlations"
+        settings, scan = self.settings, self.follows
+        assert scan is not None, "only some scans keep correlations"
         aim = Aim(
             violation=settings.tol * _CLOSER**self.turns,
             smallest=4 * self.epsilon,
@@ -323,9 +325,11 @@ class HostWorkingSet:
             extra=settings.extra,
             max_sweeps=settings.max_sweeps,
         )
-        self.followed = follow(separable, self.correlations, self.codes, self.values, self.objective, aim)
-        self.codes, self.values = self.followed.codes, self.followed.values
+        found = follow(scan, self.correlations, self.codes, self.values, self.objective, aim)
+        self.codes, self.values = found.codes, found.values
         self.turns += 1
+        self.followed = None if found.crowded else found
+        self.follows = None if found.crowded else scan
 
 
 _CLOSER = 0.25

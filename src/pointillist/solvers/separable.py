@@ -77,6 +77,12 @@ class SeparableScan:
         dtype = problem.filters.dtype
         return cls(problem, found.patterns.astype(dtype), found.shapes.reshape(len(found.shapes), -1).astype(dtype))
 
+    @classmethod
+    def plain(cls, problem: Problem) -> "SeparableScan":
+        """The scan of a problem of one channel, whose filters are their own shapes."""
+        n_filters = problem.n_filters
+        return cls(problem, np.ones((n_filters, 1), problem.filters.dtype), problem.filters.reshape(n_filters, -1))
+
     @cached_property
     def layout(self) -> Layout:
         """Where the shapes lie in one channel of a padded signal."""
@@ -145,10 +151,14 @@ class SeparableScan:
         return found
 
     def _mixed(self, residual: NDArray, offset: int) -> NDArray:
-        """The channels of a residual (channels, samples) mixed for each filter, as padded signals that begin at `offset`."""
+        """The channels of a residual (channels, samples) mixed for each filter, as padded signals that begin at `offset`.
+
+        One channel is mixed once for all of them.
+        """
         spare = SPARE_VECTORS * width_of(self.layout.block_lanes)
-        mixed = np.empty((len(self.patterns), prod(self.problem.geometry.padded) + spare), residual.dtype)
-        mix(self.patterns, residual, offset, mixed)
+        patterns = self.patterns if len(residual) > 1 else self.patterns[:1]
+        mixed = np.empty((len(patterns), prod(self.problem.geometry.padded) + spare), residual.dtype)
+        mix(patterns, residual, offset, mixed)
         return mixed
 
 
