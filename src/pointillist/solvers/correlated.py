@@ -2,7 +2,7 @@
 
 A round of coordinate descent computes the residual, scans it and descends on the best violators. Here many such rounds are
 made on the correlations of one scan: the inner products of the filters say how they change. What rounding does to them
-meanwhile is no matter, because the next scan computes them from the signal.
+meanwhile is bounded. Where that is little beside the tolerance they certify the codes, and there is no other scan.
 """
 
 import math

@@ -46,7 +46,8 @@ class CoordinateDescent(Schedule):
     cells : tuple of int
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges. Recordings of several
-        channels, with filters of rank one over them, get many such rounds between two scans, the first with coarser cells.
+        channels with filters of rank one over them, and of one channel with up to six filters, get many such rounds
+        between two scans, the first with coarser cells.
     inner : float
         Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
         to a tenth, where violations hardly shrink.

@@ -124,7 +124,8 @@ class DescentState:
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
 
-        list(mapper(work, self.row_chunks))
+        # One thread has nothing to share out, and every call of a kernel takes its time.
+        list(mapper(work, self.row_chunks if mapper is not map else [(0, len(layout.row_bases))]))
 
     def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
