@@ -103,16 +103,16 @@ def follow_down(
         settled = ratio - 1 <= max(violation, 2 * smallest)
         if not settled:
             codes, values = _with_fresh(codes, values, fresh, length, n_filters)
-            crowded = _are_crowded(codes, length, reach, crowd)
-            if crowded:
-                break
+        owners = codes // length
+        positions = codes - owners * length
+        crowded = not settled and _are_crowded(positions, overlaps.shapes.shape[1], crowd)
+        if crowded:
+            break
         # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
         target = max(share * min(max(ratio - 1, violation), 1.0), smallest) * price
-        owners = codes // length
         descend_chunks(
-            correlations, overlaps, owners, codes - owners * length, values, penalties, nonnegative, target, extra,
-            max_sweeps, most,
-        )  # fmt: skip
+            correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
+        )
         codes, values = _without_zeros(codes, values)
         if settled:
             break
@@ -125,19 +125,32 @@ def follow_down(
 def _with_fresh(codes, values, fresh, length, n_filters):
     """Codes, sorted by position and then by filter, with fresh ones of value zero put in between; known ones stay."""
     merged, carried = np.empty(len(codes) + len(fresh), np.int64), np.zeros(len(codes) + len(fresh))
-    i, j, n = 0, 0, 0
-    while i < len(codes) or j < len(fresh):
-        old = codes[i] % length * n_filters + codes[i] // length if i < len(codes) else np.int64(2**62)
-        new = fresh[j] % length * n_filters + fresh[j] // length if j < len(fresh) else np.int64(2**62)
-        if old <= new:
+    i, n = 0, 0
+    for j in range(len(fresh)):
+        new = _place(fresh[j], length, n_filters)
+        known = False
+        while i < len(codes) and not known:
+            old = _place(codes[i], length, n_filters)
+            if old > new:
+                break
             merged[n], carried[n] = codes[i], values[i]
+            known = old == new
             i += 1
-            j += old == new
-        else:
+            n += 1
+        if not known:
             merged[n] = fresh[j]
-            j += 1
+            n += 1
+    for rest in range(i, len(codes)):
+        merged[n], carried[n] = codes[rest], values[rest]
         n += 1
     return merged[:n], carried[:n]
+
+
+@helper()
+def _place(code, length, n_filters):
+    """The place of a code among all, ordered by position and then by filter."""
+    owner = code // length
+    return (code - owner * length) * n_filters + owner
 
 
 @helper()
@@ -151,14 +164,14 @@ def _without_zeros(codes, values):
 
 
 @helper()
-def _are_crowded(codes, length, width, crowd):
-    """Whether codes, sorted by position, have more than `crowd` others on average within so many positions around them."""
+def _are_crowded(positions, n_taps, crowd):
+    """Whether codes at sorted positions overlap with more than `crowd` others on average."""
     first, pairs = 0, 0
-    for i in range(len(codes)):
-        while codes[first] % length <= codes[i] % length - (width + 1) // 2:
+    for i in range(len(positions)):
+        while positions[first] <= positions[i] - n_taps:
             first += 1
         pairs += i - first
-    return 2 * pairs > crowd * len(codes)
+    return 2 * pairs > crowd * len(positions)
 
 
 @helper()

@@ -98,7 +98,7 @@ def follow(
     `objective` is that of the codes.
     """
     problem, overlaps = separable.problem, separable.overlaps
-    crowd = problem.geometry.channels * min(_CROWDED * problem.geometry.filter[0], _MOST_NEIGHBOURS)
+    crowd = problem.geometry.channels * min(_CROWDED * problem.geometry.filter[0], float(_MOST_NEIGHBOURS))
     codes, found, ratio, weight, crowded = follow_down(
         correlations, overlaps, codes, values.astype(np.float64), problem.penalty[:, 0].copy(), problem.nonnegative,
         np.array([*_cells(aim.cells, problem.geometry.filter[0])]), (aim.violation, aim.smallest, _SHARE), aim.extra,
