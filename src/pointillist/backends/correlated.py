@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, helper, relaxed
+from pointillist.backends.compiling import allocating_kernel, helper, relaxed, spliced
 from pointillist.backends.products import sweep
 
 _STEP = 64
@@ -54,7 +54,8 @@ def leave(signal, filters, codes, values, n_positions, offset, exact, rounded, e
             left, taps, value = exact[c, begin:end], filters[k, c, begin - first : end - first], np.float64(values[i])
             for t in range(len(left)):
                 left[t] -= value * taps[t]
-    energies[:] = 0
+    for t in range(length):
+        energies[t] = 0
     energy = 0.0
     for c in range(n_channels):
         given, left, less = signal[c], exact[c], rounded[c]
@@ -96,16 +97,20 @@ def follow_down(
     """
     n_filters, length = correlations.shape
     violation, smallest, share = aim
-    price, reach, crowded = penalties.min(), 2 * overlaps.shapes.shape[1] - 1, False
-    weight = _heaviest(codes, values, length, reach)
+    n_taps, crowded, price = overlaps.shapes.shape[1], False, penalties[0]
+    for penalty in penalties:
+        price = min(price, penalty)
+    weight = _heaviest(codes, values, length, 2 * n_taps - 1)
     for cell in cells:
         fresh, ratio = violators(correlations, penalties, nonnegative, cell, 1 + smallest)
         settled = ratio - 1 <= max(violation, 2 * smallest)
         if not settled:
             codes, values = _with_fresh(codes, values, fresh, length, n_filters)
-        owners = codes // length
-        positions = codes - owners * length
-        crowded = not settled and _are_crowded(positions, overlaps.shapes.shape[1], crowd)
+        owners, positions = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+        for i in range(len(codes)):
+            owners[i] = codes[i] // length
+            positions[i] = codes[i] - owners[i] * length
+        crowded = not settled and _are_crowded(positions, n_taps, crowd)
         if crowded:
             break
         # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
@@ -117,14 +122,14 @@ def follow_down(
         if settled:
             break
     codes, values = _without_zeros(codes, values)
-    weight += _heaviest(codes, values, length, reach)
+    weight += _heaviest(codes, values, length, 2 * n_taps - 1)
     return codes, values, _largest_ratio(correlations, penalties, nonnegative), weight, crowded
 
 
-@helper()
+@spliced
 def _with_fresh(codes, values, fresh, length, n_filters):
     """Codes, sorted by position and then by filter, with fresh ones of value zero put in between; known ones stay."""
-    merged, carried = np.empty(len(codes) + len(fresh), np.int64), np.zeros(len(codes) + len(fresh))
+    merged, carried = np.empty(len(codes) + len(fresh), np.int64), np.empty(len(codes) + len(fresh))
     i, n = 0, 0
     for j in range(len(fresh)):
         new = _place(fresh[j], length, n_filters)
@@ -138,7 +143,7 @@ def _with_fresh(codes, values, fresh, length, n_filters):
             i += 1
             n += 1
         if not known:
-            merged[n] = fresh[j]
+            merged[n], carried[n] = fresh[j], 0.0
             n += 1
     for rest in range(i, len(codes)):
         merged[n], carried[n] = codes[rest], values[rest]
@@ -163,7 +168,7 @@ def _without_zeros(codes, values):
     return kept[:n], carried[:n]
 
 
-@helper()
+@spliced
 def _are_crowded(positions, n_taps, crowd):
     """Whether codes at sorted positions overlap with more than `crowd` others on average."""
     first, pairs = 0, 0
@@ -187,23 +192,25 @@ def _heaviest(codes, values, length, width):
     return largest
 
 
-@helper()
+@spliced
 def _largest_ratio(correlations, penalties, nonnegative):
     """The largest |correlation| / λ, or correlation / λ for non-negative codes; zero where all of those are negative."""
     largest, lanes = 0.0, np.empty(_STEP)
     for k in range(len(correlations)):
-        row = correlations[k]
-        lanes[:] = 0
+        row, penalty = correlations[k], penalties[k]
+        for t in range(_STEP):
+            lanes[t] = 0.0
         for first in range(0, len(row), _STEP):
             part = row[first : first + _STEP]
             for t in range(len(part)):  # lane by lane the loop becomes vectors
                 size = part[t] if nonnegative else abs(part[t])
                 lanes[t] = size if size > lanes[t] else lanes[t]
-        largest = max(largest, lanes.max() / penalties[k])
+        for t in range(_STEP):
+            largest = max(largest, lanes[t] / penalty)
     return largest
 
 
-@allocating_kernel
+@spliced
 def violators(correlations, penalties, nonnegative, cell, floor):
     """The best code of every cell of positions whose |correlation| / λ exceeds `floor`, and the largest of all ratios.
 
@@ -246,7 +253,7 @@ def violators(correlations, penalties, nonnegative, cell, floor):
     return chosen[:count], largest
 
 
-@allocating_kernel
+@spliced
 def descend_chunks(
     correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
 ):
@@ -257,7 +264,7 @@ def descend_chunks(
     part has at most so many inner products as `most` says.
     """
     n_taps = overlaps.shapes.shape[1]
-    begin, least = 0, _LEAST * target
+    begin, least = np.int64(0), _LEAST * target  # an int would be compiled for as what it is first, and then as any
     while begin < len(owners):
         end, first, last, offsets = _part(positions, begin, n_taps, most)
         count = end - begin

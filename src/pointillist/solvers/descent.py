@@ -254,6 +254,7 @@ class HostWorkingSet:
         state = self.state
         self.rounding = max(self.rounding, rounding)
         if self.follows is not None:
+            self.rounding = rounding  # of what is followed from here on
             self.best[:] = 0
             self.correlations = self.follows.correlations(residual, state.per_penalty, self.best, self.winner)
             return float(np.max(self.best))
@@ -329,8 +330,9 @@ class HostWorkingSet:
         found = follow(scan, self.correlations, self.codes, self.values, self.objective, aim)
         self.codes, self.values = found.codes, found.values
         self.turns += 1
-        self.followed = None if found.crowded else found
-        self.follows = None if found.crowded else scan
+        self.followed = found
+        if found.crowded:
+            self.follows, self.followed, self.correlations = None, None, np.empty((0, 0))
 
 
 _CLOSER = 0.25
