@@ -153,12 +153,10 @@ def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
         assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
 
 
-def test_steps_are_recorded_beside_the_residual_where_two_blocks_still_fit():
-    assert make_plan((1, 100, 100), (1, 11, 11), 1, 100).recorded
-    assert not make_plan((1, 200, 200), (1, 11, 11), 1, 100).recorded
+def test_moves_are_kept_for_each_block():
     plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
-    assert plan.tile_bytes == 4 * (2 * 110 * 110 + 81)
-    assert plan.history_floats == 4 * (110 * 110 + 81 * plan.capacity)
+    assert plan.tile_bytes == 4 * (110 * plan.pitch + 81)
+    assert plan.history_floats == 4 * (110 * plan.pitch + 81 * plan.capacity)
     assert plan.signal_bytes > 4 * plan.history_floats
 
 
@@ -225,7 +223,7 @@ def test_integers_are_in_the_order_that_the_kernels_read():
     shapes = {"DHW": plan.grid, "PD PH PW": plan.padded, "BD BH BW": plan.bucket, "NBZ NBY NBX": plan.buckets}
     shapes |= {"TBZ TBY TBX": plan.tile, "NTZ NTY NTX": plan.tiles}
     expected = {"SHIFT": plan.shift, "LIFT": plan.lift, "CAP": plan.capacity, "K": plan.n_filters}
-    expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks}
+    expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks, "PITCH": plan.pitch}
     shapes |= {"PBZ PBY PBX": plan.paired_buckets, "PTZ PTY PTX": plan.paired_tiles}
     for axes, shape in shapes.items():
         expected |= dict(zip(axes.split() if " " in axes else axes, shape, strict=True))

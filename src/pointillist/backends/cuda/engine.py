@@ -12,7 +12,7 @@ import numpy as np
 
 from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.exchange import joined
-from pointillist.backends.cuda.packing import pack, slots
+from pointillist.backends.cuda.packing import lane_taps, pack, slots
 from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours
 
 _WARPS = 4  # a block of the kernels that give each warp a bucket
@@ -54,7 +54,7 @@ class Engine:
             flat = np.ascontiguousarray(filters, np.float32).reshape(plan.n_filters, plan.taps)
             self.integers = cupy.asarray(plan.integers())
             self.filters = cupy.asarray(flat)
-            self.padded_filters = cupy.asarray(np.pad(flat, [(0, 0), (0, -plan.taps % 32)]))
+            self.lane_filters, self.lanes = (cupy.asarray(one) for one in lane_taps(plan, flat))
             self.blocks = cupy.asarray(filter_blocks(flat))
             self.penalty64 = cupy.asarray(np.ascontiguousarray(penalty, np.float64))
             self.penalty = self.penalty64.astype(np.float32)
@@ -285,12 +285,21 @@ class SignalGroup:
 
     def _sweep(self, chosen, goals, ridge, tiles, max_sweeps, extra, extrapolated, write_back):
         engine, plan, (colour, count) = self.engine, self.engine.plan, tiles
-        arguments = (chosen, self.residual, engine.padded_filters, engine.penalty, self.weights, self.weight_stride)
-        arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts, goals, self.moved)
+        arguments = (chosen, self.residual, engine.lane_filters, engine.lanes, engine.penalty, self.weights)
+        arguments = (
+            *arguments,
+            self.weight_stride,
+            self.codes,
+            self.values,
+            self.curvatures,
+            self.counts,
+            goals,
+            self.moved,
+        )
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
         grid, size = (count, len(chosen)), plan.history_floats if extrapolated else 0
         room = engine.device.cupy.empty(count * len(chosen) * size, np.float32) if size else np.uint64(0)
-        arguments = (*arguments, np.int32(write_back), room, np.int64(size), np.int32(plan.recorded))
+        arguments = (*arguments, np.int32(write_back), room, np.int64(size))
         engine.launch("descend", grid, 32 * plan.warps, arguments, plan.tile_bytes)
 
     def prune(self, active, share: float) -> None:

@@ -10,10 +10,13 @@ neighbouring positions.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import prod
 
 import numpy as np
+
+from pointillist.backends.cuda.banks import Shape, best_pitch
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
@@ -23,9 +26,6 @@ DEPTH, CHUNK = 16, 32
 
 RESERVED_SHARED = 1024
 """Bytes of a block's shared memory that are left to the system and to the kernels' own variables."""
-
-Shape = tuple[int, int, int]
-"""Layers, rows and columns."""
 
 _PLACES = 4096  # positions of a bucket that fit into a code's lower bits
 _MAX_FILTERS = 1 << 19
@@ -54,8 +54,8 @@ class Places:
         Codes that a bucket has room for.
     tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
-    recorded : bool
-        Whether the step of a sweep is recorded in shared memory, beside the residual; it goes to the device's otherwise.
+    pitch : int
+        Samples from one row of a tile's window to the next.
     warps : int
         Warps that share a tile.
     panels, runs, threads, blocks : int
@@ -76,7 +76,7 @@ class Places:
     capacity: int
     tile: Shape
     tiles: Shape
-    recorded: bool
+    pitch: int
     warps: int
     panels: int
     runs: int
@@ -170,15 +170,19 @@ class KernelPlan(Places):
 
     @property
     def tile_bytes(self) -> int:
-        """Shared memory of a block that descends on a tile."""
-        shapes = self.grid, self.filter, self.channels, self.bucket, self.tile
-        return tile_bytes(*shapes, windows=2 if self.recorded else 1)
+        """Shared memory of a block that descends on a tile: a window of the residual, and one number for each bucket."""
+        return 4 * (self.channels * prod(self.window) + prod(self.tile))
+
+    @property
+    def window(self) -> Shape:
+        """Layers, rows and columns of a tile's window, with the columns that no sample is in."""
+        layers, rows, _ = tile_window(self.grid, self.filter, self.bucket, self.tile)
+        return layers, rows, self.pitch
 
     @property
     def history_floats(self) -> int:
         """Numbers that a block keeps of the moves that it extrapolates, and of their combination."""
-        samples = tile_samples(self.grid, self.filter, self.channels, self.bucket, self.tile)
-        return (MOVES + 1) * (samples + prod(self.tile) * self.capacity)
+        return (MOVES + 1) * (self.channels * prod(self.window) + prod(self.tile) * self.capacity)
 
     @property
     def scan_bytes(self) -> int:
@@ -230,7 +234,7 @@ class KernelPlan(Places):
         shapes = (self.grid, self.padded, self.bucket, self.buckets)
         flat = [number for shape in shapes for number in shape]
         flat += [self.shift, self.lift, self.capacity, *self.tile, *self.tiles, self.n_filters]
-        flat += [self.panels, self.runs, self.blocks, *self.paired_buckets, *self.paired_tiles]
+        flat += [self.panels, self.runs, self.blocks, *self.paired_buckets, *self.paired_tiles, self.pitch]
         return np.array(flat, np.int32)
 
 
@@ -264,6 +268,7 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
     return int(layers), int(rows), int(columns)
 
 
+@cache
 def make_plan(
     grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
 ) -> KernelPlan:
@@ -280,8 +285,9 @@ def make_plan(
     tiles = _parts(buckets, tile)
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
-    shapes = grid, filter_, channels, bucket, tile
-    recorded = tile_bytes(*shapes, windows=2) <= min(_TILE_BYTES, shared_limit - RESERVED_SHARED)
+    window = tile_window(grid, filter_, bucket, tile)
+    at_once = max(1, shared_limit // (tile_bytes(grid, filter_, channels, bucket, tile) + RESERVED_SHARED))
+    room = (shared_limit // at_once - RESERVED_SHARED) // 4 - prod(tile)
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -295,8 +301,8 @@ def make_plan(
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
-        recorded=recorded,
-        warps=tile_warps(tile, tile_bytes(*shapes, windows=2 if recorded else 1), shared_limit),
+        pitch=best_pitch(channels, filter_, window, room),
+        warps=tile_warps(tile, at_once),
         panels=panels,
         runs=runs,
         threads=threads,
@@ -330,15 +336,16 @@ def bucket_capacity(bucket: Shape, channels: int) -> int:
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
 
 
-def tile_samples(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
-    """Samples of the residual that the codes of a tile touch."""
-    sides = (min(b * t, g) + f - 1 for b, t, g, f in zip(bucket, tile, grid, filter_, strict=True))
-    return channels * prod(sides)
+def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shape:
+    """Layers, rows and columns of the residual that the codes of a tile touch."""
+    axes = zip(bucket, tile, grid, filter_, strict=True)
+    layers, rows, columns = (min(b * t, g) + f - 1 for b, t, g, f in axes)
+    return layers, rows, columns
 
 
-def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape, *, windows: int = 1) -> int:
-    """Bytes of so many float32 windows of the samples that the codes of a tile touch, and of one number for each bucket."""
-    return 4 * (windows * tile_samples(grid, filter_, channels, bucket, tile) + prod(tile))
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
+    """Bytes of the samples that the codes of a tile touch, in float32, and of one number for each bucket."""
+    return 4 * (channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
 
 
 def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buckets: Shape, limit: int) -> Shape:
@@ -353,10 +360,9 @@ def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buck
     raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
 
 
-def tile_warps(tile: Shape, size: int, shared_limit: int) -> int:
-    """Warps for a tile of `size` bytes: about 32 a multiprocessor, and no more than its largest colour has buckets."""
+def tile_warps(tile: Shape, blocks: int) -> int:
+    """Warps for a tile: about 32 a multiprocessor, which has `blocks`, and no more than its largest colour has buckets."""
     largest = prod(-(-side // 2) for side in tile)
-    blocks = max(1, shared_limit // (size + RESERVED_SHARED))
     return min(max(4, min(16, 32 // blocks)), max(largest, 1))
 
 

@@ -1,0 +1,53 @@
+"""How a warp meets a window of samples in shared memory: as few of its lanes as possible wait for each other.
+
+Shared memory has 32 banks, and lanes that meet different words of one bank are served one after the other. It depends on
+the order in which the lanes take the samples of a filter, 32 at a time, and on how long the rows of the window are.
+"""
+
+from functools import cache
+
+import numpy as np
+
+BANKS = 32
+
+_SPARE = 16  # columns that a row may get behind its samples
+
+Shape = tuple[int, int, int]
+"""Layers, rows and columns."""
+
+
+def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:
+    """Where the samples of a filter lie from its first, in a signal (channels, *shape)."""
+    places = np.unravel_index(np.arange(channels * int(np.prod(filter_))), (channels, *filter_))
+    return np.ravel_multi_index(places, (channels, *shape))
+
+
+def lane_order(offsets: np.ndarray) -> np.ndarray:
+    """An order of samples at some offsets in which each 32 of them meet a bank as rarely as possible."""
+    banks = offsets % BANKS
+    by_bank = np.argsort(banks, kind="stable")
+    number = np.empty_like(by_bank)  # of a sample among those of its bank
+    number[by_bank] = np.arange(len(banks)) - np.searchsorted(banks[by_bank], banks[by_bank])
+    return np.lexsort((banks, number))
+
+
+def turns(offsets: np.ndarray) -> int:
+    """How often shared memory is asked until all samples at some offsets are there, 32 of them in a request."""
+    requests = np.split(offsets, range(BANKS, len(offsets), BANKS))
+    return sum(int(np.max(np.bincount(np.unique(request) % BANKS))) for request in requests)
+
+
+@cache
+def best_pitch(channels: int, filter_: Shape, window: Shape, room: int) -> int:
+    """How long the rows of a window should be, from its columns on, for filters to be met in the fewest turns.
+
+    The window may have `room` samples in all channels.
+    """
+    layers, rows, columns = window
+    most = max(columns, min(room // (channels * layers * rows), columns + _SPARE))
+
+    def cost(pitch: int) -> int:
+        offsets = tap_offsets(channels, filter_, (layers, rows, pitch))
+        return turns(offsets[lane_order(offsets)])
+
+    return min(range(columns, most + 1), key=cost)
