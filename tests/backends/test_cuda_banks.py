@@ -43,6 +43,8 @@ def test_lanes_have_the_samples_that_the_order_says(grid, filter_, channels):
     filters, lanes = lane_taps(plan, flat)
     assert filters.shape == (3, lanes.shape[1])
     assert lanes.shape[1] % 32 == 0
+    assert filters.flags.c_contiguous  # as the kernels read them
+    assert lanes.flags.c_contiguous
     np.testing.assert_array_equal(filters[:, : plan.taps], flat[:, lanes[0, : plan.taps]])
     assert not filters[:, plan.taps :].any()
     signal = np.arange(channels * np.prod(plan.padded)).reshape(channels, *plan.padded)

@@ -53,17 +53,23 @@ def test_all_codes_is_none():
     assert draw_sample(3, (4, 4), 1.0, 0, 0) is None
 
 
+@pytest.mark.parametrize("p", [1e-4, 0.1, 0.3333, 1 / 3, 0.6])
+def test_waiting_times_are_those_of_the_geometric_law_to_the_bit(p):
+    ours, theirs = np.cumsum(generator(3, 1, 5000).geometric(p, 9000)) - 1, draw_sample(1, (5000,), p, 3, 1)
+    np.testing.assert_array_equal(theirs, ours[ours < 5000])
+
+
 def test_a_surplus_of_successes_still_ends(monkeypatch):
     """Waiting times of one sample each, as rare luck would draw them, must not stall the loop."""
 
     class Lucky:
         calls = 0
 
-        def geometric(self, p, size):
+        def standard_exponential(self, size):
             Lucky.calls += 1
             if Lucky.calls > 20_000:
                 raise AssertionError("draw_sample does not end")
-            return np.ones(size, np.int64)
+            return np.full(size, 1e-9)
 
     monkeypatch.setattr(sampling, "generator", lambda *key: Lucky())
     np.testing.assert_array_equal(draw_sample(1, (10_000,), 0.01, 0, 0), np.arange(10_000))

@@ -5,6 +5,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+_SEARCHED = 0.333333333333333333333333
+"""From this probability on, geometric numbers are not drawn by way of exponential ones."""
+
 
 def generator(seed: int, *key: int) -> np.random.Generator:
     """A counter-based generator keyed by a seed and any counters, the same on every machine."""
@@ -48,10 +51,17 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], sampling: float, seed: in
     # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
     while last < count:
         draws = int(max(expected - len(chosen), 0) + 6 * np.sqrt(max(expected, 1.0)) + 16)
-        more = last + np.cumsum(rng.geometric(sampling, draws))
+        more = last + np.cumsum(_waits(rng, sampling, draws))
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])
-    return chosen[chosen < count]
+    return chosen[: np.searchsorted(chosen, count)]
+
+
+def _waits(rng: np.random.Generator, sampling: float, draws: int) -> NDArray:
+    """Geometric waiting times, ``rng.geometric(sampling, draws)`` to the bit, with one logarithm for all of them."""
+    if sampling >= _SEARCHED:
+        return rng.geometric(sampling, draws)
+    return np.ceil(rng.standard_exponential(draws) / -np.log1p(-sampling)).astype(np.int64)
 
 
 def sample_bytes(n_codes: int, sampling: float, itemsize: int) -> int:

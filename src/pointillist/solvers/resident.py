@@ -21,8 +21,14 @@ from pointillist.backends.devices import (
 )
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
+from pointillist.model.large import is_mapped
 from pointillist.model.signals import Namespace, group_by_shape, kept_precision
 from pointillist.solvers.base import Result
+
+_SEVERAL = 8
+"""Signals from which on it is worth to move an array of them at once."""
+_MOVED_PART = 0.1
+"""Share of a device's free memory that such an array may take."""
 
 
 def upload(arrays: Any, device: Device) -> Any:
@@ -44,6 +50,15 @@ def upload(arrays: Any, device: Device) -> Any:
         for i, one in zip(members, stack if isinstance(stack, list) else rows(stack), strict=True):
             moved[i] = one
     return moved
+
+
+def moves_whole(signals: Any, device: str) -> bool:
+    """Whether signals of the host are one array of several that a device has plenty of room for."""
+    plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and signals.ndim > 1 and not is_mapped(signals)
+    if not plain or len(signals) < _SEVERAL or signals.size == 0:
+        return False
+    itemsize = kept_precision(signals.dtype).itemsize
+    return signals.size * itemsize <= _MOVED_PART * open_device(device).free_memory()
 
 
 @contextmanager
@@ -93,9 +108,11 @@ class DeviceNamespace(Namespace):
         low, high = np.zeros(len(signals)), np.zeros(len(signals))
         for members in group_by_shape(signals):
             x = stacked([signals[i] for i in members]).reshape(len(members), -1)
-            w = self.xp.ones((1, 1)) if weights is None else stacked([weights[i] for i in members]).reshape(x.shape)
-            low[members] = to_host(self.xp.where(w > 0, x, np.inf).min(axis=1))
-            high[members] = to_host(self.xp.where(w > 0, x, -np.inf).max(axis=1))
+            small = large = x
+            if weights is not None:
+                seen = stacked([weights[i] for i in members]).reshape(x.shape) > 0
+                small, large = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
+            low[members], high[members] = to_host(self.xp.stack([small.min(axis=1), large.max(axis=1)]))
         return low, high
 
 

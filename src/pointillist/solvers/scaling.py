@@ -191,7 +191,7 @@ def _largest(arrays: Sequence[Any]) -> NDArray:
     for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
         if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions
             flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
-            largest[members] = np.maximum(to_host(flat.max(axis=1)), -to_host(flat.min(axis=1)))
+            largest[members] = to_host(abs(flat).max(axis=1))
         else:
             for i in members:
                 low, high = extent(arrays[i])

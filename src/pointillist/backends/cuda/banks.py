@@ -16,6 +16,13 @@ Shape = tuple[int, int, int]
 """Layers, rows and columns."""
 
 
+def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shape:
+    """Layers, rows and columns of the residual that the codes of a tile touch."""
+    axes = zip(bucket, tile, grid, filter_, strict=True)
+    layers, rows, columns = (min(b * t, g) + f - 1 for b, t, g, f in axes)
+    return layers, rows, columns
+
+
 def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:
     """Where the samples of a filter lie from its first, in a signal (channels, *shape)."""
     places = np.unravel_index(np.arange(channels * int(np.prod(filter_))), (channels, *filter_))

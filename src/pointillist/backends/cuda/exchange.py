@@ -114,8 +114,14 @@ def _in_line(arrays: Sequence[Any]) -> bool:
 
 def summed_by(indices: Any, values: Any, size: int, count: int) -> np.ndarray:
     """Σ |value| in float64 over all lists, for each of `count` runs of `size` indices; added up on the device."""
-    weight = abs(joined(values)).astype(np.float64)
-    return _cupy().bincount(joined(indices) // size, weight, minlength=count).get()
+    return scattered(joined(indices) // size, abs(joined(values)).astype(np.float64), count).get()
+
+
+def scattered(places: Any, amounts: Any, count: int) -> Any:
+    """Float64 amounts, added up at places 0 … count − 1, on the device."""
+    sums = _cupy().zeros(count, np.float64)
+    _cupy().add.at(sums, places, amounts)
+    return sums
 
 
 @cache

@@ -36,4 +36,5 @@ def lane_taps(plan: KernelPlan, flat: np.ndarray) -> tuple[np.ndarray, np.ndarra
     order = lane_order(tap_offsets(plan.channels, plan.filter, plan.window))
     spare = (0, -plan.taps % BANKS)
     lanes = np.stack([order, tap_offsets(plan.channels, plan.filter, plan.padded)[order]]).astype(np.int32)
-    return np.pad(flat[:, order], [(0, 0), spare]), np.pad(lanes, [(0, 0), spare], mode="edge")
+    filters = np.pad(flat[:, order], [(0, 0), spare])
+    return np.ascontiguousarray(filters), np.pad(lanes, [(0, 0), spare], mode="edge")

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from pointillist.backends.cuda.banks import Shape, best_pitch
+from pointillist.backends.cuda.banks import Shape, best_pitch, tile_window
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
@@ -185,6 +185,11 @@ class KernelPlan(Places):
         return (MOVES + 1) * (self.channels * prod(self.window) + prod(self.tile) * self.capacity)
 
     @property
+    def appraisal_bytes(self) -> int:
+        """Shared memory of a block that evaluates a signal: all of it in float64."""
+        return 8 * self.samples
+
+    @property
     def scan_bytes(self) -> int:
         """Shared memory of a block of the scan."""
         rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
@@ -336,13 +341,6 @@ def bucket_capacity(bucket: Shape, channels: int) -> int:
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
 
 
-def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shape:
-    """Layers, rows and columns of the residual that the codes of a tile touch."""
-    axes = zip(bucket, tile, grid, filter_, strict=True)
-    layers, rows, columns = (min(b * t, g) + f - 1 for b, t, g, f in axes)
-    return layers, rows, columns
-
-
 def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
     """Bytes of the samples that the codes of a tile touch, in float32, and of one number for each bucket."""
     return 4 * (channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
@@ -381,9 +379,10 @@ def scan_threads(runs: int) -> tuple[int, int]:
 
 
 def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1, shared: int = 0) -> Iterator[slice]:
-    """Divide signals into nearly equal groups, so that `in_flight` groups fit in `memory` bytes beside `shared` ones.
+    """Divide signals into groups, so that `in_flight` groups fit in `memory` bytes beside `shared` ones.
 
-    A group has about as many positions as fill a large device; more would only wait longer for the slowest signal.
+    A group has about as many positions as fill a large device; more would only wait longer for the slowest signal. Groups
+    are nearly equal, but where there are many the first ones grow, so that not all that are in flight end at once.
     """
     largest = min(8192, max(1, _PART_POSITIONS // plan.n_positions))
     in_flight = min(in_flight, -(-count // largest))
@@ -391,6 +390,9 @@ def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1,
     if room < 1:
         need = (shared + plan.signal_bytes) / 2**30
         raise MemoryError(f"one signal needs {need:.1f} GiB of device memory, {memory / 2**30:.1f} GiB may be used")
-    groups = -(-count // int(min(room, largest)))
-    bounds = np.linspace(0, count, groups + 1).round().astype(int)
-    return (slice(int(a), int(b)) for a, b in pairwise(bounds))
+    largest = int(min(room, largest))
+    first = [largest * (i + 1) // in_flight for i in range(in_flight - 1)] if count > in_flight * largest else []
+    left = count - sum(first)
+    sizes = [*filter(None, first), *np.diff(np.linspace(0, left, -(-left // largest) + 1).round().astype(int)).tolist()]
+    bounds = np.cumsum([0, *sizes]).tolist()
+    return (slice(a, b) for a, b in pairwise(bounds))
