@@ -1,10 +1,11 @@
-"""How a warp meets a window of samples in shared memory: as few of its lanes as possible wait for each other.
+"""The window of samples that a block has in shared memory, and how a warp meets it: few of its lanes wait for each other.
 
 Shared memory has 32 banks, and lanes that meet different words of one bank are served one after the other. It depends on
 the order in which the lanes take the samples of a filter, 32 at a time, and on how long the rows of the window are.
 """
 
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -23,9 +24,14 @@ def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shap
     return layers, rows, columns
 
 
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape, *, windows: int = 1) -> int:
+    """Bytes of so many float32 windows of the samples that the codes of a tile touch, and of one number for each bucket."""
+    return 4 * (windows * channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
+
+
 def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:
     """Where the samples of a filter lie from its first, in a signal (channels, *shape)."""
-    places = np.unravel_index(np.arange(channels * int(np.prod(filter_))), (channels, *filter_))
+    places = np.unravel_index(np.arange(channels * prod(filter_)), (channels, *filter_))
     return np.ravel_multi_index(places, (channels, *shape))
 
 

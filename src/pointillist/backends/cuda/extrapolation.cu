@@ -7,9 +7,9 @@
 #define SWEEPS 2  // in a move: combining takes about as long as one
 
 // What a block keeps of the last moves: how x − Dz changed by each, in windows of `samples`, and how the codes did, in
-// `slots`. The last of each is for the combined step. While sweeps go on, the newest step is the residual before them.
+// `slots`. The last of each is for the combined step. The newest step lies where the sweep recorded it.
 struct History {
-    float *steps, *moves;
+    float *steps, *moves, *recorded;
     i64 samples, slots;
     int newest, held;
 };
@@ -58,29 +58,17 @@ template <int COUNT> __device__ void add_up(const Tile& s, Board* board, const f
 }
 
 __device__ __forceinline__ float* step_of(const History& h, int m) {
-    return h.steps + m * h.samples;
+    return m == h.newest ? h.recorded : h.steps + m * h.samples;
 }
 
-// Before sweeps: remember the residual as their step, and the values' negatives as their move.
+// Before sweeps are recorded: their step is nothing, and their move the values' negatives.
 __device__ __noinline__ void begin_step(const Tile& s, const History& h) {
     const int lane = threadIdx.x & 31;
-    float* before = step_of(h, h.newest);
-    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) before[i] = window[i];
+    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) h.recorded[i] = 0.0f;
     in_turn(s, [&](const Bucket& b) {
         float* move = h.moves + h.newest * h.slots + (i64)b.local * s.g[G_CAP];
         for (int i = lane; i < b.count; i += 32) move[i] = -s.values[b.start + i];
     });
-}
-
-// After sweeps: how they changed x − Dz, by how they changed the residual. Where weights are zero it does not matter.
-__device__ void finish_step(const Tile& s, const History& h) {
-    float* step = step_of(h, h.newest);
-    const float* weights = s.weights + s.first;
-    each_sample(s, [&](int i, i64 j, bool) {
-        const float weight = __ldg(weights + j), change = window[i] - step[i];
-        step[i] = weight == 1.0f ? change : weight > 0.0f ? change / weight : 0.0f;
-    });
-    __syncthreads();
 }
 
 // Let some lanes' codes add multiples of their filters to a signal like the window, one after the other.
@@ -180,7 +168,7 @@ __device__ void best_factors(Board* board) {
 // The combined move of every code, and the combined step; codes that would change their sign stop at zero. Returns whether
 // any did, and adds what happens to the penalties to `change`.
 __device__ bool combine(const Tile& s, const History& h, const int* offsets, const Board* board, float* change) {
-    float* total = step_of(h, MEMORY);
+    float* total = h.steps + MEMORY * h.samples;
     for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) {
         float sum = 0.0f;
         #pragma unroll
@@ -215,7 +203,7 @@ __device__ bool combine(const Tile& s, const History& h, const int* offsets, con
 
 // How the objective changes by the combined step.
 __device__ double worth(const Tile& s, const History& h, Board* board, float change) {
-    const float* total = step_of(h, MEMORY);
+    const float* total = h.steps + MEMORY * h.samples;
     const float* weights = s.weights + s.first;
     each_sample(s, [&](int i, i64 j, bool counted) {
         if (counted) change += total[i] * fmaf(0.5f * __ldg(weights + j), total[i], window[i]);
@@ -228,8 +216,7 @@ __device__ double worth(const Tile& s, const History& h, Board* board, float cha
 // Make the combined step; it joins the newest one.
 __device__ void take_step(const Tile& s, const History& h) {
     const int lane = threadIdx.x & 31;
-    const float* total = step_of(h, MEMORY);
-    float* newest = step_of(h, h.newest);
+    const float* total = h.steps + MEMORY * h.samples;
     in_turn(s, [&](const Bucket& b) {
         float* moves = h.moves + (i64)b.local * s.g[G_CAP];
         float largest = s.stirs[b.local];
@@ -246,17 +233,17 @@ __device__ void take_step(const Tile& s, const History& h) {
     const float* weights = s.weights + s.first;
     each_sample(s, [&](int i, i64 j, bool) {
         window[i] = fmaf(__ldg(weights + j), total[i], window[i]);
-        newest[i] += total[i];
+        h.recorded[i] += total[i];
     });
     __syncthreads();
 }
 
-// After sweeps: make the best step in the span of the moves, if it lowers the objective.
+// After sweeps that were recorded: make the best step in the span of the moves, if it lowers the objective, and keep the
+// newest of them.
 __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board* board) {
     int offsets[PER_LANE];
     window_offsets(s, threadIdx.x & 31, offsets);
     float sums[SUMS] = {};
-    finish_step(s, h);
     gather_moves(s, h, offsets, sums);
     multiply_steps(s, h, sums);
     add_up(s, board, sums);
@@ -264,18 +251,23 @@ __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board*
     __syncthreads();
     float change = 0.0f;
     if (!combine(s, h, offsets, board, &change) || worth(s, h, board, change) < 0.0) take_step(s, h);
+    float* kept = h.steps + h.newest * h.samples;
+    if (kept != h.recorded)
+        for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) kept[i] = h.recorded[i];
+    __syncthreads();
 }
 
 // Sweeps over the tiles of one colour, a block a tile. Each sweep over the working set is followed by up to `extra` over the
 // non-zeros, until the largest move falls below the signal's target; they are extrapolated where `room` is given, of
-// `room_size` floats for each block: what `History` keeps. Filters are padded to whole warps, their samples in the order of
-// the `lanes`. `ridge` adds ½ ridge z² to the objective.
+// `room_size` floats for each block: what `History` keeps. With `beside`, the step of a sweep is recorded behind the
+// residual. Filters are padded to whole warps, their samples in the order of the `lanes`. `ridge` adds ½ ridge z² to the
+// objective.
 extern "C" __global__ void __launch_bounds__(512, PER_LANE <= 5 ? 2 : 1)
 descend(const int* __restrict__ g, const int* __restrict__ active, float* __restrict__ residual,
         const float* __restrict__ filters, const int* __restrict__ lanes, const float* __restrict__ penalty,
         const float* __restrict__ weights, i64 weight_stride, const int* __restrict__ codes, float* values,
         const float* __restrict__ curvatures, const int* __restrict__ counts, const float* __restrict__ targets,
-        float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size) {
+        float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size, int beside) {
     __shared__ int ticket;
     __shared__ float peak;
     __shared__ Board board;
@@ -310,7 +302,7 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
         s.paired = {s.length.z ? g[G_PBZ] : s.field.z, s.length.y ? g[G_PBY] : s.field.y,
                     s.length.x ? g[G_PBX] : s.field.x};
 #endif
-        s.stirs = window + CH * s.volume;
+        s.stirs = window + (beside ? 2 : 1) * CH * s.volume;
     }
     __syncthreads();
     float* mine = residual + s.n * CH * padded_volume(g) + s.first;
@@ -324,16 +316,19 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     float largest = 0.0f;
     int count = 0;
     for (int pass = 0; pass < max_sweeps; ++pass) {
-        largest = sweep(s, false, 0.0f, &ticket, &peak);
+        largest = sweep<PLAIN>(s, false, 0.0f, &ticket, &peak, nullptr);
         if (!(largest >= target)) break;
         for (int again = 0; again < extra; ) {
             if (room) {
                 h.newest = count % MEMORY;
+                h.recorded = beside ? window + CH * s.volume : h.steps + h.newest * h.samples;
                 begin_step(s, h);
             }
             float move = 0.0f;
             for (int turn = 0; turn < SWEEPS && again < extra; ++turn, ++again) {
-                move = sweep(s, true, 0.5f * target, &ticket, &peak);
+                if (!room) move = sweep<PLAIN>(s, true, 0.5f * target, &ticket, &peak, nullptr);
+                else if (beside) move = sweep<BESIDE>(s, true, 0.5f * target, &ticket, &peak, nullptr);
+                else move = sweep<AWAY>(s, true, 0.5f * target, &ticket, &peak, h.recorded);
                 if (!(move >= 0.5f * target)) break;
             }
             if (!(move >= 0.5f * target)) break;

@@ -16,7 +16,7 @@ from math import prod
 
 import numpy as np
 
-from pointillist.backends.cuda.banks import Shape, best_pitch, tile_window
+from pointillist.backends.cuda.banks import Shape, best_pitch, tile_bytes, tile_window
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
@@ -54,6 +54,8 @@ class Places:
         Codes that a bucket has room for.
     tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
+    recorded : bool
+        Whether the step of a sweep is recorded in shared memory, beside the residual; it goes to the device's otherwise.
     pitch : int
         Samples from one row of a tile's window to the next.
     warps : int
@@ -76,6 +78,7 @@ class Places:
     capacity: int
     tile: Shape
     tiles: Shape
+    recorded: bool
     pitch: int
     warps: int
     panels: int
@@ -170,8 +173,8 @@ class KernelPlan(Places):
 
     @property
     def tile_bytes(self) -> int:
-        """Shared memory of a block that descends on a tile: a window of the residual, and one number for each bucket."""
-        return 4 * (self.channels * prod(self.window) + prod(self.tile))
+        """Shared memory of a block that descends on a tile."""
+        return 4 * ((2 if self.recorded else 1) * self.channels * prod(self.window) + prod(self.tile))
 
     @property
     def window(self) -> Shape:
@@ -291,8 +294,10 @@ def make_plan(
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
     window = tile_window(grid, filter_, bucket, tile)
-    at_once = max(1, shared_limit // (tile_bytes(grid, filter_, channels, bucket, tile) + RESERVED_SHARED))
-    room = (shared_limit // at_once - RESERVED_SHARED) // 4 - prod(tile)
+    sizes = [tile_bytes(grid, filter_, channels, bucket, tile, windows=windows) for windows in (1, 2)]
+    recorded = sizes[1] <= min(_TILE_BYTES, shared_limit - RESERVED_SHARED)
+    at_once = max(1, shared_limit // (sizes[recorded] + RESERVED_SHARED))
+    room = ((shared_limit // at_once - RESERVED_SHARED) // 4 - prod(tile)) // (1 + recorded)
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -306,6 +311,7 @@ def make_plan(
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
+        recorded=recorded,
         pitch=best_pitch(channels, filter_, window, room),
         warps=tile_warps(tile, at_once),
         panels=panels,
@@ -339,11 +345,6 @@ def bucket_shape(filter_: Shape, grid: Shape) -> Shape:
 def bucket_capacity(bucket: Shape, channels: int) -> int:
     """Codes that a bucket has room for, a multiple of 32: an optimum has one for each sample, and a round adds some."""
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
-
-
-def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
-    """Bytes of the samples that the codes of a tile touch, in float32, and of one number for each bucket."""
-    return 4 * (channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
 
 
 def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buckets: Shape, limit: int) -> Shape:

@@ -1,7 +1,9 @@
 // Coordinate descent on a tile: sweeps over its buckets, and `descend`, which makes them. A block has a tile, with its part
 // of the residual in shared memory; a warp has a bucket at a time.
 
-extern __shared__ __align__(16) float window[];  // the residual, then the stirs
+extern __shared__ __align__(16) float window[];  // the residual, the step of a sweep where it is recorded here, the stirs
+
+enum { PLAIN, BESIDE, AWAY };  // where the step of a sweep is recorded: nowhere, behind the residual, in the device's memory
 
 // A tile being swept over, the same for all threads of a block: its first bucket (`corner`) and how many it has each way
 // (`field`), and the strides of its window.
@@ -131,25 +133,23 @@ __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
 
 // One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
 // code's own lane finds its value. Returns the largest curvature · change².
-__device__ __forceinline__ float visit(const Tile& s, const int* offsets, const Spot& which, bool alive_only) {
+template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const Spot& which,
+                                                             bool alive_only, float* step) {
     const Bucket b = bucket_at(s, which);
-    const int lane = threadIdx.x & 31, *abroad = s.lanes + 32 * PER_LANE + lane;
+    const int lane = threadIdx.x & 31, beside = CH * s.volume;
     const float* filters = s.filters;
-    const float* weights = s.weights + s.first;
-    const float ridge = s.ridge;
     float largest = 0.0f;
     for (int i0 = 0; i0 < b.count; i0 += 32) {
         const int i = i0 + lane;
         const int code = i < b.count ? s.codes[b.start + i] : 0;
         float value = i < b.count ? s.values[b.start + i] : 0.0f;
         const float signed_c = i < b.count ? s.curvatures[b.start + i] : 1.0f, c = fabsf(signed_c);
-        const float before = value;
         unsigned todo = __ballot_sync(0xffffffffu, i < b.count && (!alive_only || value != 0.0f));
         if (!todo) continue;
         const Spot at = spot_of(s.g, code, b.inside);
         const int own = at.z * s.plane + at.y * s.pitch + at.x;
         const float price = i < b.count ? price_of(s, b, code) : 0.0f;
-        const float inverse = __fdividef(1.0f, c + ridge);
+        const float inverse = __fdividef(1.0f, c + s.ridge);
         const unsigned weighted = __ballot_sync(0xffffffffu, signed_c < 0.0f);
 #if AROUND
         const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
@@ -182,7 +182,17 @@ __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const 
             if (lane == now) value = fresh;
             if (change == 0.0f) continue;
             if (lane == now) largest = fmaxf(largest, change * change * c);
-            if (weighted >> now & 1) {
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) {
+                if (RECORD == BESIDE) {
+                    float* there = window + beside + base + offsets[q];
+                    *there = fmaf(change, taps[q], *there);
+                }
+                if (RECORD == AWAY) step[base + offsets[q]] = fmaf(change, taps[q], step[base + offsets[q]]);
+            }
+            if (weighted >> now & 1) {  // rarely: what only this needs is not kept in registers
+                const float* weights = s.weights + s.first;
+                const int* abroad = s.lanes + 32 * PER_LANE + lane;
                 const i64 there = base_of(s.g, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside));
                 #pragma unroll
                 for (int q = 0; q < PER_LANE; ++q)
@@ -196,11 +206,12 @@ __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const 
                 const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
                 __syncwarp();
                 repeat(s, window, begin);
+                if (RECORD != PLAIN) repeat(s, RECORD == BESIDE ? window + beside : step, begin);
             }
 #endif
             __syncwarp();
         }
-        if (i < b.count && value != before) s.values[b.start + i] = value;
+        if (i < b.count) s.values[b.start + i] = value;
     }
     #pragma unroll
     for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
@@ -222,7 +233,8 @@ __device__ bool stirred(const Tile& s, const Spot& which, float quiet) {
 
 // One pass over the buckets of a tile, colour by colour: over all codes, or over the non-zeros of those buckets where
 // something moved more than `quiet` before. Every thread returns the largest √curvature · |change|.
-__device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket, float* peak) {
+template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket,
+                                                          float* peak, float* step) {
     const int lane = threadIdx.x & 31;
     int offsets[PER_LANE];
     window_offsets(s, lane, offsets);
@@ -239,7 +251,7 @@ __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet,
             index = __shfl_sync(0xffffffffu, index, 0);
             if (!member(s, index, colour, &which)) break;
             if (alive_only && !stirred(s, which, quiet * quiet)) continue;
-            const float move = visit(s, offsets, which, alive_only);
+            const float move = visit<RECORD>(s, offsets, which, alive_only, step);
             if (lane == 0) s.stirs[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
             largest = fmaxf(largest, move);
         }
