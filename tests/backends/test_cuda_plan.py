@@ -153,12 +153,11 @@ def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
         assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
 
 
-def test_steps_are_recorded_beside_the_residual_where_two_blocks_still_fit():
-    assert make_plan((1, 100, 100), (1, 11, 11), 1, 100).recorded
-    assert not make_plan((1, 200, 200), (1, 11, 11), 1, 100).recorded
+def test_two_blocks_of_the_usual_size_leave_room_for_the_filters_in_the_cache():
     plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
-    assert plan.tile_bytes == 4 * (2 * 110 * plan.pitch + 81)
-    assert 2 * (plan.tile_bytes + 1024) <= 227 * 1024
+    assert plan.tile_bytes == 4 * (110 * plan.pitch + 81)
+    assert 2 * (plan.tile_bytes + 1024) <= 132 * 1024
+    assert plan.warps == 16
     assert plan.history_floats == 4 * (110 * plan.pitch + 81 * plan.capacity)
     assert plan.signal_bytes > 4 * plan.history_floats
 

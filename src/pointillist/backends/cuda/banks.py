@@ -24,9 +24,9 @@ def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shap
     return layers, rows, columns
 
 
-def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape, *, windows: int = 1) -> int:
-    """Bytes of so many float32 windows of the samples that the codes of a tile touch, and of one number for each bucket."""
-    return 4 * (windows * channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
+    """Bytes of the samples that the codes of a tile touch, in float32, and of one number for each bucket."""
+    return 4 * (channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
 
 
 def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:

@@ -332,7 +332,7 @@ class SignalGroup:
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
         grid, size = (count, len(chosen)), plan.history_floats if extrapolated else 0
         room = engine.device.cupy.empty(count * len(chosen) * size, np.float32) if size else np.uint64(0)
-        arguments = (*arguments, np.int32(write_back), room, np.int64(size), np.int32(plan.recorded))
+        arguments = (*arguments, np.int32(write_back), room, np.int64(size))
         engine.launch("descend", grid, 32 * plan.warps, arguments, plan.tile_bytes)
 
     def prune(self, active, share: float) -> None:

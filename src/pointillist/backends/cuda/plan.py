@@ -32,6 +32,7 @@ _MAX_FILTERS = 1 << 19
 _THREADS = (128, 64)  # four or eight blocks of the scan a multiprocessor, whose registers are then full
 _PART_POSITIONS = 512 * 100 * 100
 _TILE_BYTES = 100 * 1024  # two blocks a multiprocessor
+_SHARED_AT_ONCE = 132 * 1024  # of a multiprocessor, by small tiles: the rest is a cache, for the filters
 
 MOVES = 3
 """Moves that an extrapolated step combines, as `extrapolation.cu` counts them."""
@@ -54,8 +55,6 @@ class Places:
         Codes that a bucket has room for.
     tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
-    recorded : bool
-        Whether the step of a sweep is recorded in shared memory, beside the residual; it goes to the device's otherwise.
     pitch : int
         Samples from one row of a tile's window to the next.
     warps : int
@@ -78,7 +77,6 @@ class Places:
     capacity: int
     tile: Shape
     tiles: Shape
-    recorded: bool
     pitch: int
     warps: int
     panels: int
@@ -173,8 +171,8 @@ class KernelPlan(Places):
 
     @property
     def tile_bytes(self) -> int:
-        """Shared memory of a block that descends on a tile."""
-        return 4 * ((2 if self.recorded else 1) * self.channels * prod(self.window) + prod(self.tile))
+        """Shared memory of a block that descends on a tile: a window of the residual, and one number for each bucket."""
+        return 4 * (self.channels * prod(self.window) + prod(self.tile))
 
     @property
     def window(self) -> Shape:
@@ -294,10 +292,9 @@ def make_plan(
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
     window = tile_window(grid, filter_, bucket, tile)
-    sizes = [tile_bytes(grid, filter_, channels, bucket, tile, windows=windows) for windows in (1, 2)]
-    recorded = sizes[1] <= min(_TILE_BYTES, shared_limit - RESERVED_SHARED)
-    at_once = max(1, shared_limit // (sizes[recorded] + RESERVED_SHARED))
-    room = ((shared_limit // at_once - RESERVED_SHARED) // 4 - prod(tile)) // (1 + recorded)
+    size = tile_bytes(grid, filter_, channels, bucket, tile) + RESERVED_SHARED
+    at_once = max(1, min(_SHARED_AT_ONCE, shared_limit) // size)
+    room = (max(_SHARED_AT_ONCE // at_once, size) - RESERVED_SHARED) // 4 - prod(tile)
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -311,7 +308,6 @@ def make_plan(
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
-        recorded=recorded,
         pitch=best_pitch(channels, filter_, window, room),
         warps=tile_warps(tile, at_once),
         panels=panels,

@@ -1,9 +1,7 @@
 // Coordinate descent on a tile: sweeps over its buckets, and `descend`, which makes them. A block has a tile, with its part
 // of the residual in shared memory; a warp has a bucket at a time.
 
-extern __shared__ __align__(16) float window[];  // the residual, the step of a sweep where it is recorded here, the stirs
-
-enum { PLAIN, BESIDE, AWAY };  // where the step of a sweep is recorded: nowhere, behind the residual, in the device's memory
+extern __shared__ __align__(16) float window[];  // the residual, then the stirs
 
 // A tile being swept over, the same for all threads of a block: its first bucket (`corner`) and how many it has each way
 // (`field`), and the strides of its window.
@@ -133,10 +131,9 @@ __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
 
 // One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
 // code's own lane finds its value. Returns the largest curvature · change².
-template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const Spot& which,
-                                                             bool alive_only, float* step) {
+__device__ __forceinline__ float visit(const Tile& s, const int* offsets, const Spot& which, bool alive_only) {
     const Bucket b = bucket_at(s, which);
-    const int lane = threadIdx.x & 31, beside = CH * s.volume;
+    const int lane = threadIdx.x & 31;
     const float* filters = s.filters;
     float largest = 0.0f;
     for (int i0 = 0; i0 < b.count; i0 += 32) {
@@ -182,14 +179,6 @@ template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, cons
             if (lane == now) value = fresh;
             if (change == 0.0f) continue;
             if (lane == now) largest = fmaxf(largest, change * change * c);
-            #pragma unroll
-            for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) {
-                if (RECORD == BESIDE) {
-                    float* there = window + beside + base + offsets[q];
-                    *there = fmaf(change, taps[q], *there);
-                }
-                if (RECORD == AWAY) step[base + offsets[q]] = fmaf(change, taps[q], step[base + offsets[q]]);
-            }
             if (weighted >> now & 1) {  // rarely: what only this needs is not kept in registers
                 const float* weights = s.weights + s.first;
                 const int* abroad = s.lanes + 32 * PER_LANE + lane;
@@ -206,7 +195,6 @@ template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, cons
                 const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
                 __syncwarp();
                 repeat(s, window, begin);
-                if (RECORD != PLAIN) repeat(s, RECORD == BESIDE ? window + beside : step, begin);
             }
 #endif
             __syncwarp();
@@ -233,8 +221,7 @@ __device__ bool stirred(const Tile& s, const Spot& which, float quiet) {
 
 // One pass over the buckets of a tile, colour by colour: over all codes, or over the non-zeros of those buckets where
 // something moved more than `quiet` before. Every thread returns the largest √curvature · |change|.
-template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket,
-                                                          float* peak, float* step) {
+__device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket, float* peak) {
     const int lane = threadIdx.x & 31;
     int offsets[PER_LANE];
     window_offsets(s, lane, offsets);
@@ -251,7 +238,7 @@ template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool al
             index = __shfl_sync(0xffffffffu, index, 0);
             if (!member(s, index, colour, &which)) break;
             if (alive_only && !stirred(s, which, quiet * quiet)) continue;
-            const float move = visit<RECORD>(s, offsets, which, alive_only, step);
+            const float move = visit(s, offsets, which, alive_only);
             if (lane == 0) s.stirs[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
             largest = fmaxf(largest, move);
         }
