@@ -102,7 +102,7 @@ def checked_batch(
     """
     place = device or "cpu"
     if skip_below is None:
-        return Batch(*take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True))
+        return Batch(*take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True, move=True))
     usable = _Usable(skip_below, channels)
     taken = take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True, choose=usable)
     return Batch(*taken, usable.numbers, tuple(usable.reasons))

@@ -30,7 +30,7 @@ from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_l
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
-from pointillist.model.sampling import check_sampling, generator
+from pointillist.model.sampling import check_sampling, draw_ahead, draw_sample, generator
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
@@ -127,7 +127,8 @@ class Step:
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
         solver = learning_solver(self.solver, self.learning, state.step, self.half_life, state.filters.ndim - 2)
         coder = on_device(solver, self.device, resident=self.resident is not None)
-        return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, start=start)
+        draw = draw_sample if self.resident is None else draw_ahead
+        return self._solve(state, batch, coder, float(self.sampling), step=state.step + 1, draw=draw, start=start)
 
     def objective(self, state: Coding, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""

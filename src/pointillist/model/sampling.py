@@ -1,10 +1,21 @@
 """Which codes an iteration solves for: a fresh Bernoulli(p) choice of all filters and positions."""
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from math import prod
+from threading import Lock
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Draw = Callable[[int, tuple[int, ...], float, int, int], NDArray | None]
+"""A function with the arguments and the answer of `draw_sample`."""
+
+_MOST_COMING = 4
+_coming: dict[tuple[Any, ...], Future[NDArray | None]] = {}
+_lock = Lock()
 _SEARCHED = 0.333333333333333333333333
 """From this probability on, geometric numbers are not drawn by way of exponential ones."""
 
@@ -55,6 +66,24 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], sampling: float, seed: in
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])
     return chosen[: np.searchsorted(chosen, count)]
+
+
+def draw_ahead(n_filters: int, grid: tuple[int, ...], sampling: float, seed: int, step: int) -> NDArray | None:
+    """Return what `draw_sample` does, and begin to draw the sample of the next step in a thread."""
+    if sampling >= 1:
+        return None
+    key = n_filters, grid, sampling, seed
+    with _lock:
+        waiting = _coming.pop((*key, step), None)
+        if len(_coming) >= _MOST_COMING:
+            _coming.clear()
+        _coming[*key, step + 1] = _drawer().submit(draw_sample, *key, step + 1)
+    return draw_sample(*key, step) if waiting is None else waiting.result()
+
+
+@cache
+def _drawer() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="pointillist-draw")
 
 
 def _waits(rng: np.random.Generator, sampling: float, draws: int) -> NDArray:

@@ -13,7 +13,7 @@ from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, check_penalty
-from pointillist.model.sampling import check_sampling, draw_sample, seed_from
+from pointillist.model.sampling import Draw, check_sampling, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
@@ -160,6 +160,7 @@ def encode_signals(
     nonnegative: bool = False,
     seed: int = 0,
     step: int = 0,
+    draw: Draw = draw_sample,
     start: SparseCodes | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -176,11 +177,11 @@ def encode_signals(
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
-                sample=draw_sample(len(filters), geometry.grid, sampling, seed, step),
+                sample=draw(len(filters), geometry.grid, sampling, seed, step),
                 nonnegative=nonnegative,
             )
         )
-        chosen = [scale.signal(signals[i], dtype) for i in members]
+        chosen = scale.signals_of(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
         size = sum(signal.size for signal in chosen)
         share = _share_of(progress, done / total, size / total)

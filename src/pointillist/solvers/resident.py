@@ -14,6 +14,7 @@ from pointillist.backends.devices import (
     as_cupy,
     as_kind,
     as_volume,
+    members_of,
     open_device,
     rows,
     stacked,
@@ -92,14 +93,14 @@ class DeviceNamespace(Namespace):
     def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
         counts = np.zeros(len(arrays), int)
         for members in group_by_shape(arrays):
-            flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
+            flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
             counts[members] = to_host(test(flat).sum(axis=1))
         return counts
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         seen: list[Any] = [None] * len(signals)
         for members in group_by_shape(signals):
-            x, w = (stacked([arrays[i] for i in members]) for arrays in (signals, weights))
+            x, w = (stacked(members_of(arrays, members)) for arrays in (signals, weights))
             for i, one in zip(members, rows(self.xp.where(w > 0, x, x.dtype.type(0))), strict=True):
                 seen[i] = one
         return seen
@@ -107,10 +108,10 @@ class DeviceNamespace(Namespace):
     def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
         low, high = np.zeros(len(signals)), np.zeros(len(signals))
         for members in group_by_shape(signals):
-            x = stacked([signals[i] for i in members]).reshape(len(members), -1)
+            x = stacked(members_of(signals, members)).reshape(len(members), -1)
             small = large = x
             if weights is not None:
-                seen = stacked([weights[i] for i in members]).reshape(x.shape) > 0
+                seen = stacked(members_of(weights, members)).reshape(x.shape) > 0
                 small, large = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
             low[members], high[members] = to_host(self.xp.stack([small.min(axis=1), large.max(axis=1)]))
         return low, high

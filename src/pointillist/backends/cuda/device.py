@@ -3,7 +3,9 @@
 import importlib
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -16,6 +18,7 @@ from pointillist.backends.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
 _STAGED_BYTES = 2**25  # of host memory that arrays go through on their way, unless one of them has more
+_SHARED_COPY, _COPIERS = 2**22, 4  # bytes from which on threads share a copy, and how many do
 _ALIGNED = 256  # bytes at whose multiples arrays begin
 _PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
 
@@ -122,10 +125,12 @@ class Device:
         for first in range(0, len(arrays), step):
             part, there = arrays[first : first + step], moved[first : first + step]
             staged = self._staging(there.shape, there.dtype)
-            if isinstance(part, np.ndarray):
+            if not isinstance(part, np.ndarray):
+                np.stack(part, out=staged, casting="same_kind")
+            elif staged.nbytes < _SHARED_COPY:
                 np.copyto(staged, part, casting="same_kind")
             else:
-                np.stack(part, out=staged, casting="same_kind")
+                _copy_by_threads(staged, part)
             there.set(staged)
             self.wait()
         return moved
@@ -181,6 +186,15 @@ class Device:
             options = tuple(f"-D{name}={value}" for name, value in zip(CONSTANTS, key, strict=True))
             self._modules[key] = self.cupy.RawModule(code=source(), options=("--std=c++14", *options))
         return self._modules[key]
+
+
+def _copy_by_threads(to: np.ndarray, given: np.ndarray) -> None:
+    """Copy an array along its first axis in several threads."""
+    bounds = np.linspace(0, len(to), _COPIERS + 1).astype(int).tolist()
+    with ThreadPoolExecutor(_COPIERS) as pool:
+        copies = [pool.submit(np.copyto, to[a:b], given[a:b], "same_kind") for a, b in pairwise(bounds)]
+    for copy in copies:
+        copy.result()
 
 
 @cache

@@ -113,15 +113,22 @@ class Engine:
 
 def filter_blocks(flat):
     """Filters (n, taps) as (blocks, taps, 8), zero-padded: what the scan loads at a time."""
-    padded = np.pad(flat, [(0, -len(flat) % RUN), (0, 0)])
+    padded = _padded(flat, (-(-len(flat) // RUN) * RUN, flat.shape[1]))
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
 def paired(filters, length):
     """Filters (n, channels, layers, rows, columns) with their rows padded to pairs, flat and zero-padded to `length`."""
     odd = filters.shape[-1] % 2
-    flat = np.pad(filters, [(0, 0)] * (filters.ndim - 1) + [(0, odd)]).reshape(len(filters), -1)
-    return np.pad(flat, [(0, 0), (0, length - flat.shape[1])]).astype(np.float32)
+    flat = _padded(filters, (*filters.shape[:-1], filters.shape[-1] + odd)).reshape(len(filters), -1)
+    return _padded(flat, (len(flat), length))
+
+
+def _padded(array, shape):
+    """An array in float32 with zeros behind it along all axes, up to a shape."""
+    full = np.zeros(shape, np.float32)
+    full[tuple(slice(n) for n in array.shape)] = array
+    return full
 
 
 def fragments(flat):
@@ -130,7 +137,7 @@ def fragments(flat):
     The answer is uint16 of shape (chunks, instructions, 2 tiles, 2 halves, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1,
     then the same of filter i + 8, then both with taps 8 further.
     """
-    padded = np.pad(flat, [(0, -len(flat) % CHUNK), (0, 0)])
+    padded = _padded(flat, (-(-len(flat) // CHUNK) * CHUNK, flat.shape[1]))
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
     # Axes: high or low half, chunk, tile, half of the filters, filter, instruction, half of the taps, lane, pair.

@@ -4,7 +4,7 @@ CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPac
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -63,12 +63,29 @@ def all_to_host(arrays: list[Any]) -> list[Any]:
     return np.split(joined(arrays).get(), np.cumsum([len(array) for array in arrays])[:-1])
 
 
+class Rows(list[Any]):
+    """The entries of an array along its first axis as views, with that array; not to be changed."""
+
+    def __init__(self, whole: Any, entries: Iterable[Any]) -> None:
+        super().__init__(entries)
+        self.whole = whole
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        return Rows(self.whole[which], found) if isinstance(which, slice) else found
+
+
 def rows(array: Any) -> list[Any]:
     """The entries of a C-contiguous array along its first axis, as views; indexing CuPy arrays one by one is slow."""
     if isinstance(array, np.ndarray) or len(array) == 0:
         return list(array)
     shape, step = array.shape[1:], array.nbytes // len(array)
-    return [type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))]
+    return Rows(array, (type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))))
+
+
+def members_of(arrays: Any, members: Sequence[int]) -> Any:
+    """The arrays of some numbers, ascending; the sequence itself where these are all."""
+    return arrays if len(members) == len(arrays) else [arrays[i] for i in members]
 
 
 def pieces(flat: Any, bounds: Sequence[int]) -> list[Any]:
@@ -81,6 +98,8 @@ def pieces(flat: Any, bounds: Sequence[int]) -> list[Any]:
 
 def stacked(arrays: Any) -> Any:
     """Arrays of one shape and kind as one of that kind; CuPy arrays that lie one behind the other are not copied."""
+    if isinstance(arrays, Rows):
+        return arrays.whole
     kind = kind_of(arrays[0])
     if kind == "numpy":
         return np.stack(arrays)

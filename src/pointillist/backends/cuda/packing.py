@@ -1,5 +1,6 @@
 """Where the codes of a signal are kept, by bucket, slot and number, and in which order lanes take a filter's samples."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,14 @@ def lane_taps(plan: KernelPlan, flat: np.ndarray) -> tuple[np.ndarray, np.ndarra
     Both are padded to whole warps, the filters by zeros. The order is (2, padded taps) int32: numbers of samples, and where
     these lie in the padded signal from a filter's first.
     """
+    lanes = _lanes(plan)
+    filters = np.zeros((len(flat), lanes.shape[1]), np.float32)
+    filters[:, : plan.taps] = flat[:, lanes[0, : plan.taps]]
+    return filters, lanes
+
+
+@cache
+def _lanes(plan: KernelPlan) -> np.ndarray:
     order = lane_order(tap_offsets(plan.channels, plan.filter, plan.window))
-    spare = (0, -plan.taps % BANKS)
     lanes = np.stack([order, tap_offsets(plan.channels, plan.filter, plan.padded)[order]]).astype(np.int32)
-    filters = np.pad(flat[:, order], [(0, 0), spare])
-    return np.ascontiguousarray(filters), np.pad(lanes, [(0, 0), spare], mode="edge")
+    return np.pad(lanes, [(0, 0), (0, -plan.taps % BANKS)], mode="edge")
