@@ -78,22 +78,44 @@ __device__ void put_aside(const Tile& s, const History& h) {
 }
 
 // Let some lanes' codes add multiples of their filters to a signal like the window, one after the other.
-__device__ void add_filters(const Tile& s, float* to, const int* offsets, const Bucket& b, unsigned which, int code,
-                            float amount) {
+// `inside` is where their bucket begins in the tile.
+__device__ __noinline__ void add_filters(const Tile& s, float* to, Spot inside, unsigned which, int code, float amount) {
     const int lane = threadIdx.x & 31;
+    int offsets[PER_LANE];
+    window_offsets(s, lane, offsets);
+    const Spot at = spot_of(s.g, code, inside);
+    const int own = at.z * s.plane + at.y * s.pitch + at.x;
+    const float* filters = s.filters;
+#if AROUND
+    const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
+#endif
+    float next[PER_LANE];
+    int from = __ffs(which) - 1;
+    padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
     while (which) {
-        const int from = __ffs(which) - 1, moving = __shfl_sync(0xffffffffu, code, from);
-        float taps[PER_LANE];
-        padded_taps(s.filters, lane, moving >> 12, taps);
-        add_filter(s, to, lane, offsets, taps, spot_of(s.g, moving, b.inside), __shfl_sync(0xffffffffu, amount, from));
-        __syncwarp();
+        const int now = from, base = __shfl_sync(0xffffffffu, own, now);
+        const float times = __shfl_sync(0xffffffffu, amount, now);
+        float met[PER_LANE];
+        #pragma unroll
+        for (int q = 0; q < PER_LANE; ++q) met[q] = fmaf(times, next[q], to[base + offsets[q]]);
         which &= which - 1;
+        if (which) {
+            from = __ffs(which) - 1;
+            padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
+        }
+        #pragma unroll
+        for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) to[base + offsets[q]] = met[q];
+        __syncwarp();
+#if AROUND
+        if (seams >> now & 1) repeat(s, to, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), inside));
+        __syncwarp();
+#endif
     }
 }
 
 // Finish the newest move, and take codes that are zero out of all moves: they stay there until a sweep says otherwise. The
 // newest step is then in the window. The first sums are what the moves do to the penalties, the others products of moves, which only a ridge makes count.
-__device__ void gather_moves(const Tile& s, const History& h, const int* offsets, float (&sums)[SUMS]) {
+__device__ void gather_moves(const Tile& s, const History& h, float (&sums)[SUMS]) {
     in_colours(s, [&](const Bucket& b) {
         for (int i0 = 0; i0 < b.count; i0 += 32) {
             const int i = i0 + (threadIdx.x & 31);
@@ -111,11 +133,13 @@ __device__ void gather_moves(const Tile& s, const History& h, const int* offsets
                 const bool left = value == 0.0f && moved != 0.0f;
                 moves[m] = left ? 0.0f : moved;
                 if (mine && (left || m == h.newest)) *at = moves[m];
+                const unsigned lost = __ballot_sync(0xffffffffu, left);
                 if (m == h.newest) newest = moves[m];
-                else add_filters(s, step_of(h, m), offsets, b, __ballot_sync(0xffffffffu, left), code, moved);
+                else if (lost) add_filters(s, step_of(h, m), b.inside, lost, code, moved);
                 sums[m] = fmaf(slope, moves[m], sums[m]);
             }
-            add_filters(s, window, offsets, b, __ballot_sync(0xffffffffu, newest != 0.0f), code, -newest);
+            const unsigned moving = __ballot_sync(0xffffffffu, newest != 0.0f);
+            if (moving) add_filters(s, window, b.inside, moving, code, -newest);
             if (s.ridge > 0.0f) {
                 int j = MEMORY;
                 #pragma unroll
@@ -133,13 +157,15 @@ __device__ void multiply_steps(const Tile& s, const History& h, float (&sums)[SU
     const float* aside = step_of(h, MEMORY);
     float* newest = step_of(h, h.newest);
     each_sample(s, [&](int i, i64 j, bool counted) {
-        newest[i] = window[i];
+        const float step = window[i];
+        newest[i] = step;
         if (!counted) return;
         const float left = aside[i], weight = __ldg(weights + j);
         float steps[MEMORY];
         #pragma unroll
         for (int m = 0; m < MEMORY; ++m) {
-            steps[m] = m < h.held ? (m == h.newest ? window : step_of(h, m))[i] : 0.0f;
+            steps[m] = m < h.held && m != h.newest ? step_of(h, m)[i] : 0.0f;
+            if (m == h.newest) steps[m] = step;
             sums[m] = fmaf(left, steps[m], sums[m]);
         }
         int k = MEMORY;
@@ -178,7 +204,7 @@ __device__ void best_factors(Board* board) {
 
 // The combined move of every code, and the combined step in the window; codes that would change their sign stop at zero.
 // Returns whether any did, and adds what happens to the penalties to `change`.
-__device__ bool combine(const Tile& s, const History& h, const int* offsets, const Board* board, float* change) {
+__device__ bool combine(const Tile& s, const History& h, const Board* board, float* change) {
     each_sample(s, [&](int i, i64, bool) {
         float sum = board->factors[h.newest] * window[i];
         #pragma unroll
@@ -201,7 +227,8 @@ __device__ bool combine(const Tile& s, const History& h, const int* offsets, con
                 if (m < h.held && old != 0.0f) move = fmaf(board->factors[m], moves[m * h.slots], move);
             float fresh = old + move;
             const bool stops = old != 0.0f && fresh * old <= 0.0f;
-            add_filters(s, window, offsets, b, __ballot_sync(0xffffffffu, stops), code, fresh);
+            const unsigned stopping = __ballot_sync(0xffffffffu, stops);
+            if (stopping) add_filters(s, window, b.inside, stopping, code, fresh);
             if (stops) { fresh = 0.0f; move = -old; clipped = true; }
             if (old != 0.0f)
                 *change += price_of(s, b, code) * (fabsf(fresh) - fabsf(old)) + 0.5f * s.ridge * (fresh * fresh - old * old);
@@ -256,17 +283,15 @@ __device__ void put_back(const Tile& s, const History& h, bool changed) {
 
 // After sweeps: make the best step in the span of the moves, if it lowers the objective.
 __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board* board) {
-    int offsets[PER_LANE];
-    window_offsets(s, threadIdx.x & 31, offsets);
     float sums[SUMS] = {};
     put_aside(s, h);
-    gather_moves(s, h, offsets, sums);
+    gather_moves(s, h, sums);
     multiply_steps(s, h, sums);
     add_up(s, board, sums);
     if (threadIdx.x == 0) best_factors(board);
     __syncthreads();
     float change = 0.0f;
-    const bool better = !combine(s, h, offsets, board, &change) || worth(s, h, board, change) < 0.0;
+    const bool better = !combine(s, h, board, &change) || worth(s, h, board, change) < 0.0;
     if (better) take_move(s, h);
     put_back(s, h, better);
 }

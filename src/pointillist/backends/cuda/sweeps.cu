@@ -102,24 +102,6 @@ __device__ __forceinline__ void padded_taps(const float* __restrict__ filters, i
     for (int q = 0; q < PER_LANE; ++q) taps[q] = __ldg(from + 32 * q);
 }
 
-// Add a multiple of a filter to a signal like the window, by all lanes of a warp; `at` is where the filter begins.
-__device__ __forceinline__ void add_filter(const Tile& s, float* to, int lane, const int* offsets, const float* taps,
-                                           const Spot& at, float amount) {
-    const int base = at.z * s.plane + at.y * s.pitch + at.x;
-#if AROUND
-    const bool seam = meets_seams(s, at);
-#endif
-    #pragma unroll
-    for (int q = 0; q < PER_LANE; ++q) {
-        if (!IS_TAP(lane, q)) continue;
-        const float value = fmaf(amount, taps[q], to[base + offsets[q]]);
-        to[base + offsets[q]] = value;
-#if AROUND
-        if (seam) write_copies(s, to, at, __ldg(s.lanes + lane + 32 * q), value);
-#endif
-    }
-}
-
 #if AROUND
 // Repeat what a filter that begins at `at` changed where the samples have other copies.
 __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
@@ -131,9 +113,11 @@ __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
 
 // One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
 // code's own lane finds its value. Returns the largest curvature · change².
-__device__ __forceinline__ float visit(const Tile& s, const int* offsets, const Spot& which, bool alive_only) {
+__device__ __noinline__ float visit(const Tile& s, Spot which, bool alive_only) {
     const Bucket b = bucket_at(s, which);
     const int lane = threadIdx.x & 31;
+    int offsets[PER_LANE];
+    window_offsets(s, lane, offsets);
     const float* filters = s.filters;
     float largest = 0.0f;
     for (int i0 = 0; i0 < b.count; i0 += 32) {
@@ -180,12 +164,11 @@ __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const 
             if (change == 0.0f) continue;
             if (lane == now) largest = fmaxf(largest, change * change * c);
             if (weighted >> now & 1) {  // rarely: what only this needs is not kept in registers
-                const float* weights = s.weights + s.first;
+                const Spot spot = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
+                const float* weights = s.weights + s.first + (int)base_of(s.g, spot);
                 const int* abroad = s.lanes + 32 * PER_LANE + lane;
-                const i64 there = base_of(s.g, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside));
                 #pragma unroll
-                for (int q = 0; q < PER_LANE; ++q)
-                    if (IS_TAP(lane, q)) taps[q] *= __ldg(weights + there + __ldg(abroad + 32 * q));
+                for (int q = 0; q < PER_LANE; ++q) taps[q] *= __ldg(weights + __ldg(abroad + 32 * q));
             }
             #pragma unroll
             for (int q = 0; q < PER_LANE; ++q)
@@ -223,8 +206,6 @@ __device__ bool stirred(const Tile& s, const Spot& which, float quiet) {
 // something moved more than `quiet` before. Every thread returns the largest √curvature · |change|.
 __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket, float* peak) {
     const int lane = threadIdx.x & 31;
-    int offsets[PER_LANE];
-    window_offsets(s, lane, offsets);
     if (threadIdx.x == 0) *peak = 0.0f;
     float largest = 0.0f;
     for (int colour = 0; colour < COLOURS(s); ++colour) {
@@ -238,7 +219,7 @@ __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet,
             index = __shfl_sync(0xffffffffu, index, 0);
             if (!member(s, index, colour, &which)) break;
             if (alive_only && !stirred(s, which, quiet * quiet)) continue;
-            const float move = visit(s, offsets, which, alive_only);
+            const float move = visit(s, which, alive_only);
             if (lane == 0) s.stirs[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
             largest = fmaxf(largest, move);
         }
