@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pointillist.backends.devices import (
     CodeLists,
     Device,
+    Rows,
     as_cupy,
     as_kind,
     as_volume,
@@ -97,6 +98,9 @@ class DeviceNamespace(Namespace):
             counts[members] = to_host(test(flat).sum(axis=1))
         return counts
 
+    def all_finite(self, arrays: Sequence[Any]) -> bool:
+        return isinstance(arrays, Rows) and bool(np.isfinite(arrays.extents).all())
+
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         seen: list[Any] = [None] * len(signals)
         for members in group_by_shape(signals):
@@ -106,6 +110,8 @@ class DeviceNamespace(Namespace):
         return seen
 
     def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
+        if weights is None and isinstance(signals, Rows):
+            return signals.extents[0].astype(np.float64), signals.extents[1].astype(np.float64)
         low, high = np.zeros(len(signals)), np.zeros(len(signals))
         for members in group_by_shape(signals):
             x = stacked(members_of(signals, members)).reshape(len(members), -1)

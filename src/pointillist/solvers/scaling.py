@@ -195,6 +195,8 @@ def by_scale(
 
 def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
+    if isinstance(arrays, Rows):
+        return np.max(np.abs(arrays.extents[:2]), axis=0).astype(np.float64)
     largest = np.empty(len(arrays))
     for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
         if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions

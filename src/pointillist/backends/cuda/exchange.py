@@ -5,7 +5,7 @@ CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPac
 
 import importlib
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -69,6 +69,12 @@ class Rows(list[Any]):
     def __init__(self, whole: Any, entries: Iterable[Any]) -> None:
         super().__init__(entries)
         self.whole = whole
+
+    @cached_property
+    def extents(self) -> np.ndarray:
+        """Smallest sample, largest sample and sum of each entry, (3, n) on the host: asked for at once, kept."""
+        flat = self.whole.reshape(len(self), -1)
+        return _cupy().stack([flat.min(axis=1), flat.max(axis=1), flat.sum(axis=1)]).get()
 
     def __getitem__(self, which: Any) -> Any:
         found = super().__getitem__(which)
