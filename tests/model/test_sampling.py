@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.model import sampling
-from pointillist.model.sampling import check_sampling, draw_sample, generator, seed_from
+from pointillist.model.sampling import check_sampling, draw_ahead, draw_sample, generator, seed_from
 
 
 @pytest.mark.parametrize("p", [0.01, 0.1, 0.5, 0.97])
@@ -57,6 +57,13 @@ def test_all_codes_is_none():
 def test_waiting_times_are_those_of_the_geometric_law_to_the_bit(p):
     ours, theirs = np.cumsum(generator(3, 1, 5000).geometric(p, 9000)) - 1, draw_sample(1, (5000,), p, 3, 1)
     np.testing.assert_array_equal(theirs, ours[ours < 5000])
+
+
+def test_samples_drawn_ahead_are_those_of_their_steps():
+    for seed, step in [(0, 1), (0, 2), (0, 3), (1, 3), (0, 5), (0, 4), (0, 5), (0, 6)]:
+        ahead = draw_ahead(3, (40, 50), 0.2, seed, step)
+        np.testing.assert_array_equal(ahead, draw_sample(3, (40, 50), 0.2, seed, step))
+    assert draw_ahead(3, (40, 50), 1.0, 0, 1) is None
 
 
 def test_a_surplus_of_successes_still_ends(monkeypatch):
