@@ -104,7 +104,8 @@ def encode(
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
-    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=True)
+    one = bank.shape[1] == 1  # those of many channels may be projected first, on the host
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=one)
     _check_channels(arrays, bank)
     result = encode_signals(
         arrays,
