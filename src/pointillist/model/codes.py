@@ -97,14 +97,13 @@ class SparseCodes:
         if not parts or not all(isinstance(part, SparseCodes) for part in parts):
             raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
         _check_one_number([part.n_filters for part in parts])
-        known = [name for part in parts for name in part.names or []]
-        return cls(
-            [index for part in parts for index in part.indices],
-            [value for part in parts for value in part.values],
-            [grid for part in parts for grid in part.grids],
-            parts[0].n_filters,
-            names=None if any(part.names is None for part in parts) else known,
-        )
+        joined = cls([], [], [], parts[0].n_filters)  # what the parts hold was checked
+        joined.indices = [index for part in parts for index in part.indices]
+        joined.values = [value for part in parts for value in part.values]
+        joined.grids = [grid for part in parts for grid in part.grids]
+        if all(part.names is not None for part in parts):
+            joined.names = [name for part in parts for name in part.names or []]
+        return joined
 
     @property
     def resident(self) -> bool:
