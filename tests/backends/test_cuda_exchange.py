@@ -4,16 +4,19 @@ import numpy as np
 import pytest
 
 from pointillist.backends.cuda.exchange import (
+    Rows,
     all_to_host,
     any_resident,
     as_cupy,
     as_kind,
     is_resident,
     kind_of,
+    members_of,
     stacked,
     summed_by,
     to_host,
 )
+from pointillist.model.signals import group_by_shape
 
 
 class Tensor:
@@ -25,6 +28,17 @@ class Tensor:
     @property
     def __cuda_array_interface__(self):
         raise RuntimeError("requires grad")
+
+
+def test_rows_know_the_array_that_they_are_of():
+    whole = np.arange(12).reshape(4, 3)
+    rows = Rows(whole, list(whole))
+    assert stacked(rows) is whole
+    assert stacked(members_of(rows, [0, 1, 2, 3])) is whole
+    np.testing.assert_array_equal(stacked(rows[1:3]), whole[1:3])
+    np.testing.assert_array_equal(stacked(members_of(rows, [0, 2])), whole[[0, 2]])
+    np.testing.assert_array_equal(rows[2], whole[2])
+    assert group_by_shape(rows) == [[0, 1, 2, 3]]
 
 
 def test_arrays_on_the_host_stay_as_they_are():

@@ -11,7 +11,7 @@ from pointillist.backends.cuda import plan as planning
 from pointillist.backends.cuda.engine import bfloat16, filter_blocks, fragments, paired
 from pointillist.backends.cuda.packing import pack, slots
 from pointillist.backends.cuda.plan import as_volume, colours, make_plan, signal_groups
-from pointillist.backends.cuda.sums import waves
+from pointillist.backends.cuda.sums import cosines, waves
 
 SHAPES = [
     ((100, 100), (11, 11), 1),
@@ -153,12 +153,12 @@ def test_a_large_signal_is_cut_into_tiles_that_leave_room_for_two():
         assert all(t * n >= b for t, n, b in zip(plan.tile, plan.tiles, plan.buckets, strict=True))
 
 
-def test_steps_are_recorded_beside_the_residual_where_two_blocks_still_fit():
-    assert make_plan((1, 100, 100), (1, 11, 11), 1, 100).recorded
-    assert not make_plan((1, 200, 200), (1, 11, 11), 1, 100).recorded
+def test_two_blocks_of_the_usual_size_leave_room_for_the_filters_in_the_cache():
     plan = make_plan((1, 100, 100), (1, 11, 11), 1, 100)
-    assert plan.tile_bytes == 4 * (2 * 110 * 110 + 81)
-    assert plan.history_floats == 4 * (110 * 110 + 81 * plan.capacity)
+    assert plan.tile_bytes == 4 * (110 * plan.pitch + 81)
+    assert 2 * (plan.tile_bytes + 1024) <= 132 * 1024
+    assert plan.warps == 16
+    assert plan.history_floats == 4 * (110 * plan.pitch + 81 * plan.capacity)
     assert plan.signal_bytes > 4 * plan.history_floats
 
 
@@ -195,6 +195,15 @@ def test_batches_fit_and_cover():
     assert all(2 * (part.stop - part.start) * plan.signal_bytes <= memory for part in parts)
 
 
+def test_where_there_are_many_groups_the_first_ones_grow():
+    plan = _plan(SHAPES[0])
+    sizes = [part.stop - part.start for part in signal_groups(4096, plan, 10**12, in_flight=4)]
+    assert sizes[:3] == [128, 256, 384]
+    assert max(sizes) <= 512
+    assert max(sizes[3:]) - min(sizes[3:]) <= 1
+    assert sum(sizes) == 4096
+
+
 def test_one_small_batch_may_take_all_memory():
     plan = _plan(SHAPES[0])
     assert len(list(signal_groups(90, plan, 100 * plan.signal_bytes, in_flight=3))) == 1
@@ -204,6 +213,16 @@ def test_a_signal_that_does_not_fit_says_how_much_it_needs():
     plan = _plan(SHAPES[0])
     with pytest.raises(MemoryError, match="one signal needs"):
         signal_groups(3, plan, plan.signal_bytes, shared=1)
+
+
+@pytest.mark.parametrize("span", [(1, 1, 9), (1, 5, 7), (3, 5, 3)])
+def test_one_product_gives_the_real_parts_of_all_spectra(span):
+    blocks = np.random.default_rng(0).standard_normal((4, *span))
+    spectra = blocks.astype(complex)
+    for side in span:
+        spectra = np.tensordot(spectra, waves(side), axes=(1, 0))
+    found = blocks.reshape(4, -1) @ cosines(span)
+    np.testing.assert_allclose(found, spectra.real.reshape(4, -1), atol=1e-12)
 
 
 def test_slots_number_the_codes_of_a_bucket():
@@ -225,7 +244,7 @@ def test_integers_are_in_the_order_that_the_kernels_read():
     shapes = {"DHW": plan.grid, "PD PH PW": plan.padded, "BD BH BW": plan.bucket, "NBZ NBY NBX": plan.buckets}
     shapes |= {"TBZ TBY TBX": plan.tile, "NTZ NTY NTX": plan.tiles}
     expected = {"SHIFT": plan.shift, "LIFT": plan.lift, "CAP": plan.capacity, "K": plan.n_filters}
-    expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks}
+    expected |= {"PANELS": plan.panels, "RUNS": plan.runs, "BLOCKS": plan.blocks, "PITCH": plan.pitch}
     shapes |= {"PBZ PBY PBX": plan.paired_buckets, "PTZ PTY PTX": plan.paired_tiles}
     for axes, shape in shapes.items():
         expected |= dict(zip(axes.split() if " " in axes else axes, shape, strict=True))

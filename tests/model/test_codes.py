@@ -1,5 +1,7 @@
 """Tests of the sparse codes' container: round trips, selections, reordering and errors."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -141,3 +143,17 @@ def test_codes_of_a_device_come_to_the_host_together(monkeypatch):
     assert moved == [1, 1]
     assert there.names == ["a"]
     np.testing.assert_array_equal(there.to_dense(), one.to_dense())
+
+
+class Tensor:
+    """What torch's tensors have and NumPy's arrays have not: a type without a letter."""
+
+    def __init__(self, *, real):
+        self.ndim, self.shape = 1, (3,)
+        self.dtype = SimpleNamespace(is_complex=False, is_floating_point=real)
+
+
+def test_tensors_are_taken_by_what_torch_says_of_their_numbers():
+    assert len(SparseCodes([Tensor(real=False)], [Tensor(real=True)], [(9,)], 1)) == 1
+    with pytest.raises(ValueError, match="indices must be integers"):
+        SparseCodes([Tensor(real=True)], [Tensor(real=True)], [(9,)], 1)

@@ -9,6 +9,7 @@ from pointillist.model.sampling import (
     Draws,
     Sample,
     as_draws,
+    draw_ahead,
     draw_sample,
     generator,
     sample_bytes,
@@ -150,17 +151,35 @@ def test_what_is_drawn_together_takes_less_memory():
     assert sample_bytes(10**6, Draws(1.0), 4) == 0
 
 
+@pytest.mark.parametrize("p", [1e-4, 0.1, 0.3333, 1 / 3, 0.6])
+def test_waiting_times_are_those_of_the_geometric_law_to_the_bit(p):
+    ours, theirs = np.cumsum(generator(3, 1, 5000).geometric(p, 9000)) - 1, codes(1, (5000,), p, 3, 1)
+    np.testing.assert_array_equal(theirs, ours[ours < 5000])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_drawn_ahead_are_those_of_their_steps(kind):
+    draws = Draws(0.2, kind)
+    for seed, step in [(0, 1), (0, 2), (0, 3), (1, 3), (0, 5), (0, 4), (0, 5), (0, 6)]:
+        ahead = draw_ahead(3, (40, 50), draws, seed, step)
+        np.testing.assert_array_equal(ahead.indices, draw_sample(3, (40, 50), draws, seed, step).indices)
+
+
+def test_all_codes_are_no_sample():
+    assert draw_ahead(3, (40, 50), Draws(1.0), 0, 1) is None
+
+
 def test_a_surplus_of_successes_still_ends(monkeypatch):
     """Waiting times of one sample each, as rare luck would draw them, must not stall the loop."""
 
     class Lucky:
         calls = 0
 
-        def geometric(self, p, size):
+        def standard_exponential(self, size):
             Lucky.calls += 1
             if Lucky.calls > 20_000:
                 raise AssertionError("draw_sample does not end")
-            return np.ones(size, np.int64)
+            return np.full(size, 1e-9)
 
     monkeypatch.setattr(sampling, "generator", lambda *key: Lucky())
     np.testing.assert_array_equal(codes(1, (10_000,), 0.01, 0, 0), np.arange(10_000))

@@ -13,7 +13,7 @@ from pointillist.solvers import inputs, resident
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_signals
-from pointillist.solvers.resident import DeviceNamespace, upload
+from pointillist.solvers.resident import DeviceNamespace, moves_whole, upload
 
 
 @pytest.fixture
@@ -26,6 +26,7 @@ def host_device(monkeypatch):
         wait=lambda: None,
         settle=lambda: None,
         upload=lambda arrays, dtype: np.stack(arrays).astype(dtype),
+        free_memory=lambda: 10_000,
     )
     monkeypatch.setattr(resident, "open_device", lambda name: made)
     monkeypatch.setattr(inputs, "stay_resident", lambda signals, device: True)
@@ -104,6 +105,19 @@ def test_both_namespaces_give_the_same_answers(space, host_device):
     assert chosen.extents(signals, None)[1].tolist() == [x.max() for x in signals]
     assert chosen.full(np.ones((3, 4), np.uint8), (2, 3, 4), np.float32).shape == (2, 3, 4)
     assert [one.dtype for one in chosen.split(np.ones((2, 1, 3), int), np.float32)] == [np.float32] * 2
+
+
+def test_only_plain_arrays_of_several_signals_move_whole(host_device, tmp_path):
+    several = np.zeros((9, 3, 4), np.uint8)  # 432 bytes in float32
+    assert moves_whole(several, "cuda")
+    assert not moves_whole(several[:3], "cuda")
+    assert not moves_whole(list(several), "cuda")
+    assert not moves_whole(np.ma.masked_array(several), "cuda")
+    assert not moves_whole(several.astype(complex), "cuda")
+    assert not moves_whole(np.zeros((9, 100, 100)), "cuda")  # more than a tenth of the memory
+    mapped = np.memmap(tmp_path / "signals", np.float32, "w+", shape=several.shape)
+    assert not moves_whole(mapped, "cuda")
+    assert not moves_whole(mapped[:], "cuda")
 
 
 def test_uploads_keep_order_shape_and_sharing(host_device):

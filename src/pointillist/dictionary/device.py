@@ -82,7 +82,7 @@ class DeviceStatistics:
     ) -> Iterator[tuple[list[int], CodedBatch, CodeLists, tuple[int, ...]]]:
         """Yield the signals of each shape with their codes laid out, and where they lie on the padded grid."""
         for members in group_by_shape(batch.signals):
-            some = batch.take(members)
+            some = batch if len(members) == len(batch) else batch.take(members)
             geometry = some.geometry(filters)
             yield members, some, self._lists(geometry, some.codes), as_volume(geometry.offset, 0)
 

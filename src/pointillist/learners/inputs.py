@@ -94,15 +94,18 @@ def checked_batch(
     channels: bool,
     device: str | None,
     skip_below: Sequence[int] | None = None,
+    *,
+    move: bool = False,
 ) -> Batch:
     """Signals to learn from, with weights of zero where NaN marks what was not seen.
 
     Signals that live on a device stay there where `device` names it; None brings them to the host. With `skip_below`, the
-    size of the filters, signals that are smaller or useless otherwise are left out instead of refused.
+    size of the filters, signals that are smaller or useless otherwise are left out instead of refused. With `move` an array
+    of several signals of the host goes to the device.
     """
     place = device or "cpu"
     if skip_below is None:
-        return Batch(*take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True))
+        return Batch(*take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True, move=move))
     usable = _Usable(skip_below, channels)
     taken = take_signals(X, weights, ndim, channels=channels, device=place, to_learn=True, choose=usable)
     return Batch(*taken, usable.numbers, tuple(usable.reasons))

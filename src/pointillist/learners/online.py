@@ -281,7 +281,7 @@ class OnlineCSC(ConvolutionalLearner):
         self
         """
         step = self.training_step()
-        batch = step.check(X, weights, skip=skips(on_error))
+        batch = step.check(X, weights, skip=skips(on_error), move=True)
         self.skipped_ = noted(getattr(self, "skipped_", {}), batch.skipped)
         if not len(batch):
             return self

@@ -88,14 +88,15 @@ class Step:
         """The device that statistics live on; None is the host."""
         return None if is_cpu(self.home) else self.home
 
-    def check(self, X: Signals, weights: Signals | None = None, *, skip: bool = False) -> Batch:
+    def check(self, X: Signals, weights: Signals | None = None, *, skip: bool = False, move: bool = False) -> Batch:
         """Check signals and weights of users against the settings and make a batch of them.
 
-        With `skip` the batch is without the signals that nothing can be learned from, and says why.
+        With `skip` the batch is without the signals that nothing can be learned from, and says why. With `move` an array
+        goes to the device that statistics live on.
         """
         X, ndim = to_learn_from(X, self.filter_size, self.channels)
         least = filter_shapes(self.n_filters, self.filter_size, ndim).box if skip else None
-        return checked_batch(X, weights, ndim, self.channels, self.resident, least)
+        return checked_batch(X, weights, ndim, self.channels, self.resident, least, move=move)
 
     def start(self, batch: Batch, seed: int, patches: Sequence[NDArray] | None = None) -> LearnerState:
         """A fresh state, with the first filters; `patches` is what to draw them from, the batch unless it is given."""
@@ -129,7 +130,8 @@ class Step:
         ndim = state.filters.ndim - 2
         solver = learning_solver(self.solver, self.learning, state.step, self.half_life, ndim, draws.share)
         coder = on_device(solver, self.device, resident=self.resident is not None)
-        return self._solve(state, batch, coder, draws, step=state.step + 1, start=start)
+        ahead = self.resident is not None
+        return self._solve(state, batch, coder, draws, step=state.step + 1, ahead=ahead, start=start)
 
     def objective(self, state: Coding, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""

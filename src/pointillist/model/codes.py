@@ -65,7 +65,7 @@ class SparseCodes:
         for i, (index, value) in enumerate(zip(indices, values, strict=True)):
             if not (getattr(index, "ndim", 0) == getattr(value, "ndim", 0) == 1) or index.shape != value.shape:
                 raise ValueError(f"indices and values of signal {i} must be 1-D and equally long")
-            if index.dtype.kind not in "iu" or value.dtype.kind not in "fiub":
+            if _letter(index.dtype) not in "iu" or _letter(value.dtype) not in "fiub":
                 raise ValueError(
                     f"indices must be integers and values real numbers, signal {i} has {index.dtype} and {value.dtype}"
                 )
@@ -97,14 +97,13 @@ class SparseCodes:
         if not parts or not all(isinstance(part, SparseCodes) for part in parts):
             raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
         _check_one_number([part.n_filters for part in parts])
-        known = [name for part in parts for name in part.names or []]
-        return cls(
-            [index for part in parts for index in part.indices],
-            [value for part in parts for value in part.values],
-            [grid for part in parts for grid in part.grids],
-            parts[0].n_filters,
-            names=None if any(part.names is None for part in parts) else known,
-        )
+        joined = cls([], [], [], parts[0].n_filters)  # what the parts hold was checked
+        joined.indices = [index for part in parts for index in part.indices]
+        joined.values = [value for part in parts for value in part.values]
+        joined.grids = [grid for part in parts for grid in part.grids]
+        if all(part.names is not None for part in parts):
+            joined.names = [name for part in parts for name in part.names or []]
+        return joined
 
     @property
     def resident(self) -> bool:
@@ -277,6 +276,13 @@ def _checked_names(names: Sequence[str], n_signals: int) -> list[str]:
     if len(given) != n_signals or not all(isinstance(name, str) for name in given):
         raise ValueError(f"names must hold one text for each of the {n_signals} signals, got {shown(names)}")
     return given
+
+
+def _letter(dtype: Any) -> str:
+    """NumPy's letter for a kind of numbers, also for the types of torch, which have none."""
+    if hasattr(dtype, "kind"):
+        return dtype.kind
+    return "c" if dtype.is_complex else "f" if dtype.is_floating_point else "i"
 
 
 def _check_one_number(counts: Sequence[int]) -> None:

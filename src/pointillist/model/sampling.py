@@ -7,10 +7,12 @@ anew, so that the sums over codes that filters are learned from have the same ex
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ KINDS = ("codes", "bundles", "positions", "stretches", "cells")
 _STRETCH = 16
 _CELL = 8
 _COARSE, _SELDOM = 1e-3, 1e-6
+_SEARCHED = 0.333333333333333333333333
+"""From this probability on, NumPy does not draw geometric numbers by way of exponential ones."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,9 @@ def _check_share(share: float, name: str) -> None:
 
 ALL = Draws(1.0)
 """All codes, in every step."""
+_MOST_COMING = 4
+_coming: dict[tuple[Any, ...], Future[Sample | None]] = {}
+_lock = Lock()
 
 
 def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, step: int) -> Sample | None:
@@ -157,6 +164,24 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, 
     return Sample(blocks=blocks, n_filters=n_filters, n_positions=count)
 
 
+def draw_ahead(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, step: int) -> Sample | None:
+    """Return what `draw_sample` does, and begin to draw the sample of the next step in a thread."""
+    if draws.share >= 1:
+        return None
+    key = n_filters, grid, draws, seed
+    with _lock:
+        waiting = _coming.pop((*key, step), None)
+        if len(_coming) >= _MOST_COMING:
+            _coming.clear()
+        _coming[*key, step + 1] = _drawer().submit(draw_sample, *key, step + 1)
+    return draw_sample(*key, step) if waiting is None else waiting.result()
+
+
+@cache
+def _drawer() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="pointillist-draw")
+
+
 def _trials(count: int, share: float, rng: np.random.Generator) -> NDArray:
     """Those of so many numbers, ascending, that are chosen independently with a probability."""
     expected = count * share
@@ -165,10 +190,17 @@ def _trials(count: int, share: float, rng: np.random.Generator) -> NDArray:
     # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
     while last < count:
         draws = int(max(expected - len(chosen), 0) + 6 * np.sqrt(max(expected, 1.0)) + 16)
-        more = last + np.cumsum(np.minimum(rng.geometric(share, draws), count + 1))
+        more = last + np.cumsum(np.minimum(_waits(rng, share, draws), count + 1))
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])
     return chosen[: np.searchsorted(chosen, count)]
+
+
+def _waits(rng: np.random.Generator, share: float, draws: int) -> NDArray:
+    """Geometric waiting times, ``rng.geometric(share, draws)`` to the bit, with one logarithm for all of them."""
+    if share >= _SEARCHED or share < _COARSE:
+        return rng.geometric(share, draws)
+    return np.ceil(rng.standard_exponential(draws) / -np.log1p(-share)).astype(np.int64)
 
 
 def _split(chosen: NDArray, n_blocks: int, n_positions: int) -> Blocks:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.backends.devices import Rows
 from pointillist.model.arguments import as_numbers
 from pointillist.model.foreign import as_several
 from pointillist.model.large import converted, largest, scratch, walked
@@ -215,6 +216,8 @@ def _one_weight(weight: Any, signal: NDArray, i: int, space: Namespace) -> Any:
 
 def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
     """Indices of the signals of each shape, in order of appearance."""
+    if isinstance(signals, Rows):
+        return [list(range(len(signals)))]
     groups: dict[tuple[int, ...], list[int]] = {}
     for i, signal in enumerate(signals):
         groups.setdefault(signal.shape, []).append(i)

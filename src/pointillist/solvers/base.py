@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -113,16 +114,18 @@ def merge_results(results: Sequence[Result], places: Sequence[Sequence[int]]) ->
     if len(results) == 1 and in_order:
         return results[0]
     codes = SparseCodes.concatenate([result.codes for result in results])
-    codes = codes if in_order else codes[order.tolist()]
     statuses = [status for result in results for status in result.statuses]
     residuals = [residual for result in results for residual in result.residuals]
+    if not in_order:
+        codes = codes[order.tolist()]
+        statuses, residuals = [statuses[i] for i in order], [residuals[i] for i in order]
     return Result(
         codes,
         np.concatenate([result.objective for result in results])[order],
         np.concatenate([result.gap for result in results])[order],
-        tuple(statuses[i] for i in order),
+        tuple(statuses),
         np.concatenate([result.iterations for result in results])[order],
-        [residuals[i] for i in order],
+        residuals,
     )
 
 
@@ -196,7 +199,7 @@ def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) 
 
 def judge(gap: float, objective: float, tol: float) -> Status:
     """The status of an answer with this gap and objective."""
-    if not (np.isfinite(objective) and np.isfinite(gap)):
+    if not (math.isfinite(objective) and math.isfinite(gap)):
         return Status.DIVERGED
     return Status.CONVERGED if gap <= tol else Status.ITERATION_LIMIT
 

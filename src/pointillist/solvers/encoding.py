@@ -13,7 +13,7 @@ from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty, check_penalty
-from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
+from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
 from pointillist.model.signals import Signals, as_filters, group_by_shape
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
@@ -104,7 +104,8 @@ def encode(
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
     bank = as_filters(to_host(filters), channels=channels)
-    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device)
+    one = bank.shape[1] == 1  # those of many channels may be projected first, on the host
+    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=one)
     _check_channels(arrays, bank)
     result = encode_signals(
         arrays,
@@ -160,10 +161,12 @@ def encode_signals(
     nonnegative: bool = False,
     seed: int = 0,
     step: int = 0,
+    ahead: bool = False,
     start: SparseCodes | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Encode signals that were checked already, each (channels, *space)."""
+    """Encode signals that were checked already, each (channels, *space); `ahead`: the next step's sample is drawn too."""
+    draw = draw_ahead if ahead else draw_sample
     dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
     results, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
@@ -176,11 +179,11 @@ def encode_signals(
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
-                drawn=draw_sample(len(filters), geometry.grid, draws, seed, step),
+                drawn=draw(len(filters), geometry.grid, draws, seed, step),
                 nonnegative=nonnegative,
             )
         )
-        chosen = [scale.signal(signals[i], dtype) for i in members]
+        chosen = scale.signals_of(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
         size = sum(signal.size for signal in chosen)
         share = _share_of(progress, done / total, size / total)

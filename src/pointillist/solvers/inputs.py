@@ -15,7 +15,7 @@ from pointillist.model.signals import (
     checked_signals,
     take_seen,
 )
-from pointillist.solvers.resident import device_namespace
+from pointillist.solvers.resident import device_namespace, moves_whole, upload
 
 Choose = Callable[[list[NDArray], list[NDArray] | None], Sequence[int]]
 """A function that gets signals and their weights, each (channels, *space), and returns the numbers of those to take."""
@@ -32,11 +32,14 @@ def on_host(arrays: Any) -> Any:
 
 
 @contextmanager
-def _namespace(signals: Any, weights: Any, device: str) -> Iterator[tuple[Any, Any, Namespace]]:
+def _namespace(signals: Any, weights: Any, device: str, *, move: bool) -> Iterator[tuple[Any, Any, Namespace]]:
     """Signals and weights, and the namespace in which they are checked."""
     if stay_resident(signals, device):
         with device_namespace(device) as space:
             yield signals, weights, space
+    elif move and weights is None and not is_cpu(device) and moves_whole(signals, device):
+        with device_namespace(device) as space:
+            yield upload(signals, space.device), None, space
     else:
         yield on_host(signals), on_host(weights), HOST
 
@@ -49,16 +52,18 @@ def take_signals(
     channels: bool,
     device: str = "cpu",
     to_learn: bool = False,
+    move: bool = False,
     choose: Choose | None = None,
 ) -> tuple[list[NDArray], list[NDArray] | None]:
     """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
 
     Signals that live on a device stay there if `device` is one; all others come to the host. Without weights NaN marks what
-    was not seen. With `to_learn` errors call the signals X, and constant ones are refused. `choose` leaves signals
-    out before they are looked at more closely.
+    was not seen. With `move` an array of several signals goes to the device too, where it is checked faster. With
+    `to_learn` errors call the signals X, and constant ones are refused. `choose` leaves signals out before they are looked
+    at more closely.
     """
     name = "X" if to_learn else "signals"
-    with _namespace(signals, weights, device) as (given, given_weights, space):
+    with _namespace(signals, weights, device, move=move) as (given, given_weights, space):
         arrays = checked_signals(given, ndim, channels=channels, name=name, space=space)
         seen = as_weights(given_weights, arrays, channels=channels, space=space, all_seen=choose is None)
         if choose is not None:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from pointillist.backends.devices import (
     CodeLists,
     Device,
+    Rows,
     as_cupy,
     as_kind,
     as_volume,
+    members_of,
     open_device,
     rows,
     stacked,
@@ -21,8 +23,14 @@ from pointillist.backends.devices import (
 )
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
+from pointillist.model.large import is_mapped
 from pointillist.model.signals import Namespace, group_by_shape, kept_precision
 from pointillist.solvers.base import Result
+
+_SEVERAL = 8
+"""Signals from which on it is worth to move an array of them at once."""
+_MOVED_PART = 0.1
+"""Share of a device's free memory that such an array may take."""
 
 
 def upload(arrays: Any, device: Device) -> Any:
@@ -44,6 +52,15 @@ def upload(arrays: Any, device: Device) -> Any:
         for i, one in zip(members, stack if isinstance(stack, list) else rows(stack), strict=True):
             moved[i] = one
     return moved
+
+
+def moves_whole(signals: Any, device: str) -> bool:
+    """Whether signals of the host are one array of several that a device has plenty of room for."""
+    plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and signals.ndim > 1 and not is_mapped(signals)
+    if not plain or len(signals) < _SEVERAL or signals.size == 0:
+        return False
+    itemsize = kept_precision(signals.dtype).itemsize
+    return signals.size * itemsize <= _MOVED_PART * open_device(device).free_memory()
 
 
 @contextmanager
@@ -77,28 +94,34 @@ class DeviceNamespace(Namespace):
     def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
         counts = np.zeros(len(arrays), int)
         for members in group_by_shape(arrays):
-            flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
+            flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
             counts[members] = to_host(test(flat).sum(axis=1))
         return counts
 
     def all_finite(self, arrays: Sequence[Any]) -> bool:
+        if isinstance(arrays, Rows):
+            return bool(np.isfinite(arrays.extents[:2]).all())
         return not self.count(lambda x: ~self.xp.isfinite(x), arrays).any()
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         seen: list[Any] = [None] * len(signals)
         for members in group_by_shape(signals):
-            x, w = (stacked([arrays[i] for i in members]) for arrays in (signals, weights))
+            x, w = (stacked(members_of(arrays, members)) for arrays in (signals, weights))
             for i, one in zip(members, rows(self.xp.where(w > 0, x, x.dtype.type(0))), strict=True):
                 seen[i] = one
         return seen
 
     def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
+        if weights is None and isinstance(signals, Rows):
+            return signals.extents[0].astype(np.float64), signals.extents[1].astype(np.float64)
         low, high = np.zeros(len(signals)), np.zeros(len(signals))
         for members in group_by_shape(signals):
-            x = stacked([signals[i] for i in members]).reshape(len(members), -1)
-            w = self.xp.ones((1, 1)) if weights is None else stacked([weights[i] for i in members]).reshape(x.shape)
-            low[members] = to_host(self.xp.where(w > 0, x, np.inf).min(axis=1))
-            high[members] = to_host(self.xp.where(w > 0, x, -np.inf).max(axis=1))
+            x = stacked(members_of(signals, members)).reshape(len(members), -1)
+            small = large = x
+            if weights is not None:
+                seen = stacked(members_of(weights, members)).reshape(x.shape) > 0
+                small, large = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
+            low[members], high[members] = to_host(self.xp.stack([small.min(axis=1), large.max(axis=1)]))
         return low, high
 
 

@@ -131,7 +131,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
         exact = sets.recheck(i, indices[i], values[i])
         if exact is not None:
             objective[i], gap[i] = exact.objective, np.fmin(gap[i], exact.gap)
-    statuses = tuple(judge(*one, schedule.tol) for one in zip(gap, objective, strict=True))
+    statuses = tuple(judge(*one, schedule.tol) for one in zip(gap.tolist(), objective.tolist(), strict=True))
     codes = SparseCodes(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
     return Result(codes, objective, gap, statuses, iterations, sets.residuals())
 

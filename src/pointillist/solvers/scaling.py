@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import as_cupy, is_resident, stacked, to_host
+from pointillist.backends.devices import Rows, as_cupy, is_resident, members_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.large import converted, largest, scratch, walked
 from pointillist.model.problem import Problem
@@ -73,8 +73,14 @@ class Scale:
             weights = np.ldexp(weights, -self.weights)
         return replace(problem, filters=filters, penalty=penalty, weights=weights)
 
-    def signal(self, signal: NDArray, dtype: np.dtype) -> NDArray:
-        """A signal in a precision and in this scale."""
+    def signals_of(self, signals: list[NDArray], members: Sequence[int], dtype: np.dtype) -> list[NDArray]:
+        """Some of the signals, in a precision and in this scale."""
+        some = members_of(signals, members)
+        if isinstance(some, Rows) and self.signals == 0 and some.whole.dtype == dtype:
+            return some
+        return [self._signal(signal, dtype) for signal in some]
+
+    def _signal(self, signal: NDArray, dtype: np.dtype) -> NDArray:
         kept = signal.astype(dtype, copy=False) if is_resident(signal) else converted(signal, dtype)
         return _times_power(kept, -self.signals)
 
@@ -175,7 +181,9 @@ def by_scale(
     groups = []
     for same in group_by_shape(signals):
         chosen: dict[tuple[int, int, int], list[int]] = {}
-        for i in same:
+        if ordinary[same].all():
+            chosen[0, 0, 0] = same
+        for i in same if not chosen else ():
             factors = (0, 0, 0) if ordinary[i] else (int(of_signals[i]), int(of_weights[i]), loudest)
             signal, weight, shared = (0 if abs(factor) <= _NEAR else factor for factor in factors)
             chosen.setdefault((signal, weight, shared), []).append(i)
@@ -187,11 +195,13 @@ def by_scale(
 
 def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
+    if isinstance(arrays, Rows):
+        return np.max(np.abs(arrays.extents[:2]), axis=0).astype(np.float64)
     sizes = np.empty(len(arrays))
     for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
         if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions
-            flat = stacked([arrays[i] for i in members]).reshape(len(members), -1)
-            sizes[members] = np.maximum(to_host(flat.max(axis=1)), -to_host(flat.min(axis=1)))
+            flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
+            sizes[members] = to_host(abs(flat).max(axis=1))
         else:
             for i in members:
                 sizes[i] = largest(arrays[i])

@@ -4,7 +4,7 @@
 
 enum { G_D, G_H, G_W, G_PD, G_PH, G_PW, G_BD, G_BH, G_BW, G_NBZ, G_NBY, G_NBX, G_SHIFT, G_LIFT, G_CAP,
        G_TBZ, G_TBY, G_TBX, G_NTZ, G_NTY, G_NTX, G_K, G_PANELS, G_RUNS, G_BLOCKS,
-       G_PBZ, G_PBY, G_PBX, G_PTZ, G_PTY, G_PTX };
+       G_PBZ, G_PBY, G_PBX, G_PTZ, G_PTY, G_PTX, G_PITCH };
 
 #define AREA (FH * FW)
 #define BOX (FD * AREA)

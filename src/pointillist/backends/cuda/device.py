@@ -3,7 +3,9 @@
 import importlib
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from threading import Lock
@@ -15,6 +17,9 @@ from pointillist.backends.cuda.exchange import as_cupy, is_resident, stacked
 from pointillist.backends.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
+_STAGED_BYTES = 2**25  # of host memory that arrays go through on their way, unless one of them has more
+_SHARED_COPY, _COPIERS = 2**22, 4  # bytes from which on threads share a copy, and how many do
+_ALIGNED = 256  # bytes at whose multiples arrays begin
 _PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
 
 STREAMS = 4
@@ -115,13 +120,35 @@ class Device:
         """Arrays of one shape, of the host or of this device, stacked here."""
         if is_resident(arrays[0]):
             return stacked(arrays).astype(dtype, copy=False)
-        shape = (len(arrays), *arrays[0].shape)
-        staged = self._staging(shape, np.dtype(dtype))
-        np.stack(arrays, out=staged, casting="same_kind")
-        moved = self.cupy.empty(shape, dtype)
+        moved = self.cupy.empty((len(arrays), *arrays[0].shape), dtype)
+        step = max(1, _STAGED_BYTES * len(arrays) // max(moved.nbytes, 1))
+        for first in range(0, len(arrays), step):
+            part, there = arrays[first : first + step], moved[first : first + step]
+            staged = self._staging(there.shape, there.dtype)
+            if not isinstance(part, np.ndarray):
+                np.stack(part, out=staged, casting="same_kind")
+            elif staged.nbytes < _SHARED_COPY:
+                np.copyto(staged, part, casting="same_kind")
+            else:
+                _copy_by_threads(staged, part)
+            there.set(staged)
+            self.wait()
+        return moved
+
+    def upload_all(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Arrays of the host by their names, moved here in one piece."""
+        sizes = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays.values()]
+        bounds = np.cumsum([0, *sizes])
+        staged = self._staging((int(bounds[-1]),), np.dtype(np.uint8))
+        for array, first in zip(arrays.values(), bounds[:-1].tolist(), strict=True):
+            staged[first : first + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+        moved = self.cupy.empty(len(staged), np.uint8)
         moved.set(staged)
         self.wait()
-        return moved
+        return {
+            name: moved[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+            for (name, array), first in zip(arrays.items(), bounds[:-1].tolist(), strict=True)
+        }
 
     def download(self, array: Any) -> np.ndarray:
         """A device's array as one of the host."""
@@ -159,6 +186,15 @@ class Device:
             options = tuple(f"-D{name}={value}" for name, value in zip(CONSTANTS, key, strict=True))
             self._modules[key] = self.cupy.RawModule(code=source(), options=("--std=c++14", *options))
         return self._modules[key]
+
+
+def _copy_by_threads(to: np.ndarray, given: np.ndarray) -> None:
+    """Copy an array along its first axis in several threads."""
+    bounds = np.linspace(0, len(to), _COPIERS + 1).astype(int).tolist()
+    with ThreadPoolExecutor(_COPIERS) as pool:
+        copies = [pool.submit(np.copyto, to[a:b], given[a:b], "same_kind") for a, b in pairwise(bounds)]
+    for copy in copies:
+        copy.result()
 
 
 @cache

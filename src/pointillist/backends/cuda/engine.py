@@ -6,13 +6,13 @@ the signals listed in `active` and leaves the others alone. Decisions (who is do
 
 import time
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.exchange import joined
-from pointillist.backends.cuda.packing import pack, slots
+from pointillist.backends.cuda.packing import lane_taps, pack, slots
 from pointillist.backends.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours
 
 _WARPS = 4  # a block of the kernels that give each warp a bucket
@@ -48,27 +48,29 @@ class Engine:
         mapped = penalty.shape[1] > 1
         self.shape = (plan.channels, *plan.filter)
         self.flags = (bool(nonnegative), sample is not None, mapped, plan.around)
-        cupy = device.cupy
         self.bytes = plan.shared_bytes(sample is not None, mapped)
+        room = device.shared_limit - RESERVED_SHARED
+        self.has_tensor_scan = device.has_tensor_cores and not mapped and plan.tensor_bytes <= room
+        self.appraises = not plan.around and plan.appraisal_bytes <= room
+        self._kernels: dict[str, Any] = {}
+        flat = np.ascontiguousarray(filters, np.float32).reshape(plan.n_filters, plan.taps)
+        factors = np.zeros((plan.filter_blocks * RUN, penalty.shape[1]), np.float32)
+        factors[: plan.n_filters] = 1 / penalty
+        arrays = {"integers": plan.integers(), "filters": flat, "blocks": filter_blocks(flat), "factors": factors}
+        arrays["lane_filters"], arrays["lanes"] = lane_taps(plan, flat)
+        arrays |= {"penalty64": penalty.astype(np.float64, copy=False), "penalty": penalty.astype(np.float32)}
+        if sample is not None:
+            arrays["sample"] = sample.astype(np.int64, copy=False)
+        if self.has_tensor_scan:
+            arrays["fragments"] = fragments(paired(filters, plan.paired_taps))
+            arrays["tensor_factors"] = np.pad(factors[: plan.n_filters, 0], (0, -plan.n_filters % CHUNK))
         with device.use():
-            flat = np.ascontiguousarray(filters, np.float32).reshape(plan.n_filters, plan.taps)
-            self.integers = cupy.asarray(plan.integers())
-            self.filters = cupy.asarray(flat)
-            self.padded_filters = cupy.asarray(np.pad(flat, [(0, 0), (0, -plan.taps % 32)]))
-            self.blocks = cupy.asarray(filter_blocks(flat))
-            self.penalty64 = cupy.asarray(np.ascontiguousarray(penalty, np.float64))
-            self.penalty = self.penalty64.astype(np.float32)
-            factors = np.zeros((plan.filter_blocks * RUN, penalty.shape[1]), np.float32)
-            factors[: plan.n_filters] = 1 / penalty
-            self.factors = cupy.asarray(factors)
-            self.sample = None if sample is None else cupy.asarray(np.ascontiguousarray(sample, np.int64))
+            there = device.upload_all(arrays)
+            self.integers, self.filters, self.lane_filters = there["integers"], there["filters"], there["lane_filters"]
+            self.lanes, self.blocks, self.factors = there["lanes"], there["blocks"], there["factors"]
+            self.penalty64, self.penalty, self.sample = there["penalty64"], there["penalty"], there.get("sample")
+            self.fragments, self.tensor_factors = there.get("fragments"), there.get("tensor_factors")
             self.mask = self._mark()
-            room = device.shared_limit - RESERVED_SHARED
-            self.has_tensor_scan = device.has_tensor_cores and not mapped and plan.tensor_bytes <= room
-            if self.has_tensor_scan:
-                self.fragments = cupy.asarray(fragments(paired(filters, plan.paired_taps)))
-                self.tensor_factors = cupy.zeros(-(-plan.n_filters // CHUNK) * CHUNK, np.float32)
-                self.tensor_factors[: plan.n_filters] = self.factors[: plan.n_filters, 0]
 
     def _mark(self):
         """The sample as bits that the scan can test."""
@@ -90,7 +92,9 @@ class Engine:
 
     def launch(self, name, grid, threads, arguments, shared=0):
         """Run a kernel, its first argument the plan's integers."""
-        kernel = self.device.kernel(name, self.shape, self.flags, shared)
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = self.device.kernel(name, self.shape, self.flags, shared)
         kernel(grid, (threads,), (self.integers, *arguments), shared_mem=shared)
 
     @contextmanager
@@ -109,15 +113,22 @@ class Engine:
 
 def filter_blocks(flat):
     """Filters (n, taps) as (blocks, taps, 8), zero-padded: what the scan loads at a time."""
-    padded = np.pad(flat, [(0, -len(flat) % RUN), (0, 0)])
+    padded = _padded(flat, (-(-len(flat) // RUN) * RUN, flat.shape[1]))
     return np.ascontiguousarray(padded.reshape(-1, RUN, flat.shape[1]).swapaxes(1, 2))
 
 
 def paired(filters, length):
     """Filters (n, channels, layers, rows, columns) with their rows padded to pairs, flat and zero-padded to `length`."""
     odd = filters.shape[-1] % 2
-    flat = np.pad(filters, [(0, 0)] * (filters.ndim - 1) + [(0, odd)]).reshape(len(filters), -1)
-    return np.pad(flat, [(0, 0), (0, length - flat.shape[1])]).astype(np.float32)
+    flat = _padded(filters, (*filters.shape[:-1], filters.shape[-1] + odd)).reshape(len(filters), -1)
+    return _padded(flat, (len(flat), length))
+
+
+def _padded(array, shape):
+    """An array in float32 with zeros behind it along all axes, up to a shape."""
+    full = np.zeros(shape, np.float32)
+    full[tuple(slice(n) for n in array.shape)] = array
+    return full
 
 
 def fragments(flat):
@@ -126,7 +137,7 @@ def fragments(flat):
     The answer is uint16 of shape (chunks, instructions, 2 tiles, 2 halves, 32 lanes, 8): lane 4 i + j has taps 2 j, 2 j + 1,
     then the same of filter i + 8, then both with taps 8 further.
     """
-    padded = np.pad(flat, [(0, -len(flat) % CHUNK), (0, 0)])
+    padded = _padded(flat, (-(-len(flat) // CHUNK) * CHUNK, flat.shape[1]))
     high = bfloat16(padded)
     low = bfloat16(padded - (high.astype(np.uint32) << 16).view(np.float32))
     # Axes: high or low half, chunk, tile, half of the filters, filter, instruction, half of the taps, lane, pair.
@@ -159,9 +170,9 @@ class SignalGroup:
         self.inside = tuple(slice(o, o + s) for o, s in zip(engine.offset, space, strict=True))
         with engine.stage("transfers"):
             self.signals = self._spread(signals)
-            self.weights = self._spread([np.ones(signals[0].shape, np.float32)] if weights is None else weights)
+            self.weights = self._ones() if weights is None else self._spread(weights)
         self.weight_stride = np.int64(0 if len(self.weights) == 1 else np.prod(padded))
-        self.difference = cupy.empty((self.n, *padded), np.float64)
+        self.difference = None
         self.residual = cupy.empty((self.n, *padded), np.float32)
         self.best = cupy.empty((self.n, plan.n_positions), np.float32)
         self.winner = cupy.empty((self.n, plan.n_positions), np.int32)
@@ -170,9 +181,28 @@ class SignalGroup:
         self.values = cupy.empty(room, np.float32)
         self.curvatures = cupy.empty(room, np.float32)
         self.counts = cupy.zeros(room[:2], np.int32)
-        self.sums = cupy.zeros((self.n, 3), np.float64)
-        self.peaks = cupy.zeros((2, self.n), np.float32)
+        self.found = cupy.zeros((self.n, 4), np.float64)  # sums, then peaks: they come to the host in one piece
+        self.sums = self.found.reshape(-1)[: 3 * self.n]
+        self.peaks = self.found.reshape(-1)[3 * self.n :].view(np.float32).reshape(2, self.n)
         self.moved = cupy.zeros(self.n, np.float32)
+        self._listed: tuple[np.ndarray, Any] = (np.empty(0, int), None)
+
+    def _chosen(self, active):
+        """Numbers of signals on the device; they stay there for as long as the same ones are asked for."""
+        listed, there = self._listed
+        if there is None or not np.array_equal(listed, active):
+            there = self.engine.device.cupy.asarray(active.astype(np.int32))
+            self._listed = active.copy(), there
+        return there
+
+    def _ones(self):
+        """Weights of one for all samples of a signal, and of zero around it."""
+        plan = self.engine.plan
+        flat = self.engine.device.cupy.zeros((1, plan.channels, *plan.padded), np.float32)
+        flat[(slice(None), slice(None), *self.inside)] = 1
+        if plan.around:
+            circle.continue_around(flat, plan.grid, self.engine.offset)
+        return flat
 
     def _spread(self, arrays):
         """Lay arrays (channels, *space) into zeros of the padded shape, or continue them around the circle."""
@@ -206,16 +236,16 @@ class SignalGroup:
 
         With `tensor` the scan runs on tensor cores, to some 16 bits.
         """
-        engine = self.engine
-        chosen = engine.device.cupy.asarray(active.astype(np.int32))
-        self.sums.fill(0)
-        self.peaks.fill(0)
+        engine, chosen = self.engine, self._chosen(active)
+        self.found.fill(0)
         with engine.stage("residual"):
             self._evaluate(chosen)
         with engine.stage("scan"):
             self._scan(chosen, tensor)
-        sums, peaks = self.sums.get(), self.peaks.get().astype(np.float64)
-        return Evaluation(sums[:, 0], sums[:, 1], sums[:, 2], peaks[0], np.sqrt(1.001 * peaks[1]))
+        found = self.found.get().reshape(-1)
+        sums, peaks = found[: 3 * self.n].reshape(self.n, 3), found[3 * self.n :].view(np.float32).astype(np.float64)
+        loss, energy, price = sums.T
+        return Evaluation(loss, energy, price, peaks[: self.n], np.sqrt(1.001 * peaks[self.n :]))
 
     def _scan(self, chosen, tensor):
         engine, plan = self.engine, self.engine.plan
@@ -229,7 +259,21 @@ class SignalGroup:
 
     def _evaluate(self, chosen):
         engine, plan = self.engine, self.engine.plan
+        if engine.appraises:
+            arguments = (chosen, self.signals, engine.filters, engine.penalty64, self.weights, self.weight_stride)
+            arguments = (*arguments, self.codes, self.values, self.counts, self.residual, self.sums)
+            engine.launch("appraise", (len(chosen),), 512, arguments, plan.appraisal_bytes)
+        else:
+            self._evaluate_in_parts(chosen)
+        engine.launch(
+            "boxes", (plan.box_tiles, len(chosen)), 256, (chosen, self.residual, self.peaks[1]), plan.box_bytes
+        )
+
+    def _evaluate_in_parts(self, chosen):
+        engine, plan = self.engine, self.engine.plan
         spread = (min(-(-plan.samples // 1024), 1024), len(chosen))
+        if self.difference is None:
+            self.difference = engine.device.cupy.empty((self.n, plan.channels, *plan.padded), np.float64)
         engine.launch("fill", spread, 256, (chosen, self.signals, self.difference))
         if plan.around:
             circle.clear(self.difference, plan.grid)
@@ -243,13 +287,10 @@ class SignalGroup:
         engine.launch("finish", spread, 256, arguments)
         if plan.around:
             circle.extend(self.residual, plan.grid)
-        arguments = (chosen, self.residual, self.peaks[1])
-        engine.launch("boxes", (plan.box_tiles, len(chosen)), 256, arguments, plan.box_bytes)
 
     def enlarge(self, active, cell: int, floor: float) -> None:
         """Drop zeros from the working sets and take the best violator of every cell in."""
-        engine, plan = self.engine, self.engine.plan
-        chosen = engine.device.cupy.asarray(active.astype(np.int32))
+        engine, plan, chosen = self.engine, self.engine.plan, self._chosen(active)
         with engine.stage("selection"):
             arguments: tuple = (chosen, self.best, self.winner, engine.filters, self.weights, self.weight_stride)
             arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts)
@@ -266,8 +307,7 @@ class SignalGroup:
         Each sweep is followed by up to `extra` over the non-zeros, which may be extrapolated; `ridge` adds ½ ridge z² to
         the objective.
         """
-        engine, plan = self.engine, self.engine.plan
-        chosen = engine.device.cupy.asarray(active.astype(np.int32))
+        engine, plan, chosen = self.engine, self.engine.plan, self._chosen(active)
         goals = engine.device.cupy.asarray(targets.astype(np.float32))
         with engine.stage("sweeps"):
             order = plan.tile_colours()
@@ -285,18 +325,26 @@ class SignalGroup:
 
     def _sweep(self, chosen, goals, ridge, tiles, max_sweeps, extra, extrapolated, write_back):
         engine, plan, (colour, count) = self.engine, self.engine.plan, tiles
-        arguments = (chosen, self.residual, engine.padded_filters, engine.penalty, self.weights, self.weight_stride)
-        arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts, goals, self.moved)
+        arguments = (chosen, self.residual, engine.lane_filters, engine.lanes, engine.penalty, self.weights)
+        arguments = (
+            *arguments,
+            self.weight_stride,
+            self.codes,
+            self.values,
+            self.curvatures,
+            self.counts,
+            goals,
+            self.moved,
+        )
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))
         grid, size = (count, len(chosen)), plan.history_floats if extrapolated else 0
         room = engine.device.cupy.empty(count * len(chosen) * size, np.float32) if size else np.uint64(0)
-        arguments = (*arguments, np.int32(write_back), room, np.int64(size), np.int32(plan.recorded))
+        arguments = (*arguments, np.int32(write_back), room, np.int64(size))
         engine.launch("descend", grid, 32 * plan.warps, arguments, plan.tile_bytes)
 
     def prune(self, active, share: float) -> None:
         """Set codes smaller than `share` of their penalty to zero."""
-        engine, plan = self.engine, self.engine.plan
-        chosen = engine.device.cupy.asarray(active.astype(np.int32))
+        engine, plan, chosen = self.engine, self.engine.plan, self._chosen(active)
         arguments = (chosen, engine.penalty, self.codes, self.values, self.counts, np.float32(share))
         engine.launch("prune", (-(-plan.n_buckets // _WARPS), len(active)), 32 * _WARPS, arguments)
 

@@ -9,6 +9,40 @@ extern "C" __global__ void fill(const int* __restrict__ g, const int* __restrict
         difference[n * length + i] = signals[n * length + i];
 }
 
+// Subtract the codes of a bucket from a padded signal in float64, by a warp; returns Σ λ|z| of this lane's codes.
+__device__ __forceinline__ double
+subtract_bucket(const int* g, int lane, i64 n, const Spot& which, const float* __restrict__ filters,
+                const double* __restrict__ penalty, const int* __restrict__ codes, const float* __restrict__ values,
+                const int* __restrict__ counts, const int* offsets, double* signal) {
+    const int bucket = bucket_number(g, which.z, which.y, which.x);
+    const i64 one = n * n_buckets(g) + bucket, start = one * g[G_CAP];
+    const Spot corner = corner_of(g, bucket);
+    const int count = counts[one];
+    double price = 0.0;
+    for (int i0 = 0; i0 < count; i0 += 32) {
+        const int i = i0 + lane, own_code = i < count ? codes[start + i] : 0;
+        const float own = i < count ? values[start + i] : 0.0f;
+#if MAPPED
+        const i64 position = position_of(g, spot_of(g, own_code, corner));
+        if (own != 0.0f) price += __ldg(penalty + (own_code >> 12) * n_positions(g) + position) * fabs((double)own);
+#else
+        if (own != 0.0f) price += __ldg(penalty + (own_code >> 12)) * fabs((double)own);
+#endif
+        for (unsigned todo = __ballot_sync(0xffffffffu, own != 0.0f); todo; todo &= todo - 1) {
+            const int from = __ffs(todo) - 1, code = __shfl_sync(0xffffffffu, own_code, from);
+            const double value = (double)__shfl_sync(0xffffffffu, own, from);
+            float taps[PER_LANE];
+            lane_taps(lane, filters, code >> 12, taps);
+            double* at = signal + base_of(g, spot_of(g, code, corner));
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q)
+                if (lane + 32 * q < TAPS) at[offsets[q]] -= value * (double)taps[q];
+            __syncwarp();
+        }
+    }
+    return price;
+}
+
 // difference −= D z for the buckets of one colour, a warp a bucket; sums[n][2] += Σ λ|z|.
 extern "C" __global__ void
 subtract(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ filters,
@@ -17,34 +51,13 @@ subtract(const int* __restrict__ g, const int* __restrict__ active, const float*
     const int lane = threadIdx.x & 31, index = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     Spot which;
     if (!of_colour(index, colour, g[G_NBZ], g[G_NBY], g[G_NBX], &which)) return;
-    const int n = active[blockIdx.y], bucket = bucket_number(g, which.z, which.y, which.x);
-    const i64 one = (i64)n * n_buckets(g) + bucket, start = one * g[G_CAP];
-    const int count = counts[one];
-    if (count == 0) return;
-    const Spot corner = corner_of(g, bucket);
-    double* mine = difference + n * CH * padded_volume(g);
+    const i64 n = active[blockIdx.y];
     int offsets[PER_LANE];
     lane_offsets(lane, (int)padded_volume(g), g[G_PH] * g[G_PW], g[G_PW], offsets);
-    double price = 0.0;
-    for (int i = 0; i < count; ++i) {
-        const float value = values[start + i];
-        if (value == 0.0f) continue;
-        const int code = codes[start + i], k = code >> 12;
-        const Spot spot = spot_of(g, code, corner);
-        double* at = mine + base_of(g, spot);
-        #pragma unroll
-        for (int q = 0; q < PER_LANE; ++q) {
-            const int t = lane + 32 * q;
-            if (t < TAPS) at[offsets[q]] -= (double)value * (double)__ldg(filters + (i64)k * TAPS + t);
-        }
-        __syncwarp();
-#if MAPPED
-        price += __ldg(penalty + k * n_positions(g) + position_of(g, spot)) * fabs((double)value);
-#else
-        price += __ldg(penalty + k) * fabs((double)value);
-#endif
-    }
-    if (lane == 0) atomicAdd(sums + 3 * (i64)n + 2, price);
+    double* mine = difference + n * CH * padded_volume(g);
+    double price = subtract_bucket(g, lane, n, which, filters, penalty, codes, values, counts, offsets, mine);
+    price = warp_sum(price);
+    if (lane == 0 && price > 0.0) atomicAdd(sums + 3 * n + 2, price);
 }
 
 // residual = w · difference in float32; sums[n][0] += ½ Σ w difference², sums[n][1] += Σ w difference x.
@@ -68,6 +81,49 @@ finish(const int* __restrict__ g, const int* __restrict__ active, const float* _
     if ((threadIdx.x & 31) == 0) { atomicAdd(totals, loss); atomicAdd(totals + 1, energy); }
     __syncthreads();
     if (threadIdx.x < 2) atomicAdd(sums + 3 * n + threadIdx.x, totals[threadIdx.x]);
+}
+
+// All of the above for signals that fit in shared memory in float64, a block each; the sums are taken in an order that does
+// not depend on which warp came first.
+extern "C" __global__ void __launch_bounds__(512, 2)
+appraise(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ signals,
+         const float* __restrict__ filters, const double* __restrict__ penalty, const float* __restrict__ weights,
+         i64 weight_stride, const int* __restrict__ codes, const float* __restrict__ values,
+         const int* __restrict__ counts, float* __restrict__ residual, double* __restrict__ sums) {
+    extern __shared__ __align__(16) double left[];  // what is left of the signal
+    __shared__ double parts[16][3];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    const int length = CH * (int)padded_volume(g);
+    const i64 n = active[blockIdx.x];
+    const float* given = signals + n * length;
+    for (int i = threadIdx.x; i < length; i += blockDim.x) left[i] = given[i];
+    __syncthreads();
+    int offsets[PER_LANE];
+    lane_offsets(lane, (int)padded_volume(g), g[G_PH] * g[G_PW], g[G_PW], offsets);
+    double found[3] = {0.0, 0.0, 0.0};  // loss, energy and price
+    for (int colour = 0; colour < (g[G_NBZ] > 1 ? 8 : 4); ++colour) {
+        Spot which;
+        for (int i = warp; of_colour(i, colour, g[G_NBZ], g[G_NBY], g[G_NBX], &which); i += warps)
+            found[2] += subtract_bucket(g, lane, n, which, filters, penalty, codes, values, counts, offsets, left);
+        __syncthreads();
+    }
+    for (int i = threadIdx.x; i < length; i += blockDim.x) {
+        const double d = left[i], r = (double)weights[n * weight_stride + i] * d;
+        residual[n * length + i] = (float)r;
+        found[0] += 0.5 * r * d;
+        found[1] += r * (double)given[i];
+    }
+    #pragma unroll
+    for (int j = 0; j < 3; ++j) {
+        const double part = warp_sum(found[j]);
+        if (lane == 0) parts[warp][j] = part;
+    }
+    __syncthreads();
+    if (threadIdx.x < 3) {
+        double total = 0.0;
+        for (int w = 0; w < warps; ++w) total += parts[w][threadIdx.x];
+        sums[3 * n + threadIdx.x] = total;
+    }
 }
 
 // peaks[n] = the largest Σ r² over the box of a position, over all channels; a block a tile of 32 × 32 positions of a layer.

@@ -4,8 +4,8 @@ CuPy arrays are taken as they are, torch's CUDA tensors and others through DLPac
 """
 
 import importlib
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -63,12 +63,35 @@ def all_to_host(arrays: list[Any]) -> list[Any]:
     return np.split(joined(arrays).get(), np.cumsum([len(array) for array in arrays])[:-1])
 
 
+class Rows(list[Any]):
+    """The entries of an array along its first axis as views, with that array; not to be changed."""
+
+    def __init__(self, whole: Any, entries: Iterable[Any]) -> None:
+        super().__init__(entries)
+        self.whole = whole
+
+    @cached_property
+    def extents(self) -> np.ndarray:
+        """Smallest sample, largest sample and sum of each entry, (3, n) on the host: asked for at once, kept."""
+        flat = self.whole.reshape(len(self), -1)
+        return _cupy().stack([flat.min(axis=1), flat.max(axis=1), flat.sum(axis=1)]).get()
+
+    def __getitem__(self, which: Any) -> Any:
+        found = super().__getitem__(which)
+        return Rows(self.whole[which], found) if isinstance(which, slice) else found
+
+
 def rows(array: Any) -> list[Any]:
     """The entries of a C-contiguous array along its first axis, as views; indexing CuPy arrays one by one is slow."""
     if isinstance(array, np.ndarray) or len(array) == 0:
         return list(array)
     shape, step = array.shape[1:], array.nbytes // len(array)
-    return [type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))]
+    return Rows(array, (type(array)(shape, array.dtype, array.data + i * step) for i in range(len(array))))
+
+
+def members_of(arrays: Any, members: Sequence[int]) -> Any:
+    """The arrays of some numbers, ascending; the sequence itself where these are all."""
+    return arrays if len(members) == len(arrays) else [arrays[i] for i in members]
 
 
 def pieces(flat: Any, bounds: Sequence[int]) -> list[Any]:
@@ -81,6 +104,8 @@ def pieces(flat: Any, bounds: Sequence[int]) -> list[Any]:
 
 def stacked(arrays: Any) -> Any:
     """Arrays of one shape and kind as one of that kind; CuPy arrays that lie one behind the other are not copied."""
+    if isinstance(arrays, Rows):
+        return arrays.whole
     kind = kind_of(arrays[0])
     if kind == "numpy":
         return np.stack(arrays)
@@ -114,8 +139,14 @@ def _in_line(arrays: Sequence[Any]) -> bool:
 
 def summed_by(indices: Any, values: Any, size: int, count: int) -> np.ndarray:
     """Σ |value| in float64 over all lists, for each of `count` runs of `size` indices; added up on the device."""
-    weight = abs(joined(values)).astype(np.float64)
-    return _cupy().bincount(joined(indices) // size, weight, minlength=count).get()
+    return scattered(joined(indices) // size, abs(joined(values)).astype(np.float64), count).get()
+
+
+def scattered(places: Any, amounts: Any, count: int) -> Any:
+    """Float64 amounts, added up at places 0 … count − 1, on the device."""
+    sums = _cupy().zeros(count, np.float64)
+    _cupy().add.at(sums, places, amounts)
+    return sums
 
 
 @cache

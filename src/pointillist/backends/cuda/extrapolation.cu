@@ -7,9 +7,9 @@
 #define SWEEPS 2  // in a move: combining takes about as long as one
 
 // What a block keeps of the last moves: how x − Dz changed by each, in windows of `samples`, and how the codes did, in
-// `slots`. The last of each is for the combined step. The newest step lies where the sweep recorded it.
+// `slots`. Behind the steps lies the residual while steps are worked on in its place, behind the moves the combined one.
 struct History {
-    float *steps, *moves, *recorded;
+    float *steps, *moves;
     i64 samples, slots;
     int newest, held;
 };
@@ -58,36 +58,64 @@ template <int COUNT> __device__ void add_up(const Tile& s, Board* board, const f
 }
 
 __device__ __forceinline__ float* step_of(const History& h, int m) {
-    return m == h.newest ? h.recorded : h.steps + m * h.samples;
+    return h.steps + m * h.samples;
 }
 
-// Before sweeps are recorded: their step is nothing, and their move the values' negatives.
-__device__ __noinline__ void begin_step(const Tile& s, const History& h) {
+// Before sweeps: their move begins as the values' negatives.
+__device__ __noinline__ void begin_move(const Tile& s, const History& h) {
     const int lane = threadIdx.x & 31;
-    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) h.recorded[i] = 0.0f;
     in_turn(s, [&](const Bucket& b) {
         float* move = h.moves + h.newest * h.slots + (i64)b.local * s.g[G_CAP];
         for (int i = lane; i < b.count; i += 32) move[i] = -s.values[b.start + i];
     });
 }
 
+// Put the residual aside, to make room for a step in its place.
+__device__ void put_aside(const Tile& s, const History& h) {
+    float* aside = step_of(h, MEMORY);
+    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) { aside[i] = window[i]; window[i] = 0.0f; }
+    __syncthreads();
+}
+
 // Let some lanes' codes add multiples of their filters to a signal like the window, one after the other.
-__device__ void add_filters(const Tile& s, float* to, const int* offsets, const Bucket& b, unsigned which, int code,
-                            float amount) {
+// `inside` is where their bucket begins in the tile.
+__device__ __noinline__ void add_filters(const Tile& s, float* to, Spot inside, unsigned which, int code, float amount) {
     const int lane = threadIdx.x & 31;
+    int offsets[PER_LANE];
+    window_offsets(s, lane, offsets);
+    const Spot at = spot_of(s.g, code, inside);
+    const int own = at.z * s.plane + at.y * s.pitch + at.x;
+    const float* filters = s.filters;
+#if AROUND
+    const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
+#endif
+    float next[PER_LANE];
+    int from = __ffs(which) - 1;
+    padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
     while (which) {
-        const int from = __ffs(which) - 1, moving = __shfl_sync(0xffffffffu, code, from);
-        float taps[PER_LANE];
-        padded_taps(s.filters, lane, moving >> 12, taps);
-        add_filter(s, to, lane, offsets, taps, spot_of(s.g, moving, b.inside), __shfl_sync(0xffffffffu, amount, from));
-        __syncwarp();
+        const int now = from, base = __shfl_sync(0xffffffffu, own, now);
+        const float times = __shfl_sync(0xffffffffu, amount, now);
+        float met[PER_LANE];
+        #pragma unroll
+        for (int q = 0; q < PER_LANE; ++q) met[q] = fmaf(times, next[q], to[base + offsets[q]]);
         which &= which - 1;
+        if (which) {
+            from = __ffs(which) - 1;
+            padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
+        }
+        #pragma unroll
+        for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) to[base + offsets[q]] = met[q];
+        __syncwarp();
+#if AROUND
+        if (seams >> now & 1) repeat(s, to, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), inside));
+        __syncwarp();
+#endif
     }
 }
 
 // Finish the newest move, and take codes that are zero out of all moves: they stay there until a sweep says otherwise. The
-// first sums are what the moves do to the penalties, the others products of moves, which only a ridge makes count.
-__device__ void gather_moves(const Tile& s, const History& h, const int* offsets, float (&sums)[SUMS]) {
+// newest step is then in the window. The first sums are what the moves do to the penalties, the others products of moves, which only a ridge makes count.
+__device__ void gather_moves(const Tile& s, const History& h, float (&sums)[SUMS]) {
     in_colours(s, [&](const Bucket& b) {
         for (int i0 = 0; i0 < b.count; i0 += 32) {
             const int i = i0 + (threadIdx.x & 31);
@@ -95,7 +123,7 @@ __device__ void gather_moves(const Tile& s, const History& h, const int* offsets
             const int code = mine ? s.codes[b.start + i] : 0;
             const float value = mine ? s.values[b.start + i] : 0.0f;
             const float slope = value != 0.0f ? copysignf(price_of(s, b, code), value) + s.ridge * value : 0.0f;
-            float moves[MEMORY];
+            float moves[MEMORY], newest = 0.0f;
             #pragma unroll
             for (int m = 0; m < MEMORY; ++m) {
                 moves[m] = 0.0f;
@@ -105,9 +133,13 @@ __device__ void gather_moves(const Tile& s, const History& h, const int* offsets
                 const bool left = value == 0.0f && moved != 0.0f;
                 moves[m] = left ? 0.0f : moved;
                 if (mine && (left || m == h.newest)) *at = moves[m];
-                add_filters(s, step_of(h, m), offsets, b, __ballot_sync(0xffffffffu, left), code, moved);
+                const unsigned lost = __ballot_sync(0xffffffffu, left);
+                if (m == h.newest) newest = moves[m];
+                else if (lost) add_filters(s, step_of(h, m), b.inside, lost, code, moved);
                 sums[m] = fmaf(slope, moves[m], sums[m]);
             }
+            const unsigned moving = __ballot_sync(0xffffffffu, newest != 0.0f);
+            if (moving) add_filters(s, window, b.inside, moving, code, -newest);
             if (s.ridge > 0.0f) {
                 int j = MEMORY;
                 #pragma unroll
@@ -119,16 +151,21 @@ __device__ void gather_moves(const Tile& s, const History& h, const int* offsets
     });
 }
 
-// Slopes of the objective along the steps, and products of the steps.
+// Slopes of the objective along the steps, and products of the steps; the newest joins the others.
 __device__ void multiply_steps(const Tile& s, const History& h, float (&sums)[SUMS]) {
     const float* weights = s.weights + s.first;
+    const float* aside = step_of(h, MEMORY);
+    float* newest = step_of(h, h.newest);
     each_sample(s, [&](int i, i64 j, bool counted) {
+        const float step = window[i];
+        newest[i] = step;
         if (!counted) return;
-        const float left = window[i], weight = __ldg(weights + j);
+        const float left = aside[i], weight = __ldg(weights + j);
         float steps[MEMORY];
         #pragma unroll
         for (int m = 0; m < MEMORY; ++m) {
-            steps[m] = m < h.held ? step_of(h, m)[i] : 0.0f;
+            steps[m] = m < h.held && m != h.newest ? step_of(h, m)[i] : 0.0f;
+            if (m == h.newest) steps[m] = step;
             sums[m] = fmaf(left, steps[m], sums[m]);
         }
         int k = MEMORY;
@@ -165,17 +202,16 @@ __device__ void best_factors(Board* board) {
     }
 }
 
-// The combined move of every code, and the combined step; codes that would change their sign stop at zero. Returns whether
-// any did, and adds what happens to the penalties to `change`.
-__device__ bool combine(const Tile& s, const History& h, const int* offsets, const Board* board, float* change) {
-    float* total = h.steps + MEMORY * h.samples;
-    for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) {
-        float sum = 0.0f;
+// The combined move of every code, and the combined step in the window; codes that would change their sign stop at zero.
+// Returns whether any did, and adds what happens to the penalties to `change`.
+__device__ bool combine(const Tile& s, const History& h, const Board* board, float* change) {
+    each_sample(s, [&](int i, i64, bool) {
+        float sum = board->factors[h.newest] * window[i];
         #pragma unroll
         for (int m = 0; m < MEMORY; ++m)
-            if (m < h.held) sum = fmaf(board->factors[m], step_of(h, m)[i], sum);
-        total[i] = sum;
-    }
+            if (m < h.held && m != h.newest) sum = fmaf(board->factors[m], step_of(h, m)[i], sum);
+        window[i] = sum;
+    });
     __syncthreads();
     bool clipped = false;
     in_colours(s, [&](const Bucket& b) {
@@ -191,7 +227,8 @@ __device__ bool combine(const Tile& s, const History& h, const int* offsets, con
                 if (m < h.held && old != 0.0f) move = fmaf(board->factors[m], moves[m * h.slots], move);
             float fresh = old + move;
             const bool stops = old != 0.0f && fresh * old <= 0.0f;
-            add_filters(s, total, offsets, b, __ballot_sync(0xffffffffu, stops), code, fresh);
+            const unsigned stopping = __ballot_sync(0xffffffffu, stops);
+            if (stopping) add_filters(s, window, b.inside, stopping, code, fresh);
             if (stops) { fresh = 0.0f; move = -old; clipped = true; }
             if (old != 0.0f)
                 *change += price_of(s, b, code) * (fabsf(fresh) - fabsf(old)) + 0.5f * s.ridge * (fresh * fresh - old * old);
@@ -203,20 +240,19 @@ __device__ bool combine(const Tile& s, const History& h, const int* offsets, con
 
 // How the objective changes by the combined step.
 __device__ double worth(const Tile& s, const History& h, Board* board, float change) {
-    const float* total = h.steps + MEMORY * h.samples;
+    const float* aside = step_of(h, MEMORY);
     const float* weights = s.weights + s.first;
     each_sample(s, [&](int i, i64 j, bool counted) {
-        if (counted) change += total[i] * fmaf(0.5f * __ldg(weights + j), total[i], window[i]);
+        if (counted) change += window[i] * fmaf(0.5f * __ldg(weights + j), window[i], aside[i]);
     });
     const float mine[1] = {change};
     add_up(s, board, mine);
     return board->sums[0];
 }
 
-// Make the combined step; it joins the newest one.
-__device__ void take_step(const Tile& s, const History& h) {
+// Make the combined move; it joins the newest one.
+__device__ void take_move(const Tile& s, const History& h) {
     const int lane = threadIdx.x & 31;
-    const float* total = h.steps + MEMORY * h.samples;
     in_turn(s, [&](const Bucket& b) {
         float* moves = h.moves + (i64)b.local * s.g[G_CAP];
         float largest = s.stirs[b.local];
@@ -230,43 +266,46 @@ __device__ void take_step(const Tile& s, const History& h) {
         for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
         if (lane == 0) s.stirs[b.local] = largest;
     });
+}
+
+// Put the residual back, changed by the step that took its place or not.
+__device__ void put_back(const Tile& s, const History& h, bool changed) {
+    const float* aside = step_of(h, MEMORY);
     const float* weights = s.weights + s.first;
+    float* newest = step_of(h, h.newest);
     each_sample(s, [&](int i, i64 j, bool) {
-        window[i] = fmaf(__ldg(weights + j), total[i], window[i]);
-        h.recorded[i] += total[i];
+        const float step = changed ? window[i] : 0.0f;
+        window[i] = fmaf(__ldg(weights + j), step, aside[i]);
+        if (changed) newest[i] += step;
     });
     __syncthreads();
 }
 
-// After sweeps that were recorded: make the best step in the span of the moves, if it lowers the objective, and keep the
-// newest of them.
+// After sweeps: make the best step in the span of the moves, if it lowers the objective.
 __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board* board) {
-    int offsets[PER_LANE];
-    lane_offsets(threadIdx.x & 31, s.volume, s.plane, s.pitch, offsets);
     float sums[SUMS] = {};
-    gather_moves(s, h, offsets, sums);
+    put_aside(s, h);
+    gather_moves(s, h, sums);
     multiply_steps(s, h, sums);
     add_up(s, board, sums);
     if (threadIdx.x == 0) best_factors(board);
     __syncthreads();
     float change = 0.0f;
-    if (!combine(s, h, offsets, board, &change) || worth(s, h, board, change) < 0.0) take_step(s, h);
-    float* kept = h.steps + h.newest * h.samples;
-    if (kept != h.recorded)
-        for (int i = threadIdx.x; i < CH * s.volume; i += blockDim.x) kept[i] = h.recorded[i];
-    __syncthreads();
+    const bool better = !combine(s, h, board, &change) || worth(s, h, board, change) < 0.0;
+    if (better) take_move(s, h);
+    put_back(s, h, better);
 }
 
 // Sweeps over the tiles of one colour, a block a tile. Each sweep over the working set is followed by up to `extra` over the
 // non-zeros, until the largest move falls below the signal's target; they are extrapolated where `room` is given, of
-// `room_size` floats for each block: what `History` keeps. With `beside`, the step of a sweep is recorded behind the
-// residual. Filters are padded to whole warps. `ridge` adds ½ ridge z² to the objective.
+// `room_size` floats for each block: what `History` keeps. Filters are padded to whole warps, their samples in the order of
+// the `lanes`. `ridge` adds ½ ridge z² to the objective.
 extern "C" __global__ void __launch_bounds__(512, PER_LANE <= 5 ? 2 : 1)
 descend(const int* __restrict__ g, const int* __restrict__ active, float* __restrict__ residual,
-        const float* __restrict__ filters, const float* __restrict__ penalty, const float* __restrict__ weights,
-        i64 weight_stride, const int* __restrict__ codes, float* values, const float* __restrict__ curvatures,
-        const int* __restrict__ counts, const float* __restrict__ targets, float* __restrict__ moved, float ridge,
-        int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size, int beside) {
+        const float* __restrict__ filters, const int* __restrict__ lanes, const float* __restrict__ penalty,
+        const float* __restrict__ weights, i64 weight_stride, const int* __restrict__ codes, float* values,
+        const float* __restrict__ curvatures, const int* __restrict__ counts, const float* __restrict__ targets,
+        float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size) {
     __shared__ int ticket;
     __shared__ float peak;
     __shared__ Board board;
@@ -279,7 +318,7 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     if (!of_colour(blockIdx.x, tile_colour, g[G_NTZ], g[G_NTY], g[G_NTX], &tile)) return;
 #endif
     if (threadIdx.x == 0) {
-        s.g = g; s.filters = filters; s.penalty = penalty; s.codes = codes; s.values = values;
+        s.g = g; s.filters = filters; s.lanes = lanes; s.penalty = penalty; s.codes = codes; s.values = values;
         s.curvatures = curvatures; s.counts = counts;
         s.ridge = ridge;
         s.n = active[blockIdx.y];
@@ -290,7 +329,8 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
         const Spot first = {s.corner.z * g[G_BD], s.corner.y * g[G_BH], s.corner.x * g[G_BW]};  // position
         s.depth = min(s.field.z * g[G_BD], g[G_D] - first.z) + FD - 1;
         s.height = min(s.field.y * g[G_BH], g[G_H] - first.y) + FH - 1;
-        s.pitch = min(s.field.x * g[G_BW], g[G_W] - first.x) + FW - 1;
+        s.width = min(s.field.x * g[G_BW], g[G_W] - first.x) + FW - 1;
+        s.pitch = g[G_PITCH];
         s.plane = s.height * s.pitch;
         s.volume = s.depth * s.plane;
         s.first = base_of(g, first);
@@ -300,7 +340,7 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
         s.paired = {s.length.z ? g[G_PBZ] : s.field.z, s.length.y ? g[G_PBY] : s.field.y,
                     s.length.x ? g[G_PBX] : s.field.x};
 #endif
-        s.stirs = window + (beside ? 2 : 1) * CH * s.volume;
+        s.stirs = window + CH * s.volume;
     }
     __syncthreads();
     float* mine = residual + s.n * CH * padded_volume(g) + s.first;
@@ -314,19 +354,16 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     float largest = 0.0f;
     int count = 0;
     for (int pass = 0; pass < max_sweeps; ++pass) {
-        largest = sweep<PLAIN>(s, false, 0.0f, &ticket, &peak, nullptr);
+        largest = sweep(s, false, 0.0f, &ticket, &peak);
         if (!(largest >= target)) break;
         for (int again = 0; again < extra; ) {
             if (room) {
                 h.newest = count % MEMORY;
-                h.recorded = beside ? window + CH * s.volume : h.steps + h.newest * h.samples;
-                begin_step(s, h);
+                begin_move(s, h);
             }
             float move = 0.0f;
             for (int turn = 0; turn < SWEEPS && again < extra; ++turn, ++again) {
-                if (!room) move = sweep<PLAIN>(s, true, 0.5f * target, &ticket, &peak, nullptr);
-                else if (beside) move = sweep<BESIDE>(s, true, 0.5f * target, &ticket, &peak, nullptr);
-                else move = sweep<AWAY>(s, true, 0.5f * target, &ticket, &peak, h.recorded);
+                move = sweep(s, true, 0.5f * target, &ticket, &peak);
                 if (!(move >= 0.5f * target)) break;
             }
             if (!(move >= 0.5f * target)) break;

@@ -1,9 +1,11 @@
-"""Where the codes of a signal are kept: which bucket, in which of its slots, and as which number."""
+"""Where the codes of a signal are kept, by bucket, slot and number, and in which order lanes take a filter's samples."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from pointillist.backends.cuda.banks import BANKS, lane_order, tap_offsets
 from pointillist.backends.cuda.plan import KernelPlan
 
 
@@ -24,3 +26,22 @@ def slots(buckets: np.ndarray, capacity: int, xp: Any = np) -> tuple[np.ndarray,
     number = xp.empty_like(order)
     number[order] = xp.arange(len(buckets)) - xp.searchsorted(ordered, ordered)
     return number, number < capacity
+
+
+def lane_taps(plan: KernelPlan, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Filters (n, taps) with their samples in the order in which the lanes of a warp take them, and that order.
+
+    Both are padded to whole warps, the filters by zeros. The order is (2, padded taps) int32: numbers of samples, and where
+    these lie in the padded signal from a filter's first.
+    """
+    lanes = _lanes(plan)
+    filters = np.zeros((len(flat), lanes.shape[1]), np.float32)
+    filters[:, : plan.taps] = flat[:, lanes[0, : plan.taps]]
+    return filters, lanes
+
+
+@cache
+def _lanes(plan: KernelPlan) -> np.ndarray:
+    order = lane_order(tap_offsets(plan.channels, plan.filter, plan.window))
+    lanes = np.stack([order, tap_offsets(plan.channels, plan.filter, plan.padded)[order]]).astype(np.int32)
+    return np.pad(lanes, [(0, 0), (0, -plan.taps % BANKS)], mode="edge")

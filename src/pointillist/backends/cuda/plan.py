@@ -10,10 +10,13 @@ neighbouring positions.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import prod
 
 import numpy as np
+
+from pointillist.backends.cuda.banks import Shape, best_pitch, tile_bytes, tile_window
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
@@ -24,14 +27,12 @@ DEPTH, CHUNK = 16, 32
 RESERVED_SHARED = 1024
 """Bytes of a block's shared memory that are left to the system and to the kernels' own variables."""
 
-Shape = tuple[int, int, int]
-"""Layers, rows and columns."""
-
 _PLACES = 4096  # positions of a bucket that fit into a code's lower bits
 _MAX_FILTERS = 1 << 19
 _THREADS = (128, 64)  # four or eight blocks of the scan a multiprocessor, whose registers are then full
 _PART_POSITIONS = 512 * 100 * 100
 _TILE_BYTES = 100 * 1024  # two blocks a multiprocessor
+_SHARED_AT_ONCE = 132 * 1024  # of a multiprocessor, by small tiles: the rest is a cache, for the filters
 
 MOVES = 3
 """Moves that an extrapolated step combines, as `extrapolation.cu` counts them."""
@@ -54,8 +55,8 @@ class Places:
         Codes that a bucket has room for.
     tile, tiles : (layers, rows, columns)
         Buckets of a tile, and how many tiles.
-    recorded : bool
-        Whether the step of a sweep is recorded in shared memory, beside the residual; it goes to the device's otherwise.
+    pitch : int
+        Samples from one row of a tile's window to the next.
     warps : int
         Warps that share a tile.
     panels, runs, threads, blocks : int
@@ -76,7 +77,7 @@ class Places:
     capacity: int
     tile: Shape
     tiles: Shape
-    recorded: bool
+    pitch: int
     warps: int
     panels: int
     runs: int
@@ -170,15 +171,24 @@ class KernelPlan(Places):
 
     @property
     def tile_bytes(self) -> int:
-        """Shared memory of a block that descends on a tile."""
-        shapes = self.grid, self.filter, self.channels, self.bucket, self.tile
-        return tile_bytes(*shapes, windows=2 if self.recorded else 1)
+        """Shared memory of a block that descends on a tile: a window of the residual, and one number for each bucket."""
+        return 4 * (self.channels * prod(self.window) + prod(self.tile))
+
+    @property
+    def window(self) -> Shape:
+        """Layers, rows and columns of a tile's window, with the columns that no sample is in."""
+        layers, rows, _ = tile_window(self.grid, self.filter, self.bucket, self.tile)
+        return layers, rows, self.pitch
 
     @property
     def history_floats(self) -> int:
         """Numbers that a block keeps of the moves that it extrapolates, and of their combination."""
-        samples = tile_samples(self.grid, self.filter, self.channels, self.bucket, self.tile)
-        return (MOVES + 1) * (samples + prod(self.tile) * self.capacity)
+        return (MOVES + 1) * (self.channels * prod(self.window) + prod(self.tile) * self.capacity)
+
+    @property
+    def appraisal_bytes(self) -> int:
+        """Shared memory of a block that evaluates a signal: all of it in float64."""
+        return 8 * self.samples
 
     @property
     def scan_bytes(self) -> int:
@@ -230,7 +240,7 @@ class KernelPlan(Places):
         shapes = (self.grid, self.padded, self.bucket, self.buckets)
         flat = [number for shape in shapes for number in shape]
         flat += [self.shift, self.lift, self.capacity, *self.tile, *self.tiles, self.n_filters]
-        flat += [self.panels, self.runs, self.blocks, *self.paired_buckets, *self.paired_tiles]
+        flat += [self.panels, self.runs, self.blocks, *self.paired_buckets, *self.paired_tiles, self.pitch]
         return np.array(flat, np.int32)
 
 
@@ -264,6 +274,7 @@ def as_volume(shape: Sequence[int], missing: int = 1) -> Shape:
     return int(layers), int(rows), int(columns)
 
 
+@cache
 def make_plan(
     grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
 ) -> KernelPlan:
@@ -280,8 +291,10 @@ def make_plan(
     tiles = _parts(buckets, tile)
     panels, runs = scan_panels(grid)
     threads, blocks = scan_threads(grid[1] * runs)
-    shapes = grid, filter_, channels, bucket, tile
-    recorded = tile_bytes(*shapes, windows=2) <= min(_TILE_BYTES, shared_limit - RESERVED_SHARED)
+    window = tile_window(grid, filter_, bucket, tile)
+    size = tile_bytes(grid, filter_, channels, bucket, tile) + RESERVED_SHARED
+    at_once = max(1, min(_SHARED_AT_ONCE, shared_limit) // size)
+    room = (max(_SHARED_AT_ONCE // at_once, size) - RESERVED_SHARED) // 4 - prod(tile)
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -295,8 +308,8 @@ def make_plan(
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
         tiles=tiles,
-        recorded=recorded,
-        warps=tile_warps(tile, tile_bytes(*shapes, windows=2 if recorded else 1), shared_limit),
+        pitch=best_pitch(channels, filter_, window, room),
+        warps=tile_warps(tile, at_once),
         panels=panels,
         runs=runs,
         threads=threads,
@@ -330,17 +343,6 @@ def bucket_capacity(bucket: Shape, channels: int) -> int:
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
 
 
-def tile_samples(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
-    """Samples of the residual that the codes of a tile touch."""
-    sides = (min(b * t, g) + f - 1 for b, t, g, f in zip(bucket, tile, grid, filter_, strict=True))
-    return channels * prod(sides)
-
-
-def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape, *, windows: int = 1) -> int:
-    """Bytes of so many float32 windows of the samples that the codes of a tile touch, and of one number for each bucket."""
-    return 4 * (windows * tile_samples(grid, filter_, channels, bucket, tile) + prod(tile))
-
-
 def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buckets: Shape, limit: int) -> Shape:
     """Buckets of a tile: all of them where the residual fits, the largest cubes that leave room for two otherwise."""
     if tile_bytes(grid, filter_, channels, bucket, buckets) <= limit:
@@ -353,10 +355,9 @@ def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buck
     raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
 
 
-def tile_warps(tile: Shape, size: int, shared_limit: int) -> int:
-    """Warps for a tile of `size` bytes: about 32 a multiprocessor, and no more than its largest colour has buckets."""
+def tile_warps(tile: Shape, blocks: int) -> int:
+    """Warps for a tile: about 32 a multiprocessor, which has `blocks`, and no more than its largest colour has buckets."""
     largest = prod(-(-side // 2) for side in tile)
-    blocks = max(1, shared_limit // (size + RESERVED_SHARED))
     return min(max(4, min(16, 32 // blocks)), max(largest, 1))
 
 
@@ -375,9 +376,10 @@ def scan_threads(runs: int) -> tuple[int, int]:
 
 
 def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1, shared: int = 0) -> Iterator[slice]:
-    """Divide signals into nearly equal groups, so that `in_flight` groups fit in `memory` bytes beside `shared` ones.
+    """Divide signals into groups, so that `in_flight` groups fit in `memory` bytes beside `shared` ones.
 
-    A group has about as many positions as fill a large device; more would only wait longer for the slowest signal.
+    A group has about as many positions as fill a large device; more would only wait longer for the slowest signal. Groups
+    are nearly equal, but where there are many the first ones grow, so that not all that are in flight end at once.
     """
     largest = min(8192, max(1, _PART_POSITIONS // plan.n_positions))
     in_flight = min(in_flight, -(-count // largest))
@@ -385,6 +387,9 @@ def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1,
     if room < 1:
         need = (shared + plan.signal_bytes) / 2**30
         raise MemoryError(f"one signal needs {need:.1f} GiB of device memory, {memory / 2**30:.1f} GiB may be used")
-    groups = -(-count // int(min(room, largest)))
-    bounds = np.linspace(0, count, groups + 1).round().astype(int)
-    return (slice(int(a), int(b)) for a, b in pairwise(bounds))
+    largest = int(min(room, largest))
+    first = [largest * (i + 1) // in_flight for i in range(in_flight - 1)] if count > in_flight * largest else []
+    left = count - sum(first)
+    sizes = [*filter(None, first), *np.diff(np.linspace(0, left, -(-left // largest) + 1).round().astype(int)).tolist()]
+    bounds = np.cumsum([0, *sizes]).tolist()
+    return (slice(a, b) for a, b in pairwise(bounds))

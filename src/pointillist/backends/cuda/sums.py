@@ -10,11 +10,12 @@ import numpy as np
 
 from pointillist.backends.cuda import circle
 from pointillist.backends.cuda.engine import owners
-from pointillist.backends.cuda.exchange import joined
+from pointillist.backends.cuda.exchange import joined, scattered
 from pointillist.backends.cuda.plan import as_volume, make_plan
 
 _WARPS = 4
 _PLAIN = (False, False, False, False)
+_ONE_PRODUCT = 1024  # shifts of two filters up to which their spectra are one product
 
 
 class CodeLists:
@@ -70,8 +71,11 @@ class CodeLists:
     def penalty_sums(self, penalty):
         """Σ λ|z| of each signal, for λ (n_filters, 1) or (n_filters, n_positions) on the host."""
         cupy, (signal, filter_, position) = self.device.cupy, self.codes
-        price = cupy.asarray(penalty)[filter_, position if penalty.shape[1] > 1 else 0]
-        return cupy.bincount(signal, price * cupy.abs(self.value).astype(np.float64), minlength=self.n)
+        if np.all(penalty == penalty[0, 0]):
+            price = float(penalty[0, 0])
+        else:
+            price = cupy.asarray(penalty)[filter_, position if penalty.shape[1] > 1 else 0]
+        return scattered(signal, price * cupy.abs(self.value).astype(np.float64), self.n)
 
 
 class DeviceSums:
@@ -93,7 +97,10 @@ class DeviceSums:
             self.pairs = cupy.zeros((n_filters * (n_filters + 1) // 2, prod(self.span)), np.float64)
             k = np.arange(n_filters, dtype=np.int64)
             self.own = cupy.asarray(k * n_filters - k * (k - 1) // 2)
-            self._waves = [cupy.asarray(waves(side)) for side in self.span]
+            if prod(self.span) <= _ONE_PRODUCT:
+                self._cosines = cupy.asarray(cosines(self.span))
+            else:
+                self._cosines, self._waves = None, [cupy.asarray(waves(side)) for side in self.span]
 
     def lay_out(self, grid, indices, values, *, around=False):
         """The codes of signals on one grid, circular or not, as `CodeLists`."""
@@ -144,6 +151,8 @@ class DeviceSums:
         """Upper bound, for each filter, of the eigenvalues of its block of C: those of a circulant matrix that holds it."""
         cupy = self.device.cupy
         with self.device.use():
+            if self._cosines is not None:
+                return cupy.max(self.pairs[self.own] @ self._cosines, axis=1)
             spectrum = self.pairs[self.own].reshape(self.n_filters, *self.span).astype(np.complex128)
             for wave in self._waves:  # each product takes the first axis away and puts its frequencies last
                 spectrum = cupy.tensordot(spectrum, wave, axes=(1, 0))
@@ -177,6 +186,14 @@ def waves(side):
     """exp(−2πi · frequency · shift / side) as (shifts around zero, frequencies): the spectrum along an axis by a product."""
     shifts = np.arange(side) - side // 2
     return np.exp(-2j * np.pi * np.multiply.outer(shifts, np.arange(side)) / side)
+
+
+def cosines(span):
+    """The real parts of the spectra of blocks (span) as one product: (shifts, frequencies), both flat."""
+    spectra = np.ones((1, 1))
+    for side in span:
+        spectra = np.kron(spectra, waves(side))
+    return np.ascontiguousarray(spectra.real)
 
 
 def inside(offset, arrays):

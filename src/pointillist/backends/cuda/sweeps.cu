@@ -1,22 +1,21 @@
 // Coordinate descent on a tile: sweeps over its buckets, and `descend`, which makes them. A block has a tile, with its part
 // of the residual in shared memory; a warp has a bucket at a time.
 
-extern __shared__ __align__(16) float window[];  // the residual, the step of a sweep where it is recorded here, the stirs
-
-enum { PLAIN, BESIDE, AWAY };  // where the step of a sweep is recorded: nowhere, behind the residual, in the device's memory
+extern __shared__ __align__(16) float window[];  // the residual, then the stirs
 
 // A tile being swept over, the same for all threads of a block: its first bucket (`corner`) and how many it has each way
 // (`field`), and the strides of its window.
 struct Tile {
     const int* g;
     const float *filters, *penalty, *weights;
+    const int* lanes;  // which sample of a filter each lane has in each turn, and where that lies in the padded signal
     const int* codes;
     float* values;
     const float* curvatures;
     const int* counts;
     float* stirs;  // for each bucket the largest curvature · change² of its codes
     float ridge;
-    int n, pitch, plane, volume, height, depth;
+    int n, width, pitch, plane, volume, height, depth;
     i64 first;  // where the window begins in the padded signal
     Spot corner, field;
     Spot paired, length;  // AROUND: buckets that parity tells apart; the circle where the window holds all of it, 0 elsewhere
@@ -89,29 +88,18 @@ __device__ __forceinline__ void write_copies(const Tile& s, float* to, const Spo
 // Whether tap q of a lane is one of the filter's.
 #define IS_TAP(lane, q) (32 * (q) + 32 <= TAPS || (lane) + 32 * (q) < TAPS)
 
-// This lane's share of a filter, of filters that are padded to whole warps.
+// Where this lane's share of a filter lies in the window: the lanes of a warp meet different banks of shared memory.
+__device__ __forceinline__ void window_offsets(const Tile& s, int lane, int* offsets) {
+    #pragma unroll
+    for (int q = 0; q < PER_LANE; ++q)
+        offsets[q] = (int)tap_offset(__ldg(s.lanes + lane + 32 * q), s.volume, s.plane, s.pitch);
+}
+
+// This lane's share of a filter, of filters whose samples are in the order of the lanes, padded to whole warps.
 __device__ __forceinline__ void padded_taps(const float* __restrict__ filters, int lane, int k, float* taps) {
     const float* from = filters + k * (32 * PER_LANE) + lane;
     #pragma unroll
     for (int q = 0; q < PER_LANE; ++q) taps[q] = __ldg(from + 32 * q);
-}
-
-// Add a multiple of a filter to a signal like the window, by all lanes of a warp; `at` is where the filter begins.
-__device__ __forceinline__ void add_filter(const Tile& s, float* to, int lane, const int* offsets, const float* taps,
-                                           const Spot& at, float amount) {
-    const int base = at.z * s.plane + at.y * s.pitch + at.x;
-#if AROUND
-    const bool seam = meets_seams(s, at);
-#endif
-    #pragma unroll
-    for (int q = 0; q < PER_LANE; ++q) {
-        if (!IS_TAP(lane, q)) continue;
-        const float value = fmaf(amount, taps[q], to[base + offsets[q]]);
-        to[base + offsets[q]] = value;
-#if AROUND
-        if (seam) write_copies(s, to, at, lane + 32 * q, value);
-#endif
-    }
 }
 
 #if AROUND
@@ -124,28 +112,25 @@ __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
 #endif
 
 // One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
-// code's own lane finds its value. `abroad` is where the lane's taps lie in the padded signal, as `offsets` in the window.
-// Returns the largest curvature · change².
-template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, const int* offsets, const int* abroad,
-                                                             const Spot& which, bool alive_only, float* step) {
+// code's own lane finds its value. Returns the largest curvature · change².
+__device__ __noinline__ float visit(const Tile& s, Spot which, bool alive_only) {
     const Bucket b = bucket_at(s, which);
-    const int lane = threadIdx.x & 31, beside = CH * s.volume;
+    const int lane = threadIdx.x & 31;
+    int offsets[PER_LANE];
+    window_offsets(s, lane, offsets);
     const float* filters = s.filters;
-    const float* weights = s.weights + s.first;
-    const float ridge = s.ridge;
     float largest = 0.0f;
     for (int i0 = 0; i0 < b.count; i0 += 32) {
         const int i = i0 + lane;
         const int code = i < b.count ? s.codes[b.start + i] : 0;
         float value = i < b.count ? s.values[b.start + i] : 0.0f;
         const float signed_c = i < b.count ? s.curvatures[b.start + i] : 1.0f, c = fabsf(signed_c);
-        const float before = value;
         unsigned todo = __ballot_sync(0xffffffffu, i < b.count && (!alive_only || value != 0.0f));
         if (!todo) continue;
         const Spot at = spot_of(s.g, code, b.inside);
         const int own = at.z * s.plane + at.y * s.pitch + at.x;
         const float price = i < b.count ? price_of(s, b, code) : 0.0f;
-        const float inverse = __fdividef(1.0f, c + ridge);
+        const float inverse = __fdividef(1.0f, c + s.ridge);
         const unsigned weighted = __ballot_sync(0xffffffffu, signed_c < 0.0f);
 #if AROUND
         const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
@@ -178,18 +163,12 @@ template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, cons
             if (lane == now) value = fresh;
             if (change == 0.0f) continue;
             if (lane == now) largest = fmaxf(largest, change * change * c);
-            #pragma unroll
-            for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) {
-                if (RECORD == BESIDE) {
-                    float* there = window + beside + base + offsets[q];
-                    *there = fmaf(change, taps[q], *there);
-                }
-                if (RECORD == AWAY) step[base + offsets[q]] = fmaf(change, taps[q], step[base + offsets[q]]);
-            }
-            if (weighted >> now & 1) {
-                const i64 there = base_of(s.g, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside));
+            if (weighted >> now & 1) {  // rarely: what only this needs is not kept in registers
+                const Spot spot = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
+                const float* weights = s.weights + s.first + (int)base_of(s.g, spot);
+                const int* abroad = s.lanes + 32 * PER_LANE + lane;
                 #pragma unroll
-                for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) taps[q] *= __ldg(weights + there + abroad[q]);
+                for (int q = 0; q < PER_LANE; ++q) taps[q] *= __ldg(weights + __ldg(abroad + 32 * q));
             }
             #pragma unroll
             for (int q = 0; q < PER_LANE; ++q)
@@ -199,12 +178,11 @@ template <int RECORD> __device__ __forceinline__ float visit(const Tile& s, cons
                 const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
                 __syncwarp();
                 repeat(s, window, begin);
-                if (RECORD != PLAIN) repeat(s, RECORD == BESIDE ? window + beside : step, begin);
             }
 #endif
             __syncwarp();
         }
-        if (i < b.count && value != before) s.values[b.start + i] = value;
+        if (i < b.count) s.values[b.start + i] = value;
     }
     #pragma unroll
     for (int o = 16; o; o >>= 1) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, o));
@@ -226,12 +204,8 @@ __device__ bool stirred(const Tile& s, const Spot& which, float quiet) {
 
 // One pass over the buckets of a tile, colour by colour: over all codes, or over the non-zeros of those buckets where
 // something moved more than `quiet` before. Every thread returns the largest √curvature · |change|.
-template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket,
-                                                          float* peak, float* step) {
+__device__ __noinline__ float sweep(const Tile& s, bool alive_only, float quiet, int* ticket, float* peak) {
     const int lane = threadIdx.x & 31;
-    int offsets[PER_LANE], abroad[PER_LANE];  // in the window, and in the padded signal
-    lane_offsets(lane, s.volume, s.plane, s.pitch, offsets);
-    lane_offsets(lane, (int)padded_volume(s.g), s.g[G_PH] * s.g[G_PW], s.g[G_PW], abroad);
     if (threadIdx.x == 0) *peak = 0.0f;
     float largest = 0.0f;
     for (int colour = 0; colour < COLOURS(s); ++colour) {
@@ -245,7 +219,7 @@ template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool al
             index = __shfl_sync(0xffffffffu, index, 0);
             if (!member(s, index, colour, &which)) break;
             if (alive_only && !stirred(s, which, quiet * quiet)) continue;
-            const float move = visit<RECORD>(s, offsets, abroad, which, alive_only, step);
+            const float move = visit(s, which, alive_only);
             if (lane == 0) s.stirs[(which.z * s.field.y + which.y) * s.field.x + which.x] = move;
             largest = fmaxf(largest, move);
         }
@@ -261,8 +235,8 @@ template <int RECORD> __device__ __noinline__ float sweep(const Tile& s, bool al
 // Work on all samples of the window: work(where it is in the window, where in the padded signal from the window's first,
 // whether it is the only one of its kind or the first of its copies). A warp has 128 neighbours at a time.
 template <class Work> __device__ __forceinline__ void each_sample(const Tile& s, Work work) {
-    const int lane = threadIdx.x & 31, *g = s.g, pitch = s.pitch;
-    const int parts = (pitch + 127) / 128, units = CH * s.depth * s.height * parts;
+    const int lane = threadIdx.x & 31, *g = s.g, width = s.width, pitch = s.pitch;
+    const int parts = (width + 127) / 128, units = CH * s.depth * s.height * parts;
     for (int unit = threadIdx.x >> 5; unit < units; unit += blockDim.x >> 5) {
         const int row = unit / parts, begin = (unit - row * parts) * 128;
         const int layer = row / s.height, y = row - layer * s.height, c = layer / s.depth, z = layer - c * s.depth;
@@ -274,7 +248,7 @@ template <class Work> __device__ __forceinline__ void each_sample(const Tile& s,
         #pragma unroll
         for (int part = 0; part < 4; ++part) {
             const int x = begin + 32 * part + lane;
-            if (x >= pitch) continue;
+            if (x >= width) continue;
 #if AROUND
             work(row * pitch + x, start + x, first && !(s.length.x && x >= s.length.x));
 #else
