@@ -10,7 +10,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import Sample
 from pointillist.solvers import correlated, descent
-from pointillist.solvers.correlated import can_follow, remainder
+from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
 from pointillist.solvers.separable import SeparableScan
 
 
@@ -61,6 +61,42 @@ def test_the_same_answers_as_by_the_residual(monkeypatch, boundary, nonnegative,
         np.testing.assert_allclose(mine, others, atol=1e-5)
 
 
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_single_channel_is_followed_too(monkeypatch, boundary, dtype):
+    signals, filters = recording(10, channels=1, dtype=dtype)
+    monkeypatch.setattr(correlated, "_CROWDED", 3.0)
+    used, follow = [], descent.follow
+    monkeypatch.setattr(descent, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    tol = 1e-4 if dtype == np.float32 else 1e-10
+    here = pt.encode(signals[:, 0], filters[:, 0], 0.4, boundary=boundary, tol=tol)
+    assert used
+    assert not any(found.crowded for found in used)
+    used.clear()
+    there = by_the_residual(monkeypatch, signals[:, 0], filters[:, 0], 0.4, boundary=boundary, tol=tol)
+    assert not used
+    assert np.all(here.gap <= tol)
+    assert here.objective == pytest.approx(there.objective, rel=tol)
+    if dtype == np.float64:
+        np.testing.assert_allclose(here.codes.to_dense(), there.codes.to_dense(), atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [1, 4])
+def test_too_many_codes_are_given_up_to_the_residual(monkeypatch, channels):
+    rng = np.random.default_rng(11)
+    _, filters = recording(11, channels=channels, taps=24)
+    signals = rng.standard_normal((1, channels, 400))  # noise, which takes codes everywhere
+    monkeypatch.setattr(correlated, "_MOST_NEIGHBOURS", 8)
+    used, follow = [], descent.follow
+    monkeypatch.setattr(descent, "follow", lambda *args: used.append(follow(*args)) or used[-1])
+    here = pt.encode(signals, filters, 0.02, channels=True, tol=1e-9)
+    assert [found.crowded for found in used] == [True]
+    assert np.all(used[0].values != 0)
+    there = by_the_residual(monkeypatch, signals, filters, 0.02, channels=True, tol=1e-9)
+    assert np.all(here.gap <= 1e-9)
+    assert here.objective == pytest.approx(there.objective, rel=1e-8)
+
+
 def test_single_precision_bounds_hold(monkeypatch):
     for seed in range(6):
         signals, filters = recording(seed, dtype=np.float32)
@@ -104,7 +140,7 @@ def test_what_is_left_is_the_signal_less_the_fit(boundary):
     left = remainder(problem, signals[0], codes, values)
     exact = signals[0] - problem.exact_operator.synthesise(codes, values.astype(float))
     np.testing.assert_allclose(left.exact, exact, atol=1e-12)
-    np.testing.assert_array_equal(left.padded, problem.geometry.spread(left.exact.astype(np.float32)))
+    np.testing.assert_array_equal(left.rounded, left.exact.astype(np.float32))
     assert left.loss == pytest.approx(0.5 * np.sum(exact**2), rel=1e-12)
     assert left.energy == pytest.approx(np.sum(exact * signals[0]), rel=1e-12)
     around = np.pad(np.sum(exact**2, axis=0), 20)
@@ -148,6 +184,43 @@ def test_correlations_are_brought_up_to_date(boundary):
     np.testing.assert_allclose(correlations, problem.operator.correlate(left).reshape(4, -1), atol=1e-12)
 
 
+@pytest.mark.parametrize("boundary", ["valid", "same", "full"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_followed_is_off_by_no_more_than_is_said(boundary, dtype):
+    """Far more than one descent is made, so that what rounding does to the correlations adds up."""
+    signals, filters = recording(8, dtype=dtype)
+    problem = problem_of(signals, filters, boundary, nonnegative=boundary == "same")
+    separable, exact = SeparableScan.of(problem), problem.exact_operator
+    correlations = exact.correlate(signals[0].astype(float)).reshape(4, -1)
+    aim = Aim(violation=1e-9, smallest=4 * np.finfo(dtype).eps, cells=(3, 2, 1), extra=6, max_sweeps=20)
+    codes, values = np.empty(0, np.int64), np.empty(0, dtype)
+    for _ in range(3):
+        found = follow(separable, correlations, codes, values, 0.5 * np.sum(signals[0].astype(float) ** 2), aim)
+        codes, values = found.codes, found.values
+        left = signals[0] - exact.synthesise(codes, values.astype(float))
+        size = exact.correlate(left)
+        ratio = np.max(size if problem.nonnegative else np.abs(size)) / 0.5
+        assert abs(found.ratio - ratio) <= found.rounding
+        assert found.rounding <= 1e3 * np.finfo(dtype).eps + 1e-6
+        values = (dtype(0.7) * values).astype(dtype)
+        correlations = exact.correlate(signals[0] - exact.synthesise(codes, values.astype(float))).reshape(4, -1)
+    positions = codes % problem.geometry.n_positions
+    assert len(codes) > 20
+    assert np.all(np.diff(positions * 4 + codes // problem.geometry.n_positions) > 0)
+
+
+def test_a_loose_tolerance_takes_one_scan_and_a_tight_one_more(monkeypatch):
+    signals, filters = recording(9, dtype=np.float32)
+    scans, correlations = [], SeparableScan.correlations
+    monkeypatch.setattr(SeparableScan, "correlations", lambda *args: scans.append(1) or correlations(*args))
+    loose = pt.encode(signals[:1], filters, 0.4, channels=True, tol=1e-2)
+    assert (len(scans), loose.iterations.tolist(), loose.status) == (1, [1], pt.Status.CONVERGED)
+    scans.clear()
+    tight = pt.encode(signals[:1], filters, 0.4, channels=True, tol=1e-5)
+    assert len(scans) > 1
+    assert loose.objective[0] * (1 - loose.gap[0]) <= tight.objective[0] <= loose.objective[0]
+
+
 def test_only_what_can_be_followed_is():
     signals, filters = recording(7)
     assert can_follow(problem_of(signals, filters))
@@ -155,3 +228,6 @@ def test_only_what_can_be_followed_is():
     assert not can_follow(problem_of(signals, filters, weights=np.ones(signals.shape[1:])))
     assert not can_follow(problem_of(signals, filters, drawn=Sample(flat=np.arange(9))))
     assert not can_follow(problem_of(signals, np.tile(filters, (3, 1, 1))))
+    alone, few = signals[:, :1], np.tile(filters[:, :1], (2, 1, 1))
+    assert can_follow(problem_of(alone, few[:6]))
+    assert not can_follow(problem_of(alone, few[:7]))

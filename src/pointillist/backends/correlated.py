@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, helper, kernel, relaxed
+from pointillist.backends.compiling import allocating_kernel, helper, relaxed, spliced
 from pointillist.backends.products import sweep
 
 _STEP = 64
@@ -33,38 +33,184 @@ class Overlaps(NamedTuple):
 
 
 @relaxed
-def leave(signal, fit, offset, exact, residual, energies, products):
-    """What a fit leaves of a signal, (channels, n), in float64 and, laid into a padded signal, in the signal's precision.
+def leave(signal, filters, codes, values, n_positions, offset, exact, rounded, energies):
+    """What codes leave of a signal (channels, n), in float64 and rounded to the signal's precision.
 
-    `fit` and `residual` are (channels, padded n), where the signal begins at sample `offset`; `energies` (padded n,) and
-    `products` (n,) become, for every sample, Σ r² and Σ r x over channels. All but the signal and the fit are zero before.
+    `filters` are (n_filters, channels, taps); the filter of a code at position p begins at sample p − `offset`, and what
+    lies outside of the signal is cut. `energies` (n,) becomes Σ r² over channels. Returns ½ Σ r², Σ r x, and the largest
+    sum of energies that a filter can meet.
     """
     n_channels, length = signal.shape
-    around = energies[offset : offset + length]
+    n_taps = filters.shape[2]
     for c in range(n_channels):
-        given, taken, left = signal[c], fit[c, offset : offset + length], exact[c]
-        rounded = residual[c, offset : offset + length]
+        given, left = signal[c], exact[c]
         for t in range(length):
-            rest = given[t] - taken[t]
-            left[t] = rest
-            rounded[t] = rest
-            around[t] += rest * rest
-            products[t] += rest * given[t]
+            left[t] = given[t]
+    for i in range(len(codes)):
+        k = codes[i] // n_positions
+        first = codes[i] - k * n_positions - offset
+        begin, end = max(first, 0), min(first + n_taps, length)
+        for c in range(n_channels):
+            left, taps, value = exact[c, begin:end], filters[k, c, begin - first : end - first], np.float64(values[i])
+            for t in range(len(left)):
+                left[t] -= value * taps[t]
+    for t in range(length):
+        energies[t] = 0
+    energy = 0.0
+    for c in range(n_channels):
+        given, left, less = signal[c], exact[c], rounded[c]
+        for t in range(length):
+            rest = left[t]
+            less[t] = rest
+            energies[t] += rest * rest
+            energy += rest * given[t]
+    loss = 0.0
+    for t in range(length):
+        loss += energies[t]
+    return 0.5 * loss, energy, _largest_window(energies, n_taps)
 
 
-@kernel
-def largest_window(energies, width):
+@helper()
+def _largest_window(energies, width):
     """The largest sum of so many neighbours."""
     running, largest = 0.0, 0.0
-    for t in range(len(energies)):
+    for t in range(min(width, len(energies))):
         running += energies[t]
-        if t >= width:
-            running -= energies[t - width]
+    largest = running
+    for t in range(width, len(energies)):
+        running += energies[t] - energies[t - width]
         largest = max(largest, running)
     return largest
 
 
 @allocating_kernel
+def follow_down(
+    correlations, overlaps, codes, values, penalties, nonnegative, cells, aim, extra, max_sweeps, most, crowd
+):
+    """Take violators in and descend on all codes, again and again, on correlations that are kept up to date.
+
+    `cells` has the side of the cells of each round, `aim` the violation that may be left, the smallest move that is
+    followed up beside the penalty, and the share of the largest violation that moves are followed up to. Returns codes,
+    their values, the largest |correlation| / λ that is left, and the largest Σ |z|, of codes before plus those after, that
+    one correlation depends on; and whether it was given up because codes overlap with more than `crowd` others on average.
+    `correlations` (n_filters, positions) change in place.
+    """
+    n_filters, length = correlations.shape
+    violation, smallest, share = aim
+    n_taps, crowded, price = overlaps.shapes.shape[1], False, penalties[0]
+    for penalty in penalties:
+        price = min(price, penalty)
+    weight = _heaviest(codes, values, length, 2 * n_taps - 1)
+    for cell in cells:
+        fresh, ratio = violators(correlations, penalties, nonnegative, cell, 1 + smallest)
+        settled = ratio - 1 <= max(violation, 2 * smallest)
+        if not settled:
+            codes, values = _with_fresh(codes, values, fresh, length, n_filters)
+        owners, positions = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+        for i in range(len(codes)):
+            owners[i] = codes[i] // length
+            positions[i] = codes[i] - owners[i] * length
+        crowded = not settled and _are_crowded(positions, n_taps, crowd)
+        if crowded:
+            break
+        # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
+        target = max(share * min(max(ratio - 1, violation), 1.0), smallest) * price
+        descend_chunks(
+            correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
+        )
+        codes, values = _without_zeros(codes, values)
+        if settled:
+            break
+    codes, values = _without_zeros(codes, values)
+    weight += _heaviest(codes, values, length, 2 * n_taps - 1)
+    return codes, values, _largest_ratio(correlations, penalties, nonnegative), weight, crowded
+
+
+@spliced
+def _with_fresh(codes, values, fresh, length, n_filters):
+    """Codes, sorted by position and then by filter, with fresh ones of value zero put in between; known ones stay."""
+    merged, carried = np.empty(len(codes) + len(fresh), np.int64), np.empty(len(codes) + len(fresh))
+    i, n = 0, 0
+    for j in range(len(fresh)):
+        new = _place(fresh[j], length, n_filters)
+        known = False
+        while i < len(codes) and not known:
+            old = _place(codes[i], length, n_filters)
+            if old > new:
+                break
+            merged[n], carried[n] = codes[i], values[i]
+            known = old == new
+            i += 1
+            n += 1
+        if not known:
+            merged[n], carried[n] = fresh[j], 0.0
+            n += 1
+    for rest in range(i, len(codes)):
+        merged[n], carried[n] = codes[rest], values[rest]
+        n += 1
+    return merged[:n], carried[:n]
+
+
+@helper()
+def _place(code, length, n_filters):
+    """The place of a code among all, ordered by position and then by filter."""
+    owner = code // length
+    return (code - owner * length) * n_filters + owner
+
+
+@helper()
+def _without_zeros(codes, values):
+    kept, carried, n = np.empty(len(codes), np.int64), np.empty(len(codes)), 0
+    for i in range(len(codes)):
+        if values[i] != 0:
+            kept[n], carried[n] = codes[i], values[i]
+            n += 1
+    return kept[:n], carried[:n]
+
+
+@spliced
+def _are_crowded(positions, n_taps, crowd):
+    """Whether codes at sorted positions overlap with more than `crowd` others on average."""
+    first, pairs = 0, 0
+    for i in range(len(positions)):
+        while positions[first] <= positions[i] - n_taps:
+            first += 1
+        pairs += i - first
+    return 2 * pairs > crowd * len(positions)
+
+
+@helper()
+def _heaviest(codes, values, length, width):
+    """The largest Σ |z| of codes, sorted by position, in a window of so many positions."""
+    first, running, largest = 0, 0.0, 0.0
+    for i in range(len(codes)):
+        running += abs(values[i])
+        while codes[first] % length <= codes[i] % length - width:
+            running -= abs(values[first])
+            first += 1
+        largest = max(largest, running)
+    return largest
+
+
+@spliced
+def _largest_ratio(correlations, penalties, nonnegative):
+    """The largest |correlation| / λ, or correlation / λ for non-negative codes; zero where all of those are negative."""
+    largest, lanes = 0.0, np.empty(_STEP)
+    for k in range(len(correlations)):
+        row, penalty = correlations[k], penalties[k]
+        for t in range(_STEP):
+            lanes[t] = 0.0
+        for first in range(0, len(row), _STEP):
+            part = row[first : first + _STEP]
+            for t in range(len(part)):  # lane by lane the loop becomes vectors
+                size = part[t] if nonnegative else abs(part[t])
+                lanes[t] = size if size > lanes[t] else lanes[t]
+        for t in range(_STEP):
+            largest = max(largest, lanes[t] / penalty)
+    return largest
+
+
+@spliced
 def violators(correlations, penalties, nonnegative, cell, floor):
     """The best code of every cell of positions whose |correlation| / λ exceeds `floor`, and the largest of all ratios.
 
@@ -74,35 +220,40 @@ def violators(correlations, penalties, nonnegative, cell, floor):
     n_filters, length = correlations.shape
     step = cell * -(-_STEP // cell)
     chosen, count, largest = np.empty(-(-length // cell), np.int64), 0, floor
+    best, code = np.empty(step // cell), np.empty(step // cell, np.int64)
     for begin in range(0, length, step):
-        end = min(begin + step, length)
-        above = 0
+        found = False
         for k in range(n_filters):
-            row, limit = correlations[k, begin:end], floor * penalties[k]
+            row, limit, above = correlations[k, begin : begin + step], floor * penalties[k], 0
             if nonnegative:
                 for t in range(len(row)):
                     above += row[t] > limit
             else:
                 for t in range(len(row)):
                     above += abs(row[t]) > limit
-        if above == 0:  # so it is nearly everywhere
+            if above == 0:  # so it is nearly everywhere
+                continue
+            if not found:
+                found = True
+                for place in range(len(best)):
+                    best[place], code[place] = floor, -1
+            for t in range(len(row)):
+                size = row[t] if nonnegative else abs(row[t])
+                if size > limit:
+                    ratio, place = size / penalties[k], t // cell
+                    if ratio > best[place]:
+                        best[place], code[place] = ratio, k * length + begin + t
+        if not found:
             continue
-        for first in range(begin, end, cell):
-            best, code = floor, -1
-            for k in range(n_filters):
-                for t in range(first, min(first + cell, end)):
-                    ratio = correlations[k, t] / penalties[k]
-                    ratio = ratio if nonnegative else abs(ratio)
-                    if ratio > best:
-                        best, code = ratio, k * length + t
-            largest = max(largest, best)
-            if code >= 0:
-                chosen[count] = code
+        for place in range(len(best)):
+            largest = max(largest, best[place])
+            if code[place] >= 0:
+                chosen[count] = code[place]
                 count += 1
     return chosen[:count], largest
 
 
-@allocating_kernel
+@spliced
 def descend_chunks(
     correlations, overlaps, owners, positions, values, penalties, nonnegative, target, extra, max_sweeps, most
 ):
@@ -113,7 +264,7 @@ def descend_chunks(
     part has at most so many inner products as `most` says.
     """
     n_taps = overlaps.shapes.shape[1]
-    begin, least = 0, _LEAST * target
+    begin, least = np.int64(0), _LEAST * target  # an int would be compiled for as what it is first, and then as any
     while begin < len(owners):
         end, first, last, offsets = _part(positions, begin, n_taps, most)
         count = end - begin

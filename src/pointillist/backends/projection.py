@@ -8,8 +8,10 @@ import numpy as np
 
 from pointillist.backends.compiling import relaxed
 
-_BLOCK = 512
+_BLOCK, _LONG_BLOCK = 128, 1024
 _AT_ONCE = 4
+_PATTERNS = 5
+"""Patterns that are taken from a channel at a time."""
 
 
 @relaxed
@@ -21,41 +23,40 @@ def project(basis, signal, inside, energy):
     """
     n_channels, rank = basis.shape
     length = signal.shape[1]
-    factors = np.zeros((rank, -(-n_channels // _AT_ONCE) * _AT_ONCE))
-    for channel in range(n_channels):
-        for r in range(rank):
-            factors[r, channel] = basis[channel, r]
-    sums, total, samples = np.empty((rank, _BLOCK)), np.empty(_BLOCK), np.zeros((_AT_ONCE, _BLOCK))
-    a, b, c, d = samples[0], samples[1], samples[2], samples[3]
+    whole = n_channels // _AT_ONCE * _AT_ONCE
+    sums, total = np.empty((rank, _BLOCK)), np.empty(_BLOCK)
     for first in range(0, length, _BLOCK):
-        count = min(_BLOCK, length - first)
+        last = min(first + _BLOCK, length)
         for t in range(_BLOCK):
             total[t] = 0
             for r in range(rank):
                 sums[r, t] = 0
-        for channel in range(0, n_channels, _AT_ONCE):
-            for n in range(_AT_ONCE):
-                row = samples[n]
-                if channel + n < n_channels:
-                    given = signal[channel + n, first : first + count]
-                    for t in range(count):
-                        row[t] = given[t]
-                else:
-                    for t in range(_BLOCK):
-                        row[t] = 0
-            for t in range(_BLOCK):
-                total[t] += (a[t] * a[t] + b[t] * b[t]) + (c[t] * c[t] + d[t] * d[t])
+        for channel in range(0, whole, _AT_ONCE):
+            a, b = signal[channel, first:last], signal[channel + 1, first:last]
+            c, d = signal[channel + 2, first:last], signal[channel + 3, first:last]
+            for t in range(len(a)):
+                e, f, g, h = np.float64(a[t]), np.float64(b[t]), np.float64(c[t]), np.float64(d[t])
+                total[t] += (e * e + f * f) + (g * g + h * h)
             for r in range(rank):
-                sum_, four = sums[r], factors[r, channel : channel + _AT_ONCE]
-                p, q, u, v = four[0], four[1], four[2], four[3]
-                for t in range(_BLOCK):
+                sum_, p, q = sums[r], basis[channel, r], basis[channel + 1, r]
+                u, v = basis[channel + 2, r], basis[channel + 3, r]
+                for t in range(len(a)):
                     sum_[t] += (p * a[t] + q * b[t]) + (u * c[t] + v * d[t])
+        for channel in range(whole, n_channels):
+            a = signal[channel, first:last]
+            for t in range(len(a)):
+                e = np.float64(a[t])
+                total[t] += e * e
+            for r in range(rank):
+                sum_, p = sums[r], basis[channel, r]
+                for t in range(len(a)):
+                    sum_[t] += p * a[t]
         for r in range(rank):
-            sum_, part = sums[r], inside[r, first : first + count]
-            for t in range(count):
+            sum_, part = sums[r], inside[r, first:last]
+            for t in range(len(part)):
                 part[t] = sum_[t]
                 total[t] -= sum_[t] * sum_[t]
-        for t in range(count):
+        for t in range(last - first):
             energy[first + t] = max(total[t], 0.0)
 
 
@@ -73,22 +74,21 @@ def add_energies(signal, out):
 def take_product(basis, inside, signal, out):
     """out = x − Q y for a signal x (channels, n), y = `inside` (rank, n) and Q (channels, rank), all of one precision."""
     n_channels, rank = basis.shape
-    length = signal.shape[1]
-    for first in range(0, length, 2 * _BLOCK):
-        last = min(first + 2 * _BLOCK, length)
-        for channel in range(n_channels):
-            given, left = signal[channel, first:last], out[channel, first:last]
-            done = 0
-            if rank >= _AT_ONCE:
-                p, q, u, v = basis[channel, 0], basis[channel, 1], basis[channel, 2], basis[channel, 3]
-                a, b, c, d = inside[0, first:last], inside[1, first:last], inside[2, first:last], inside[3, first:last]
+    length, last_row = signal.shape[1], rank - 1
+    factors = np.zeros((n_channels, -(-rank // _PATTERNS) * _PATTERNS), basis.dtype)
+    for channel in range(n_channels):
+        for r in range(rank):
+            factors[channel, r] = basis[channel, r]
+    for first in range(0, length, _LONG_BLOCK):
+        last = min(first + _LONG_BLOCK, length)
+        for r in range(0, rank, _PATTERNS):  # rows behind the last have factors of zero
+            a, b = inside[r, first:last], inside[min(r + 1, last_row), first:last]
+            c, d = inside[min(r + 2, last_row), first:last], inside[min(r + 3, last_row), first:last]
+            e = inside[min(r + 4, last_row), first:last]
+            for channel in range(n_channels):
+                left = out[channel, first:last]
+                given = signal[channel, first:last] if r == 0 else left
+                five = factors[channel, r : r + _PATTERNS]
+                p, q, s, u, v = five[0], five[1], five[2], five[3], five[4]
                 for t in range(len(left)):
-                    left[t] = given[t] - ((p * a[t] + q * b[t]) + (u * c[t] + v * d[t]))
-                done = _AT_ONCE
-            else:
-                for t in range(len(left)):
-                    left[t] = given[t]
-            for r in range(done, rank):
-                factor, part = basis[channel, r], inside[r, first:last]
-                for t in range(len(left)):
-                    left[t] -= factor * part[t]
+                    left[t] = given[t] - (((p * a[t] + q * b[t]) + (s * c[t] + u * d[t])) + v * e[t])

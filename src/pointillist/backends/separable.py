@@ -61,13 +61,13 @@ def factor(filters, limit, patterns, shapes, lost):
 
 
 @kernel
-def mix(patterns, signal, out):
-    """out[k, t] = Σ_c patterns[k, c] · signal[c, t]; samples of `out` behind those of the signal become zero."""
+def mix(patterns, signal, offset, out):
+    """out[k, offset + t] = Σ_c patterns[k, c] · signal[c, t]; samples of `out` around those of the signal become zero."""
     n_filters, n_channels = patterns.shape
     length = signal.shape[1]
     for k in range(n_filters):
-        mixed = out[k]
-        mixed[:] = 0
+        out[k] = 0
+        mixed = out[k, offset : offset + length]
         for c in range(n_channels):
             factor, channel = patterns[k, c], signal[c]
             for t in range(length):
@@ -79,8 +79,8 @@ def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegat
     """Find for every position of some grid rows the filter with the largest |correlation| / λ, and that ratio.
 
     `layout` is that of the shapes, (n_filters, taps), as filters of one channel; `mixed` (n_filters, samples) has the
-    residual mixed for each of them. `per_penalty`, `best` and `best_filter` are those of `descent.scan`.
-    `kept` (n_filters, n_positions) takes the correlations themselves, unless it has no rows.
+    residual mixed for each of them, or (1, samples) for all of them. `per_penalty`, `best` and `best_filter` are those of
+    `descent.scan`. `kept` (n_filters, n_positions) takes the correlations themselves, unless it has no rows.
     """
     width = 1 << len(layout.block_lanes)
     n_filters, n_taps = shapes.shape
@@ -95,7 +95,7 @@ def scan_mixed(layout, shapes, mixed, first_row, last_row, per_penalty, nonnegat
             ratios, winners = best[place : place + count], best_filter[place : place + count]
             for k in range(n_filters):
                 sums[:] = 0
-                base = k * samples + layout.row_bases[row] + at
+                base = k % len(mixed) * samples + layout.row_bases[row] + at
                 correlate_rows(layout.block_lanes, flat, base, width, taps, k * n_taps, layout.taps, sums, 0)
                 if len(kept):
                     for n in range(count):

@@ -98,6 +98,8 @@ _LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
 
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is one finite real number, and not a truth value."""
+    if type(value) is float:  # which most are, and which needs no look at what counts as a number
+        return abs(value) <= _LARGEST_NUMBER
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_ | np.timedelta64):
         return False
     try:

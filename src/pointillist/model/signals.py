@@ -3,6 +3,7 @@
 The checks are the same wherever the arrays live; a `Namespace` says how they are made there.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.backends.devices import Rows
 from pointillist.model.arguments import as_numbers
 from pointillist.model.foreign import as_several
-from pointillist.model.large import converted, extent, scratch, walked
+from pointillist.model.large import converted, largest, scratch, walked
 from pointillist.model.usable import within_rounding
 
 Signals = NDArray | Sequence[ArrayLike]
@@ -43,8 +44,8 @@ class Namespace:
         return np.array([sum(np.count_nonzero(test(one[band])) for band in walked(one)) for one in arrays], int)
 
     def all_finite(self, arrays: Sequence[Any]) -> bool:
-        """Whether no sample of any array is infinite or NaN; both show in the extent, without an array of truths."""
-        return all(np.isfinite(extent(one)).all() for one in arrays)
+        """Whether no sample of any array is infinite or NaN; both show in the largest, without an array of truths."""
+        return all(math.isfinite(largest(one)) for one in arrays)
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""

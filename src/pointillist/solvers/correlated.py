@@ -2,27 +2,34 @@
 
 A round of coordinate descent computes the residual, scans it and descends on the best violators. Here many such rounds are
 made on the correlations of one scan: the inner products of the filters say how they change. What rounding does to them
-meanwhile is no matter, because the next scan computes them from the signal.
+meanwhile is bounded. Where that is little beside the tolerance they certify the codes, and there is no other scan.
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.correlated import Overlaps, descend_chunks, largest_window, leave, violators
-from pointillist.backends.descent import merge
+from pointillist.backends.correlated import follow_down, leave
 from pointillist.model.problem import Problem
+from pointillist.solvers.separable import SeparableScan
 
 _MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22
 """Correlations of all filters at all positions, and inner products of filters, that are kept at most."""
 _MOST_PRODUCTS = 2**17
 """Inner products of codes that are kept at a time; larger working sets are descended on one part after the other."""
-_MOST_FILTERS = 2
-"""Filters for each channel up to which all correlations take no more memory than descent on the residual would."""
+_MOST_FILTERS, _MOST_ALONE = 2, 6
+"""Filters for each of several channels, and for a single one, up to which all correlations take no more memory than descent
+on the residual would."""
+_CROWDED, _MOST_NEIGHBOURS = 0.75, 40
+"""Codes that overlap with a code, beside the samples of a filter and at most, for each channel, from which on descent on the
+residual is faster."""
 _MOST_ROUNDS = 40
 _RUNNING = 1e-12
+_TABLE, _DRIFT = 1e-13, 1e-10
+"""Rounding in float64: of inner products, beside norms of filters, and of sums of many moves, beside that of the signal."""
 _SHARE = 0.1
 """Moves are followed up until they are less than this share of the largest violation."""
 _COARSEST = 4
@@ -44,11 +51,8 @@ def can_follow(problem: Problem) -> bool:
     geometry = problem.geometry
     if len(geometry.grid) != 1 or geometry.boundary == "circular" or problem.weights is not None:
         return False
-    if (
-        problem.drawn is not None
-        or problem.penalty.shape[1] > 1
-        or problem.n_filters > _MOST_FILTERS * geometry.channels
-    ):
+    most = _MOST_ALONE if geometry.channels == 1 else _MOST_FILTERS * geometry.channels
+    if problem.drawn is not None or problem.penalty.shape[1] > 1 or problem.n_filters > most:
         return False
     pairs = problem.n_filters**2 * (2 * geometry.filter[0] - 1)
     return problem.n_filters * geometry.n_positions <= _MOST_CORRELATIONS and pairs <= _MOST_PAIRS
@@ -58,7 +62,7 @@ class Remainder(NamedTuple):
     """What codes leave of a signal, and what its certificate needs to know of that."""
 
     exact: NDArray  # x − Dz in float64, (channels, samples)
-    padded: NDArray  # the same in the signal's precision, flat and padded
+    rounded: NDArray  # the same in the signal's precision
     loss: float  # ½ Σ r²
     energy: float  # Σ r x
     largest: float  # the norm of the largest box that a filter can meet
@@ -67,41 +71,44 @@ class Remainder(NamedTuple):
 def remainder(problem: Problem, signal: NDArray, codes: NDArray, values: NDArray) -> Remainder:
     """Compute what codes leave of a signal (channels, samples), for problems that `can_follow` allows."""
     geometry = problem.geometry
-    count, samples = geometry.channels * geometry.padded[0], geometry.padded[0]
-    fit = problem.exact_operator.synthesise_padded(codes, values.astype(np.float64))
-    exact, padded = np.empty(signal.shape), np.zeros(geometry.padded_length, signal.dtype)
-    energies, products = np.zeros(samples), np.zeros(signal.shape[1])
-    inside = fit[:count].reshape(-1, samples), padded[:count].reshape(-1, samples)
-    leave(signal, inside[0], geometry.offset[0], exact, inside[1], energies, products)
+    exact, rounded, energies = np.empty(signal.shape), np.empty_like(signal), np.empty(signal.shape[1])
+    loss, energy, largest = leave(
+        signal, problem.filters, codes, values, geometry.n_positions, geometry.offset[0], exact, rounded, energies
+    )
     # Running sums are off by some ε of all that they went through.
-    largest = largest_window(energies, geometry.filter[0]) + _RUNNING * float(energies.sum())
-    return Remainder(exact, padded, 0.5 * float(energies.sum()), float(products.sum()), float(np.sqrt(largest)))
+    return Remainder(exact, rounded, loss, energy, math.sqrt(largest + 2 * _RUNNING * loss))
+
+
+class Followed(NamedTuple):
+    """Codes after a descent on correlations, and what those say of them."""
+
+    codes: NDArray  # sorted by position
+    values: NDArray
+    ratio: float  # the largest |correlation| / λ
+    rounding: float  # how far off that can be, beside what the scan was off by
+    crowded: bool  # whether codes were given up because they are too many to be followed
 
 
 def follow(
-    problem: Problem, overlaps: Overlaps, correlations: NDArray, codes: NDArray, values: NDArray, aim: Aim
-) -> tuple[NDArray, NDArray]:
-    """Codes, sorted by position, and their values after descent, with all that violate besides taken in.
+    separable: SeparableScan, correlations: NDArray, codes: NDArray, values: NDArray, objective: float, aim: Aim
+) -> Followed:
+    """Descend on codes, sorted by position, with all that violate besides taken in.
 
     `correlations` (n_filters, n_positions), in float64, are those of the residual of the codes, and change in place.
+    `objective` is that of the codes.
     """
-    penalties, n_filters, signed = problem.penalty[:, 0].copy(), problem.n_filters, problem.nonnegative
-    found, floor = values.astype(np.float64), 1 + aim.smallest
-    for cell in _cells(aim.cells, problem.geometry.filter[0]):
-        fresh, ratio = violators(correlations, penalties, signed, cell, floor)
-        settled = ratio - 1 <= max(aim.violation, 2 * aim.smallest)
-        if not settled:
-            codes, found = merge(codes, found, fresh, correlations.shape[1], n_filters)
-        # Codes that are too large violate nothing, and the gap knows them: the last descent is as close as the aim.
-        target = max(_SHARE * min(max(ratio - 1, aim.violation), 1.0), aim.smallest) * problem.smallest_penalty
-        descend_chunks(
-            correlations, overlaps, *np.divmod(codes, correlations.shape[1]), found, penalties, signed, target, aim.extra,
-            aim.max_sweeps, _MOST_PRODUCTS,
-        )  # fmt: skip
-        codes, found = codes[found != 0], found[found != 0]
-        if settled:
-            break
-    return codes, found.astype(values.dtype)
+    problem, overlaps = separable.problem, separable.overlaps
+    crowd = problem.geometry.channels * min(_CROWDED * problem.geometry.filter[0], float(_MOST_NEIGHBOURS))
+    codes, found, ratio, weight, crowded = follow_down(
+        correlations, overlaps, codes, values.astype(np.float64), problem.penalty[:, 0].copy(), problem.nonnegative,
+        np.array([*_cells(aim.cells, problem.geometry.filter[0])]), (aim.violation, aim.smallest, _SHARE), aim.extra,
+        aim.max_sweeps, _MOST_PRODUCTS, crowd,
+    )  # fmt: skip
+    # A correlation changed by the inner products of its filter with those of the codes that moved, times their moves. The
+    # inner products are those of patterns and shapes, and values are rounded at the end.
+    norm, unit = problem.largest_norm, float(np.finfo(values.dtype).eps) / 2
+    off = weight * norm * (2.02 * separable.lost + (unit + _TABLE) * norm) + _DRIFT * norm * math.sqrt(2 * objective)
+    return Followed(codes, found.astype(values.dtype), ratio, off / problem.smallest_penalty, crowded)
 
 
 def _cells(cells: tuple[int, ...], taps: int) -> Iterator[int]:

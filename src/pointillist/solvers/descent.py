@@ -26,9 +26,9 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
-from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
+from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding
+from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
 from pointillist.solvers.staging import stage_of
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
@@ -46,7 +46,8 @@ class CoordinateDescent(Schedule):
     cells : tuple of int
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges. Recordings of several
-        channels, with filters of rank one over them, get many such rounds between two scans, the first with coarser cells.
+        channels with filters of rank one over them, and of one channel with up to six filters, get many such rounds
+        between two scans, the first with coarser cells.
     inner : float
         Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
         to a tenth, where violations hardly shrink.
@@ -92,7 +93,7 @@ class CoordinateDescent(Schedule):
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
-        if len(signals) >= n_jobs or n_jobs == 1 or state.scan_size < _WORTH_THREADS:
+        if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < _WORTH_THREADS:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
@@ -131,7 +132,7 @@ class HostWorkingSet:
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
         self.beside = np.empty(0, np.int64)  # codes to consider beside the sample
-        self.ratio = np.inf
+        self.ratio, self.objective = np.inf, np.inf
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
@@ -139,8 +140,10 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
-        self.follows = certifies and settings.ridge == 0 and state.separable is not None and can_follow(self.problem)
-        self.correlations = np.empty(0, signal.dtype)  # of the last scan, where they are followed
+        followable = certifies and settings.ridge == 0 and can_follow(self.problem)
+        self.follows = state.followed if followable else None  # the scan of what is followed
+        self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
+        self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
         if begin is not None:
             self._begin(*begin)
@@ -170,11 +173,17 @@ class HostWorkingSet:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
         loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        constant, followed = self.problem.constant_of(self.i), self.followed
+        if followed is not None:  # what correlations became may do: they are as good as their scan, nearly
+            ratio = followed.ratio + followed.rounding + self.rounding
+            gap = relative_gap(objective, loss, energy, ratio, constant)
+            if gap <= self.settings.tol:
+                return Look(np.array([objective + constant]), np.array([gap]), np.array([followed.ratio]))
         if rough:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
         else:
             self.ratio = self._scan(self.residual, rounding)
-        constant = self.problem.constant_of(self.i)
+        self.objective = objective
         gap = relative_gap(objective, loss, energy, self.ratio + rounding, constant)
         if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
             gap = min(gap, self._local_gap(objective, rounding))
@@ -182,10 +191,11 @@ class HostWorkingSet:
 
     def _remain(self) -> tuple[float, float, float]:
         """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
-        if self.follows:
+        if self.follows is not None:
             left = remainder(self.problem, self.signal, self.codes, self.values)
-            self.exact, self.residual = left.exact, left.padded
-            return left.loss, left.energy, scan_rounding(self.state, left.largest, self.residual.dtype)
+            self.exact, self.residual = left.exact, left.rounded
+            rounding = scan_rounding(self.problem, self.follows.terms, left.largest, self.residual.dtype)
+            return left.loss, left.energy, rounding
         difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
         np.subtract(self.signal, difference, out=difference)
         self.exact = difference if self.weights is None else self.weights * difference
@@ -243,12 +253,10 @@ class HostWorkingSet:
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
-        if self.follows and state.separable is not None:
+        if self.follows is not None:
+            self.rounding = rounding  # of what is followed from here on
             self.best[:] = 0
-            self.correlations = np.empty((self.problem.n_filters, len(self.best)), residual.dtype)
-            state.separable.scan(
-                residual, state.row_chunks, state.per_penalty, self.best, self.winner, self.mapper, self.correlations
-            )
+            self.correlations = self.follows.correlations(residual, state.per_penalty, self.best, self.winner)
             return float(np.max(self.best))
         stale = None
         if self.scanned is not None and self.state.can_screen:
@@ -271,7 +279,7 @@ class HostWorkingSet:
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
-        if self.follows:  # violators are looked for between the sweeps
+        if self.follows is not None:  # violators are looked for between the sweeps
             return
         floor = self.best.dtype.type(floor)
         fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
@@ -281,7 +289,7 @@ class HostWorkingSet:
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
-        if self.follows:
+        if self.follows is not None:
             self._follow()
             return
         settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
@@ -310,8 +318,8 @@ class HostWorkingSet:
 
     def _follow(self) -> None:
         """Descend on all that violates, again and again, on the correlations of the last scan."""
-        settings, separable = self.settings, self.state.separable
-        assert separable is not None, "only scans of mixed channels keep correlations"
+        settings, scan = self.settings, self.follows
+        assert scan is not None, "only some scans keep correlations"
         aim = Aim(
             violation=settings.tol * _CLOSER**self.turns,
             smallest=4 * self.epsilon,
@@ -319,9 +327,12 @@ class HostWorkingSet:
             extra=settings.extra,
             max_sweeps=settings.max_sweeps,
         )
-        correlations = self.correlations.astype(np.float64)
-        self.codes, self.values = follow(self.problem, separable.overlaps, correlations, self.codes, self.values, aim)
+        found = follow(scan, self.correlations, self.codes, self.values, self.objective, aim)
+        self.codes, self.values = found.codes, found.values
         self.turns += 1
+        self.followed = found
+        if found.crowded:
+            self.follows, self.followed, self.correlations = None, None, np.empty((0, 0))
 
 
 _CLOSER = 0.25

@@ -115,11 +115,11 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
             ended = active[~going]
             objective[ended], gap[ended] = found.objective[~going], found.gap[~going]
             iterations[ended], short[ended] = rounds, unsettled[~going]
+            if len(ended) == len(active):
+                break
             active, ratio, stalled = active[going], ratio[going], stalled[going]
             lowest, tightest = lowest[going], tightest[going]
             effort.keep(going)
-            if len(active) == 0:
-                break
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
         sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty)
         rounds += 1
@@ -144,14 +144,12 @@ class _Effort:
     """
 
     def __init__(self, share: float, count: int) -> None:
-        self.share, self.before = (
-            np.full(count, share),
-            np.full((2, count), np.inf),
-        )  # violations two rounds ago, and one
+        self.share = np.full(count, share)
+        self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
     def keep(self, chosen: NDArray) -> None:
         """Go on with some of the signals."""
-        self.share, self.before = self.share[chosen], self.before[:, chosen]
+        self.share, self.before = self.share[chosen], (self.before[0][chosen], self.before[1][chosen])
 
     def targets(self, ratio: NDArray, rounds: int, epsilon: float) -> NDArray:
         """How little a code may move at the end of a round, for each signal, in units of the smallest penalty."""
@@ -159,6 +157,9 @@ class _Effort:
         if rounds >= _SETTLED_ROUNDS:
             slow = violation > _SLOW * self.before[0]
             self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
-            self.before = np.where(slow, np.inf, self.before)  # what comes of it is seen in two rounds
-        self.before = np.stack([self.before[1], violation])
+            self.before = (
+                self.before[0],
+                np.where(slow, np.inf, self.before[1]),
+            )  # what comes of it is seen in two rounds
+        self.before = self.before[1], violation
         return np.maximum(self.share * np.minimum(violation, 1.0), 4 * epsilon)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import Rows, as_cupy, is_resident, members_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
-from pointillist.model.large import converted, extent, scratch, walked
+from pointillist.model.large import converted, largest, scratch, walked
 from pointillist.model.problem import Problem
 from pointillist.model.signals import group_by_shape
 from pointillist.solvers.base import Result, Solver
@@ -197,16 +197,15 @@ def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
     if isinstance(arrays, Rows):
         return np.max(np.abs(arrays.extents[:2]), axis=0).astype(np.float64)
-    largest = np.empty(len(arrays))
+    sizes = np.empty(len(arrays))
     for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
         if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions
             flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
-            largest[members] = to_host(abs(flat).max(axis=1))
+            sizes[members] = to_host(abs(flat).max(axis=1))
         else:
             for i in members:
-                low, high = extent(arrays[i])
-                largest[i] = max(high, -low)
-    return largest
+                sizes[i] = largest(arrays[i])
+    return sizes
 
 
 def _exponents(sizes: NDArray | np.floating) -> NDArray:

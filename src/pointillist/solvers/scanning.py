@@ -62,6 +62,11 @@ class DescentState:
         return SeparableScan.of(self.problem)
 
     @cached_property
+    def followed(self) -> SeparableScan | None:
+        """The scan of one-dimensional signals whose correlations can be followed; None where there is none."""
+        return SeparableScan.plain(self.problem) if self.problem.geometry.channels == 1 else self.separable
+
+    @cached_property
     def transforms(self) -> Transforms | None:
         """The scan by transforms where that takes fewer operations; None where it does not."""
         if (self.problem.drawn is not None and not self.is_dense) or self.separable is not None:
@@ -92,11 +97,6 @@ class DescentState:
             return 1.0
         return max(len(drawn), 1) / self.problem.operator.n_codes
 
-    @property
-    def scan_size(self) -> int:
-        """Products that a scan takes."""
-        return int(self.share * self.problem.filters.size * self.problem.geometry.n_positions)
-
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
@@ -124,7 +124,8 @@ class DescentState:
         def work(rows: tuple[int, int]) -> None:
             descent.scan(layout, residual, *rows, factors, problem.nonnegative, best, winner)
 
-        list(mapper(work, self.row_chunks))
+        # One thread has nothing to share out, and every call of a kernel takes its time.
+        list(mapper(work, self.row_chunks if mapper is not map else [(0, len(layout.row_bases))]))
 
     def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
@@ -135,7 +136,8 @@ class DescentState:
         if self.transforms is not None:
             return self.transforms.rounding(residual)
         largest = np.sqrt(inner(residual, residual) if rough else np.max(box_sums(geometry, residual**2)))
-        return scan_rounding(self, float(largest), residual.dtype)
+        terms = self.problem.filters[0].size + 2 if self.separable is None else self.separable.terms
+        return scan_rounding(self.problem, terms, float(largest), residual.dtype)
 
     def scan_positions(
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
@@ -170,10 +172,14 @@ def _scan_drawn(
     list(mapper(work, state.row_chunks))
 
 
-def scan_rounding(state: DescentState, largest: float, dtype: np.dtype) -> float:
-    """The bound of `DescentState.rounding` for sums in a precision, from the norm of the largest box that a filter meets."""
-    problem, unit = state.problem, float(np.finfo(dtype).eps) / 2
-    terms = problem.filters[0].size + 2 if state.separable is None else state.separable.terms
+def scan_size(state: DescentState) -> int:
+    """Products that a scan takes."""
+    return int(state.share * state.problem.filters.size * state.problem.geometry.n_positions)
+
+
+def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtype) -> float:
+    """The bound of `DescentState.rounding` for sums of so many terms, from the largest norm of what a filter meets."""
+    unit = float(np.finfo(dtype).eps) / 2
     return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 

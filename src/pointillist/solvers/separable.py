@@ -77,6 +77,12 @@ class SeparableScan:
         dtype = problem.filters.dtype
         return cls(problem, found.patterns.astype(dtype), found.shapes.reshape(len(found.shapes), -1).astype(dtype))
 
+    @classmethod
+    def plain(cls, problem: Problem) -> "SeparableScan":
+        """The scan of a problem of one channel, whose filters are their own shapes."""
+        n_filters = problem.n_filters
+        return cls(problem, np.ones((n_filters, 1), problem.filters.dtype), problem.filters.reshape(n_filters, -1))
+
     @cached_property
     def layout(self) -> Layout:
         """Where the shapes lie in one channel of a padded signal."""
@@ -89,10 +95,14 @@ class SeparableScan:
 
         Sums over channels and samples are off by one unit for each term; what patterns and shapes lost adds to it.
         """
-        flat = self.problem.filters.reshape(len(self.patterns), len(self.patterns[0]), -1).astype(np.float64)
         unit = float(np.finfo(self.shapes.dtype).eps) / 2
-        lost = float(np.max(product_losses(flat, self.patterns, self.shapes))) / self.problem.largest_norm
-        return self.patterns.shape[1] + self.shapes.shape[1] + 4 + 1.01 * lost / unit
+        return self.patterns.shape[1] + self.shapes.shape[1] + 4 + 1.01 * self.lost / self.problem.largest_norm / unit
+
+    @cached_property
+    def lost(self) -> float:
+        """The norm of what a filter is at most besides the product of its pattern and its shape."""
+        flat = self.problem.filters.reshape(len(self.patterns), len(self.patterns[0]), -1).astype(np.float64)
+        return float(np.max(product_losses(flat, self.patterns, self.shapes)))
 
     @cached_property
     def overlaps(self) -> Overlaps:
@@ -114,25 +124,42 @@ class SeparableScan:
         best: NDArray,
         winner: NDArray,
         mapper: Mapper,
-        kept: NDArray | None = None,
     ) -> None:
         """For every position the largest |Dᵀr| · factor over the filters, and which filter it was.
 
-        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` is zero at first. `kept`
-        (n_filters, n_positions) takes the correlations themselves.
+        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` is zero at first.
         """
-        geometry, layout = self.problem.geometry, self.layout
+        geometry, layout, signed = self.problem.geometry, self.layout, self.problem.nonnegative
         samples = prod(geometry.padded)
-        spare = SPARE_VECTORS * width_of(layout.block_lanes)
-        mixed = np.empty((len(self.patterns), samples + spare), residual.dtype)
-        mix(self.patterns, residual[: geometry.channels * samples].reshape(geometry.channels, samples), mixed)
-
-        store = np.empty((0, 0), residual.dtype) if kept is None else kept
+        mixed = self._mixed(residual[: geometry.channels * samples].reshape(geometry.channels, samples), 0)
+        nothing = np.empty((0, 0))
 
         def work(rows: tuple[int, int]) -> None:
-            scan_mixed(layout, self.shapes, mixed, *rows, factors, self.problem.nonnegative, best, winner, store)
+            scan_mixed(layout, self.shapes, mixed, *rows, factors, signed, best, winner, nothing)
 
         list(mapper(work, row_chunks))
+
+    def correlations(self, residual: NDArray, factors: NDArray, best: NDArray, winner: NDArray) -> NDArray:
+        """Scan a residual (channels, samples) of one dimension, and return the correlations too.
+
+        `factors`, `best` and `winner` are those of `scan`; the correlations (n_filters, n_positions) are float64.
+        """
+        geometry = self.problem.geometry
+        mixed = self._mixed(residual, geometry.offset[0])
+        found = np.empty((len(self.patterns), geometry.n_positions))
+        scan_mixed(self.layout, self.shapes, mixed, 0, 1, factors, self.problem.nonnegative, best, winner, found)
+        return found
+
+    def _mixed(self, residual: NDArray, offset: int) -> NDArray:
+        """The channels of a residual (channels, samples) mixed for each filter, as padded signals that begin at `offset`.
+
+        One channel is mixed once for all of them.
+        """
+        spare = SPARE_VECTORS * width_of(self.layout.block_lanes)
+        patterns = self.patterns if len(residual) > 1 else self.patterns[:1]
+        mixed = np.empty((len(patterns), prod(self.problem.geometry.padded) + spare), residual.dtype)
+        mix(patterns, residual, offset, mixed)
+        return mixed
 
 
 def _is_worth(geometry: Geometry, filters: NDArray) -> bool:

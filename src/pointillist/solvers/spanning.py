@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +36,17 @@ _LARGE_TERMS = 16.0
 _DRAWS = 5  # sets these draws apart from all others
 
 
-class Split(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Split:
     """What filters reach of a signal, and how much they do not."""
 
     inside: NDArray  # Qᵀx, (rank, *space)
     energy: NDArray  # of x − Q Qᵀx, summed over channels, (*space)
+
+    @cached_property
+    def reached(self) -> NDArray:
+        """The energy of Qᵀx, summed over channels, (*space)."""
+        return _energies(self.inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,29 +58,31 @@ class Span:
     filters : (n_filters, channels, *size) array
     basis : (channels, rank) float64 array
         Orthonormal columns.
+    inside : (n_filters, rank, samples) float64 array
+        The filters in the span.
     missed : float
-        The largest norm of what a filter has outside of the span.
+        The largest norm of what a filter has besides.
     """
 
     filters: NDArray
     basis: NDArray
+    inside: NDArray
     missed: float
-
-    @cached_property
-    def _inside(self) -> NDArray:
-        """The filters in the span, (n_filters, rank, samples) in float64."""
-        flat = self.filters.reshape(*self.filters.shape[:2], -1)
-        return np.matmul(self.basis.T, flat.astype(np.float64))
 
     @cached_property
     def projected(self) -> NDArray:
         """The filters in the span, (n_filters, rank, *size)."""
-        return self._inside.reshape(len(self.filters), -1, *self.filters.shape[2:]).astype(self.filters.dtype)
+        return self.inside.reshape(len(self.filters), -1, *self.filters.shape[2:]).astype(self.filters.dtype)
+
+    @cached_property
+    def norms(self) -> NDArray:
+        """Norms of the filters in the span."""
+        return _norms(self.inside)
 
     @cached_property
     def lost(self) -> float:
         """A bound of the norm of what a filter loses by being projected and rounded."""
-        rounded = self._inside - self.projected.reshape(self._inside.shape)
+        rounded = self.inside - self.projected.reshape(self.inside.shape)
         return self.missed + float(np.max(_norms(rounded)))
 
     def split(self, signal: NDArray, dtype: np.dtype) -> Split:
@@ -136,11 +144,15 @@ def filter_span(filters: NDArray) -> Span | None:
         rank = int(np.count_nonzero(sizes > channels * unit * sizes[0]))  # the rest may be rounding
         if rank > _MOST * channels:
             return None
-        basis = left[:, :rank]
-        rest = products.patterns - (products.patterns @ basis) @ basis.T
-        sizes = _norms(products.shapes)  # those of the filters, up to what they lost
-        missed = np.linalg.norm(rest, axis=1) * sizes + products.lost
-    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * sizes) else None
+        basis = np.ascontiguousarray(left[:, :rank])
+        along = products.patterns @ basis
+        rest = products.patterns - along @ basis.T
+    shapes = products.shapes.reshape(len(filters), 1, -1)
+    sizes = _norms(shapes)  # those of the filters, up to what they lost
+    missed = np.linalg.norm(rest, axis=1) * sizes + products.lost
+    if not np.all(missed <= _LOST * unit * sizes):
+        return None
+    return Span(filters, basis, along[:, :, None] * shapes, float(np.max(missed)))
 
 
 def _span_of_mixtures(filters: NDArray, unit: float) -> Span | None:
@@ -163,7 +175,10 @@ def _span_of_mixtures(filters: NDArray, unit: float) -> Span | None:
     basis = np.linalg.qr(columns @ (columns.T @ left[:, :rank]))[0]
     rest = columns - basis @ (basis.T @ columns)
     missed = _norms(np.moveaxis(rest.reshape(channels, len(filters), -1), 0, 1))
-    return Span(filters, basis, float(np.max(missed))) if np.all(missed <= _LOST * unit * _norms(filters)) else None
+    if not np.all(missed <= _LOST * unit * _norms(filters)):
+        return None
+    inside = np.matmul(basis.T, filters.reshape(len(filters), channels, -1).astype(np.float64))
+    return Span(filters, basis, inside, float(np.max(missed)))
 
 
 def differs_by_channel(weights: NDArray | None, axis: int) -> bool:
@@ -244,8 +259,8 @@ class Projection:
 
     def _terms(self, i: int, indices: NDArray, values: NDArray) -> float:
         """The size of what a residual of signal i is the difference of: the signal in the span, and filters times codes."""
-        norms = _norms(self.problem.filters)[indices // self.problem.geometry.n_positions]
-        return float(np.linalg.norm(norms * values)) + float(np.sqrt(_energies(self.splits[i].inside).sum()))
+        norms = self.span.norms[indices // self.problem.geometry.n_positions]
+        return float(np.linalg.norm(norms * values)) + float(np.sqrt(self.splits[i].reached.sum()))
 
     def _valued(self, i: int, indices: NDArray, values: NDArray) -> tuple[float, NDArray]:
         """The objective of codes of signal i and what they leave of it, in all channels and float64."""
@@ -263,7 +278,7 @@ class Projection:
         size, split, weights = self.problem.geometry.filter, self.splits[i], self.problem.weights_of(i)
         largest = 1.0 if weights is None else max(float(weights.max()), 1.0)
         residual = self._times(i, split.energy, 2) + _energies(left)
-        inside = _energies(split.inside)
+        inside = split.reached
         # A residual that correlates with a filter by this much more than λ is scaled down to be dual feasible, and the
         # dual objective, which is concave, loses no larger share.
         moved = 1.01 * self.span.lost * _largest_box(residual, size)
