@@ -47,7 +47,8 @@ class Places(NamedTuple):
 class Region(NamedTuple):
     """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
 
-    Sums are taken over the rows `counted`, which hold every sample once.
+    Sums are taken over the rows `counted`, which hold every sample once. What a circle holds twice is in `twins`, pairs of
+    places in a step: adding them up along one axis after the other makes a step of codes without their images whole.
     """
 
     first: int  # the first sample that is kept of a step, and how many are
@@ -56,6 +57,7 @@ class Region(NamedTuple):
     length: int
     counted: np.ndarray
     counted_length: int
+    twins: np.ndarray  # (n_pairs, 2)
 
 
 def descend(
@@ -153,6 +155,10 @@ def _descend(
                 layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
                 alive[:n_alive], step, region.first,
             )  # fmt: skip
+            for p in range(len(region.twins)):
+                one, other = region.twins[p, 0], region.twins[p, 1]
+                step[one] += step[other]
+                step[other] = step[one]
             if again < 0.5 * target:
                 break
             count += 1
@@ -180,7 +186,8 @@ def _sweep(
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    Unless it is empty, `step` takes up how x − Dz changes; it begins at sample `first` of the residual.
+    Unless it is empty, `step` takes up how x − Dz changes by the codes without their images; it begins at sample `first` of
+    the residual.
     """
     bases, starts = places.bases, places.starts
     recorded = len(step) > 0
@@ -203,7 +210,7 @@ def _sweep(
         else:
             _add_weighted(layout, places, i, residual, weights, change)
         if recorded:
-            _add(layout, places, i, step, first, change)
+            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], layout.run_offsets, change)
         moved = change * change * curvature
         if moved > largest:
             largest = moved
