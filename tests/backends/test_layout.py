@@ -40,6 +40,12 @@ def test_runs_and_taps_hold_every_sample_at_its_place(size, channels):
     np.testing.assert_array_equal(layout.squares, layout.runs**2)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_runs_begin_with_a_line_of_the_cache(dtype):
+    layouts = [make_layout(np.ones((n, 1, 11, 11), dtype), (4, 4), (14, 14)) for n in range(1, 9)]  # kept: other places
+    assert {layout.runs.ctypes.data % 64 for layout in layouts} == {0}
+
+
 def test_spare_samples_cover_the_widest_overhang():
     widest_run = max(run_width(length) for length in range(1, 200))
     widest_block = max(

@@ -4,19 +4,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import helper
+from pointillist.backends.compiling import helper, spliced
+from pointillist.backends.vectors import dot_runs
 
 MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
 
 _REGULAR = 1e-6
+_RUNS_A_PIECE = 8
 
 
 class Memory(NamedTuple):
     """The last moves and what is computed of them; the last row of `steps` and `moves` is for their combination."""
 
     steps: np.ndarray  # (MEMORY + 1, span) how x − Dz changed
-    moves: np.ndarray  # (MEMORY + 1, n_codes) how the codes changed
+    moves: np.ndarray  # (MEMORY + 1, n_codes in whole pieces) how the codes changed
+    rises: np.ndarray  # (n_codes in whole pieces,) how the penalties rise with each code; zero for codes that are zero
+    pieces: np.ndarray  # where the runs of a piece begin, which is summed in the precision of the codes
+    runs: np.ndarray  # where the whole runs of a counted row begin
+    row: np.ndarray  # (counted_length,) for a weighted row
     factors: np.ndarray  # (MEMORY,) of the best combination
     stale: np.ndarray  # (MEMORY,) whether the products of a step are to be computed
     products: np.ndarray  # (MEMORY, MEMORY) of the steps
@@ -25,18 +31,62 @@ class Memory(NamedTuple):
     scales: np.ndarray  # (MEMORY,) of its rows
 
 
-def make_memory(span, n_codes, dtype):
-    """Make room for steps of `span` samples and moves of `n_codes` codes."""
+def make_memory(span, row_length, n_codes, width, dtype):
+    """Make room for steps of `span` samples and moves of `n_codes` codes, to be summed in runs of some width."""
+    piece = _RUNS_A_PIECE * width
+    n_padded = -(-n_codes // piece) * piece
     return Memory(
-        steps=np.empty((MEMORY + 1, span), dtype),
-        moves=np.empty((MEMORY + 1, n_codes), dtype),
-        factors=np.empty(MEMORY, dtype),
+        steps=np.zeros((MEMORY + 1, span), dtype),
+        moves=np.zeros((MEMORY + 1, n_padded), dtype),
+        rises=np.zeros(n_padded, dtype),
+        pieces=width * np.arange(_RUNS_A_PIECE),
+        runs=width * np.arange(row_length // width),
+        row=np.empty(row_length, dtype),
+        factors=np.zeros(MEMORY, dtype),
         stale=np.empty(MEMORY, np.bool_),
         products=np.empty((MEMORY, MEMORY)),
         slopes=np.empty(MEMORY),
         system=np.empty((MEMORY, MEMORY)),
         scales=np.empty(MEMORY),
     )
+
+
+@helper()
+def finish(memory, newest, values, penalties, ridge):
+    """Complete the newest move, which began as minus the values, and find how the penalties rise with each code."""
+    move, rises, nothing = memory.moves[newest], memory.rises, ridge - ridge
+    for n in range(len(values)):
+        value = values[n]
+        move[n] += value
+        rise = penalties[n] if value > 0 else -penalties[n]
+        rises[n] = rise + ridge * value if value != 0 else nothing
+
+
+@helper()
+def inner(lanes, memory, some, others):
+    """Σ some · others over arrays of whole pieces, each of which is summed in their own precision."""
+    total, piece = 0.0, len(memory.pieces) << len(lanes)
+    for first in range(0, len(some), piece):
+        total += dot_runs(lanes, some, first, others, first, memory.pieces)
+    return total
+
+
+@helper()
+def any_zeros(values, move):
+    """Whether a move is about codes that are zero."""
+    count = 0
+    for n in range(len(values)):
+        count += (values[n] == 0) & (move[n] != 0)
+    return count > 0
+
+
+@helper()
+def any_turns(values, move):
+    """Whether a move would take codes to zero or beyond."""
+    count = 0
+    for n in range(len(values)):
+        count += (values[n] != 0) & ((values[n] + move[n]) * values[n] <= 0)
+    return count > 0
 
 
 @helper()
@@ -88,66 +138,56 @@ def find_factors(memory, held):
 
 
 @helper()
-def dot(nothing, residual, step, region):
-    """Σ residual · step over the counted rows; `nothing` is a zero of their type.
-
-    Four sums in a fixed order: a compiler that may reorder sums gives other bits on other days.
-    """
-    total, length = 0.0, region.counted_length
+def dot(lanes, residual, step, region, memory):
+    """Σ residual · step over the counted rows, each of which is summed in their own precision and a fixed order."""
+    total = 0.0
     for row in region.counted:
-        a, b = residual[row : row + length], step[row - region.first : row - region.first + length]
-        sums = nothing, nothing, nothing, nothing
-        for t in range(0, length - 3, 4):
-            sums = (
-                sums[0] + a[t] * b[t],
-                sums[1] + a[t + 1] * b[t + 1],
-                sums[2] + a[t + 2] * b[t + 2],
-                sums[3] + a[t + 3] * b[t + 3],
-            )
-        part = (sums[0] + sums[1]) + (sums[2] + sums[3])
-        for t in range(length - length % 4, length):
-            part += a[t] * b[t]
-        total += part
+        total += _dot_row(lanes, residual, row, step, row - region.first, memory)
     return total
 
 
 @helper()
-def weighted_dot(nothing, weights, step, other, region):
+def weighted_dot(lanes, weights, step, other, region, memory):
     """Σ weights · step · other over the counted rows, as `dot` does."""
-    total, length = 0.0, region.counted_length
+    total, length, weighted = 0.0, region.counted_length, memory.row
     for row in region.counted:
-        w, start = weights[row : row + length], row - region.first
-        a, b = step[start : start + length], other[start : start + length]
-        sums = nothing, nothing, nothing, nothing
-        for t in range(0, length - 3, 4):
-            sums = (
-                sums[0] + w[t] * a[t] * b[t],
-                sums[1] + w[t + 1] * a[t + 1] * b[t + 1],
-                sums[2] + w[t + 2] * a[t + 2] * b[t + 2],
-                sums[3] + w[t + 3] * a[t + 3] * b[t + 3],
-            )
-        part = (sums[0] + sums[1]) + (sums[2] + sums[3])
-        for t in range(length - length % 4, length):
-            part += w[t] * a[t] * b[t]
-        total += part
+        start = row - region.first
+        w, a = weights[row : row + length], step[start : start + length]
+        for t in range(length):
+            weighted[t] = w[t] * a[t]
+        total += _dot_row(lanes, weighted, 0, other, start, memory)
+    return total
+
+
+@spliced
+def _dot_row(lanes, some, first, others, start, memory):
+    """Σ some · others over as many samples as a counted row has."""
+    total = dot_runs(lanes, some, first, others, start, memory.runs)
+    for t in range(len(memory.runs) << len(lanes), len(memory.row)):
+        total += some[first + t] * others[start + t]
     return total
 
 
 @helper()
-def combine(memory, region, held):
-    """Put the combination of all steps behind them."""
+def combine(memory, region):
+    """Put the combination of all steps behind them, and that of all moves behind those; what is not held is zero."""
+    moves, factors = memory.moves, memory.factors
+    _combine(moves[MEMORY], factors, moves[0], moves[1], moves[2])
     for row in region.rows:
-        start = row - region.first
-        out = memory.steps[MEMORY, start : start + region.length]
-        for m in range(held):
-            factor, step = memory.factors[m], memory.steps[m, start : start + region.length]
-            for t in range(region.length):
-                out[t] = factor * step[t] if m == 0 else out[t] + factor * step[t]
+        steps = memory.steps[:, row - region.first : row - region.first + region.length]
+        _combine(steps[MEMORY], factors, steps[0], steps[1], steps[2])
+
+
+@spliced
+def _combine(out, factors, first, second, third):
+    a, b, c = factors[0], factors[1], factors[2]
+    for t in range(len(out)):
+        out[t] = a * first[t] + b * second[t] + c * third[t]
 
 
 @helper()
-def take(residual, weights, memory, newest, region):
-    """Add the combined step to the residual, and to the newest step."""
+def take(residual, weights, values, memory, newest, region):
+    """Make the combined step: it changes the residual, the values, and the newest of the steps and moves."""
     length = region.length
     for row in region.rows:
         start = row - region.first
@@ -156,3 +196,7 @@ def take(residual, weights, memory, newest, region):
         for t in range(length):
             left[t] += w[t] * a[t]
             out[t] += a[t]
+    move, out = memory.moves[MEMORY], memory.moves[newest]
+    for n in range(len(values)):
+        values[n] += move[n]
+        out[n] += move[n]

@@ -8,6 +8,7 @@ transposed store that `correlate_block` wants.
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from math import prod
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -20,6 +21,7 @@ SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""
 
 _WIDTHS = (4, 8, 16)
+_CACHE_LINE = 64  # bytes
 
 
 class Layout(NamedTuple):
@@ -43,7 +45,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     places = _places(tuple(box), tuple(grid), tuple(padded))
     width = run_width(box[-1])
     n_rows, chunks = len(places.taps) // box[-1], -(-box[-1] // width)
-    padded_rows = np.zeros((n_filters, n_rows, chunks * width), filters.dtype)
+    padded_rows = _aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
     padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
     runs = padded_rows.reshape(-1)
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
@@ -60,6 +62,14 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
         row_length=grid[-1],
         n_filters=n_filters,
     )
+
+
+def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Zeros that begin where a line of the cache does, so that no run of filters lies in two of them."""
+    n_bytes = prod(shape) * dtype.itemsize
+    room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % _CACHE_LINE
+    return room[begin : begin + n_bytes].view(dtype).reshape(shape)
 
 
 class _Places(NamedTuple):

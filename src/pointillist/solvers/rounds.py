@@ -98,7 +98,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
     active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
-    effort = _Effort(schedule.inner, count)
+    effort = _Effort(schedule, count)
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
@@ -139,12 +139,15 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
 class _Effort:
     """How far each signal is descended on in a round: to a share of what its worst violator asks for.
 
-    A signal whose violation hardly shrank in two rounds has codes that hang together: more rounds like these would not help
-    it, and it gets half the share from then on.
+    A working set that lacks codes which violate much is not worth many sweeps: more codes are. The first rounds, with coarse
+    cells, are to spread few codes out and take little time, and those with a ridge are counted: there a violation counts
+    as one penalty at most. A signal whose violation hardly shrank in two rounds has codes that hang together: more rounds
+    like these would not help it, and it gets half the share from then on.
     """
 
-    def __init__(self, share: float, count: int) -> None:
-        self.share = np.full(count, share)
+    def __init__(self, schedule: Schedule, count: int) -> None:
+        self.thorough = schedule.max_iter if schedule.ridge > 0 else len(schedule.cells) - 1  # so many rounds are
+        self.share = np.full(count, schedule.inner)
         self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
     def keep(self, chosen: NDArray) -> None:
@@ -157,9 +160,8 @@ class _Effort:
         if rounds >= _SETTLED_ROUNDS:
             slow = violation > _SLOW * self.before[0]
             self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
-            self.before = (
-                self.before[0],
-                np.where(slow, np.inf, self.before[1]),
-            )  # what comes of it is seen in two rounds
+            # What comes of it is seen in two rounds.
+            self.before = self.before[0], np.where(slow, np.inf, self.before[1])
         self.before = self.before[1], violation
-        return np.maximum(self.share * np.minimum(violation, 1.0), 4 * epsilon)
+        counted = np.minimum(violation, 1.0) if rounds < self.thorough else violation
+        return np.maximum(self.share * counted, 4 * epsilon)

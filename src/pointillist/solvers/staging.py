@@ -56,7 +56,8 @@ def _reached(geometry: Geometry, shape: tuple[int, ...], positions: NDArray) -> 
     sides = [int(np.max(axis)) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
     rows = _rows(shape, first, sides)
     begin = int(rows[0])
-    return Region(begin, int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin, rows, sides[-1], rows, sides[-1])
+    span = int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin
+    return Region(begin, span, rows, sides[-1], rows, sides[-1], np.empty((0, 2), np.int64))
 
 
 def _rows(shape: tuple[int, ...], first: list[int], sides: list[int]) -> NDArray:
@@ -79,6 +80,7 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
     region = Region(
         0, prod(shape) + SPARE_SAMPLES,
         _rows(shape, margins, sides), sides[-1], _rows(shape, margins, list(geometry.signal)), geometry.signal[-1],
+        _twins(geometry, shape),
     )  # fmt: skip
     places = Places(np.asarray(bases), starts, *_images(geometry, axes, strides))
     wide_residual, wide_weights = _widened(geometry, residual, shape), _widened(geometry, weights, shape)
@@ -102,6 +104,18 @@ def _images(geometry: Geometry, axes: tuple[NDArray, ...], strides: NDArray) -> 
     order = np.argsort(owner, kind="stable")
     counts = np.bincount(owner, minlength=len(axes[0]))
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.concatenate(offsets)[order]
+
+
+def _twins(geometry: Geometry, shape: tuple[int, ...]) -> NDArray:
+    """Pairs of places in a wider signal that are one sample of the circle, along one axis after the other."""
+    inside = tuple(slice(f - 1, f - 1 + n) for f, n in zip(geometry.filter, geometry.padded, strict=True))
+    places = np.arange(prod(shape)).reshape(shape)[(slice(None), *inside)]
+    pairs = [np.empty((0, 2), np.int64)]
+    for axis, (n, f) in enumerate(zip(geometry.signal, geometry.filter, strict=True), start=1):
+        first = np.take(places, range(f - 1), axis)
+        again = np.take(places, range(n, n + f - 1), axis)
+        pairs.append(np.stack([first.ravel(), again.ravel()], axis=1))
+    return np.concatenate(pairs)
 
 
 def _widened(geometry: Geometry, flat: NDArray, shape: tuple[int, ...]) -> NDArray:
