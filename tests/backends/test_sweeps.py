@@ -81,7 +81,9 @@ def test_the_residual_stays_that_of_the_codes(reference, boundary, dtype):
 @pytest.mark.parametrize("boundary", ["same", "circular"])
 def test_some_codes_of_a_set_are_descended_on_as_if_there_were_no_others(reference, boundary):
     rng = np.random.default_rng(7)
-    problem, x = reference.problem(rng, (20, 18), (5, 4), n_filters=3, boundary=boundary, weights="uneven", penalty=0.02)
+    problem, x = reference.problem(
+        rng, (20, 18), (5, 4), n_filters=3, boundary=boundary, weights="uneven", penalty=0.02
+    )
     codes = np.sort(rng.choice(problem.operator.n_codes, 300, replace=False))
     members = np.flatnonzero(rng.random(len(codes)) < 0.6)
     among, _ = _descend(problem, x, codes, 0.0, extra=5, target=1e-9, calls=3, members=members)

@@ -6,7 +6,8 @@ import pytest
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.descent import CoordinateDescent
-from pointillist.solvers.dual import shrunk, touched
+from pointillist.solvers.dual import shrunk
+from pointillist.solvers.scanning import DescentState
 
 SHAPES = [((15,), (4,)), ((9, 8), (3, 2)), ((5, 4, 6), (2, 3, 3))]
 
@@ -28,15 +29,19 @@ def test_each_sample_is_divided_by_the_largest_ratio_around_it(signal, size, bou
 
 @pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
 @pytest.mark.parametrize(("signal", "size"), SHAPES)
-def test_positions_that_are_not_touched_keep_their_correlations(signal, size, boundary):
+def test_no_ratio_rises_by_more_than_its_bound(reference, signal, size, boundary):
+    """What decides which positions of a shrunk point are scanned at all."""
     rng = np.random.default_rng(1)
-    geometry = Geometry(signal, size, 1, boundary)
-    ratios = np.full(geometry.n_positions, 0.9)
-    ratios[rng.integers(geometry.n_positions)] = 1.4
-    residual = rng.standard_normal((1, *signal))
-    operator = ConvolutionOperator(rng.standard_normal((1, 1, *size)), geometry)
-    change = operator.correlate(residual - shrunk(geometry, residual, ratios)).ravel()
-    assert set(np.flatnonzero(np.abs(change) > 1e-12)) <= set(touched(geometry, ratios))
+    problem, residual = reference.problem(rng, signal, size, boundary=boundary)
+    geometry, state = problem.geometry, DescentState(problem)
+    point = shrunk(geometry, residual, rng.uniform(0.5, 1.5, geometry.n_positions))
+    before, after = (
+        np.abs(problem.exact_operator.correlate(one)).reshape(problem.n_filters, -1) / problem.penalty
+        for one in (residual, point)
+    )
+    rise = state.rises(geometry, geometry.spread(point) - geometry.spread(residual)).ravel()
+    assert np.max(after - before) > 0.01
+    assert np.all(after - before <= rise)
 
 
 def test_a_local_point_has_a_smaller_gap(reference):

@@ -9,6 +9,7 @@ import numpy as np
 from pointillist.backends.compiling import allocating_kernel, helper
 
 _TREND = 3  # 1, row, column
+_PANEL = 4  # columns that are eliminated together
 _TINY = 1e-30
 
 
@@ -30,6 +31,11 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     conditional variance if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
+    channels, widest = len(planes), _widest(blocks)
+    # Of two systems the better one is kept while the other is written over by the next.
+    systems = np.empty((2, widest + _TREND + channels, widest), tables.dtype)
+    panel = np.empty((_PANEL, widest), tables.dtype)
+    plane, another = np.empty((channels, _TREND)), np.empty((channels, _TREND))
     for b in range(len(blocks)):
         top, bottom, left, right, reach, most, which = blocks[b]
         targets = _listed(wanted, top, bottom, left, right)
@@ -42,14 +48,25 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
             best = _most_alike(planes, known, sources, targets, shifts)
             shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
         scale = float(reach + bottom - top)
-        table, unit = tables[which], units[which]
-        lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part)
+        table, unit, kept = tables[which], units[which], 0
+        _, likelihood = _whiten(table, planes, sources, nugget, scale, shift, part, systems[0], panel, plane)
         for k in range(len(others)):
-            other = _whitened(others[k], planes, sources, nugget, scale, shift, part)
-            if other[4] > likelihood:
-                lower, trend, values, size, likelihood = other
-                table, unit = others[k], size
-        _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)
+            spare = systems[1 - kept]
+            size, other = _whiten(others[k], planes, sources, nugget, scale, shift, part, spare, panel, another)
+            if other > likelihood:
+                table, unit, kept, likelihood = others[k], size, 1 - kept, other
+                plane[:] = another
+        _predict(table, unit, planes, sources, targets, scale, shift, part, systems[kept], plane, out, deviation)
+
+
+@helper()
+def _widest(blocks):
+    """The most sources that a block can have."""
+    widest = 0
+    for b in range(len(blocks)):
+        top, bottom, left, right, reach, most, _ = blocks[b]
+        widest = max(widest, min(most, (bottom - top + 2 * reach) * (right - left + 2 * reach)))
+    return widest
 
 
 @helper()
@@ -72,16 +89,32 @@ def _listed(mask, top, bottom, left, right):
 @helper()
 def _nearest(sources, targets, most):
     """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
-    if len(sources) <= most:
+    if len(sources) <= most or len(targets) == 0:
         return sources
     distances = np.empty(len(sources), np.int64)
+    largest = 0
     for i in range(len(sources)):
         least = 1 << 40
         for k in range(len(targets)):
             down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
             least = min(least, down * down + right * right)
-        distances[i] = least * len(sources) + i
-    return sources[np.sort(np.argsort(distances)[:most])]
+        distances[i] = least
+        largest = max(largest, least)
+    counts = np.zeros(largest + 1, np.int64)
+    for i in range(len(sources)):
+        counts[distances[i]] += 1
+    last, left = 0, most
+    while counts[last] < left:
+        left -= counts[last]
+        last += 1
+    chosen = np.empty((most, 2), np.int64)
+    count = 0
+    for i in range(len(sources)):
+        if distances[i] < last or (distances[i] == last and left > 0):
+            left -= distances[i] == last
+            chosen[count] = sources[i]
+            count += 1
+    return chosen
 
 
 @helper()
@@ -117,103 +150,162 @@ def _all_known(known, places, down, right):
 
 
 @helper()
-def _whitened(table, planes, sources, nugget, scale, shift, texture):
-    """The factor of the sources' covariances, and with it whitened: the functions of a plane and the values of all channels.
+def _whiten(table, planes, sources, nugget, scale, shift, texture, system, panel, plane):
+    """Write the factor of the sources' covariances and, whitened by it, the trend and the values as its further rows.
 
-    The values are p − texture · q, q being p at the shift. Beside them: the mean square of what a plane leaves of the
-    whitened values, and the mean logarithm of their likelihood, whatever the unit of the table.
+    The values are p − texture · q, q being p at the shift. system: (at least n + 3 + channels, at least n) array that gets
+    n rows of the factor, three rows of the functions of a plane, and a row of values for each channel less their plane;
+    panel: scratch; plane: (channels, 3) gets the coefficients. Returns the mean square of the whitened values that are
+    left, and the mean logarithm of their likelihood, whatever the unit of the table.
     """
     down, right = shift
-    n, channels, lag = len(sources), len(planes), len(table) // 2
-    kernel = np.empty((n, n), table.dtype)
-    for i in range(n):
-        for j in range(i + 1):
-            kernel[i, j] = table[lag + sources[i, 0] - sources[j, 0], lag + sources[i, 1] - sources[j, 1]]
-            kernel[j, i] = kernel[i, j]
-        kernel[i, i] += nugget * table[lag, lag]
-    lower = np.linalg.cholesky(kernel)
+    n, channels = len(sources), len(planes)
+    _covariances(table, sources, nugget, system)
     row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
-    sides = np.empty((n, _TREND + channels), table.dtype)
+    for j in range(n):
+        system[n, j] = 1
+        system[n + 1, j] = (sources[j, 0] - row) / scale
+        system[n + 2, j] = (sources[j, 1] - column) / scale
+    for c in range(channels):
+        for j in range(n):
+            other = planes[c, sources[j, 0] + down, sources[j, 1] + right]
+            system[n + _TREND + c, j] = planes[c, sources[j, 0], sources[j, 1]] - texture * other
+    _factorise(system, n, n + _TREND + channels, panel)
+    _fit_plane(system, n, plane)
+    squares, logarithms = 0.0, 0.0
+    for c in range(channels):
+        squares += _product(system[n + _TREND + c], system[n + _TREND + c], n)
     for i in range(n):
-        sides[i, 0] = 1
-        sides[i, 1] = (sources[i, 0] - row) / scale
-        sides[i, 2] = (sources[i, 1] - column) / scale
-        for c in range(channels):
-            other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
-            sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
-    _forward(lower, sides)
-    trend, values = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
-    left = values - trend @ _plane(trend, values)
-    size = np.sum(left * left) / (n * channels) + _TINY
-    logarithms = 0.0
-    for i in range(n):
-        logarithms += np.log(lower[i, i])
-    return lower, trend, values, size, -0.5 * np.log(size) - logarithms / n
+        logarithms += np.log(system[i, i])
+    size = squares / (n * channels) + _TINY
+    return size, -0.5 * np.log(size) - logarithms / n
 
 
 @helper()
-def _plane(trend, values):
-    """Coefficients (3, channels) of the plane that fits whitened values best."""
-    gram = trend.T @ trend
+def _covariances(table, sources, nugget, system):
+    """Fill the lower triangle of a system with the covariances of the sources (n, 2)."""
+    lag, side = len(table) // 2, table.shape[1]
+    flat = table.ravel()  # a view: tables are contiguous
+    middle = lag * side + lag
+    for i in range(len(sources)):
+        here = middle + sources[i, 0] * side + sources[i, 1]
+        for j in range(i + 1):
+            system[i, j] = flat[here - sources[j, 0] * side - sources[j, 1]]
+        system[i, i] += nugget * table[lag, lag]
+
+
+@helper(fastmath={"contract"})
+def _factorise(system, n, rows, panel):
+    """Cholesky's factor of the first n rows in place, lower triangle; the rows that follow are solved for with it.
+
+    Columns are eliminated four at a time, so that each number behind them is read and written once for the four.
+    """
+    for k in range(0, n - n % _PANEL, _PANEL):
+        end = k + _PANEL
+        _eliminate(system, k, end, end)
+        ba, ca, cb = system[k + 1, k], system[k + 2, k], system[k + 2, k + 1]
+        da, db, dc = system[k + 3, k], system[k + 3, k + 1], system[k + 3, k + 2]
+        ra, rb, rc, rd = 1 / system[k, k], 1 / system[k + 1, k + 1], 1 / system[k + 2, k + 2], 1 / system[k + 3, k + 3]
+        for i in range(np.uintp(end), np.uintp(rows)):
+            a = system[i, k] * ra
+            b = (system[i, k + 1] - a * ba) * rb
+            c = (system[i, k + 2] - a * ca - b * cb) * rc
+            d = (system[i, k + 3] - a * da - b * db - c * dc) * rd
+            system[i, k], system[i, k + 1], system[i, k + 2], system[i, k + 3] = a, b, c, d
+            if i < n:
+                panel[0, i], panel[1, i], panel[2, i], panel[3, i] = a, b, c, d
+            # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+            for j in range(np.uintp(end), np.uintp(min(i + 1, n))):
+                system[i, j] -= a * panel[0, j] + b * panel[1, j] + c * panel[2, j] + d * panel[3, j]
+    _eliminate(system, n - n % _PANEL, n, rows)
+
+
+@helper()
+def _eliminate(system, first, last, rows):
+    """Factorise some columns in place, of the rows from the first column's on."""
+    for j in range(first, last):
+        for m in range(first, j):
+            for i in range(j, rows):
+                system[i, j] -= system[i, m] * system[j, m]
+        root = np.sqrt(max(system[j, j], _TINY))
+        system[j, j] = root
+        for i in range(j + 1, rows):
+            system[i, j] /= root
+
+
+@helper(fastmath={"contract", "reassoc"})
+def _product(x, y, n):
+    """Sum of the products of the first n numbers of two arrays."""
+    total = 0.0
+    for i in range(np.uintp(n)):
+        total += x[i] * y[i]
+    return total
+
+
+@helper()
+def _fit_plane(system, n, plane):
+    """Fit a plane to the whitened values of each channel, and take it off them; plane: (channels, 3)."""
+    gram = np.empty((_TREND + len(plane), _TREND))
+    for i in range(len(gram)):
+        for j in range(min(i + 1, _TREND)):
+            gram[i, j] = _product(system[n + i], system[n + j], n)
     # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
     for i in range(1, _TREND):
         gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
-    return np.linalg.solve(gram, trend.T @ values)
+    _factorise(gram, _TREND, len(gram), gram)
+    for c in range(len(plane)):
+        plane[c] = gram[_TREND + c]
+        _backward(gram, plane[c], _TREND)
+        values = system[n + _TREND + c]
+        for t in range(_TREND):
+            for i in range(np.uintp(n)):
+                values[i] -= plane[c, t] * system[n + t, i]
 
 
 @helper()
-def _predict(table, unit, planes, sources, targets, scale, shift, texture, lower, trend, values, out, deviation):
+def _predict(table, unit, planes, sources, targets, scale, shift, texture, system, plane, out, deviation):
     """Fill in the targets (n, 2) of one block; `scale` is the unit of length of the plane.
 
-    The prediction is linear: that of p − texture · q at the targets, plus texture · q there.
+    The prediction is linear: that of p − texture · q at the targets, plus texture · q there. The values in the system
+    become the weights of the sources.
     """
     down, right = shift
     n, channels, lag = len(sources), len(planes), len(table) // 2
     row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
-    plane = _plane(trend, values)
-    weights = values - trend @ plane
-    _backward(lower, weights)
-    across = np.empty((n, len(targets)), table.dtype)
-    for s in range(n):
-        for k in range(len(targets)):
-            across[s, k] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
+    across = np.empty((len(targets), n), table.dtype)
     for k in range(len(targets)):
-        i, j = targets[k, 0], targets[k, 1]
-        for c in range(channels):
-            value = plane[0, c] + (i - row) / scale * plane[1, c] + (j - column) / scale * plane[2, c]
-            for s in range(n):
-                value += across[s, k] * weights[s, c]
+        for s in range(n):
+            across[k, s] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
+    for c in range(channels):
+        weights = system[n + _TREND + c]
+        _backward(system, weights, n)
+        for k in range(len(targets)):
+            i, j = targets[k, 0], targets[k, 1]
+            value = plane[c, 0] + (i - row) / scale * plane[c, 1] + (j - column) / scale * plane[c, 2]
+            value += _product(across[k], weights, n)
             out[c, i, j] = value + (texture * planes[c, i + down, j + right] if texture > 0 else 0.0)
     if deviation.size:
-        _forward(lower, across)
         for k in range(len(targets)):
-            unexplained = table[lag, lag]
-            for s in range(n):
-                unexplained -= across[s, k] ** 2
+            _forward(system, across[k], n)
+            unexplained = table[lag, lag] - _product(across[k], across[k], n)
             deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
 
 
-@helper()
-def _forward(lower, sides):
-    """Solve lower · x = sides in place; sides: (n, m)."""
-    n, m = sides.shape
-    for i in range(n):
+@helper(fastmath={"contract", "reassoc"})
+def _forward(lower, side, n):
+    """Solve lower · x = side in place; side: (at least n,)."""
+    for i in range(np.uintp(n)):
+        total = 0.0
         for j in range(i):
-            factor = lower[i, j]
-            for c in range(m):
-                sides[i, c] -= factor * sides[j, c]
-        for c in range(m):
-            sides[i, c] /= lower[i, i]
+            total += lower[i, j] * side[j]
+        side[i] = (side[i] - total) / lower[i, i]
 
 
-@helper()
-def _backward(lower, sides):
-    """Solve lowerᵀ · x = sides in place; sides: (n, m)."""
-    n, m = sides.shape
+@helper(fastmath={"contract"})
+def _backward(lower, side, n):
+    """Solve lowerᵀ · x = side in place; side: (at least n,)."""
     for i in range(n - 1, -1, -1):
-        for c in range(m):
-            sides[i, c] /= lower[i, i]
-        for j in range(i):
-            factor = lower[i, j]
-            for c in range(m):
-                sides[j, c] -= factor * sides[i, c]
+        side[i] /= lower[i, i]
+        factor = side[i]
+        for j in range(np.uintp(i)):
+            side[j] -= factor * lower[i, j]

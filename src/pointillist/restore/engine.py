@@ -185,9 +185,16 @@ def quick_coder(tol: float, **rough: Any) -> CoordinateDescent:
     return CoordinateDescent(tol=tol, **(rough if tol > _ROUGH else {}))
 
 
-def recover(damaged: Damaged, filters: NDArray, penalty: float | NDArray, settings: Settings) -> Recovered:
-    """Recover signals: code their detail, synthesise it without the blur and add the smooth part."""
-    smooth = separate(damaged, settings)
+def recover(
+    damaged: Damaged,
+    filters: NDArray,
+    penalty: float | NDArray,
+    settings: Settings,
+    smooth: list[Smooth] | None = None,
+) -> Recovered:
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known."""
+    if smooth is None:
+        smooth = separate(damaged, settings)
     result = code(damaged, smooth, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes

@@ -15,18 +15,17 @@ from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.neighbourhood import predicted
 from pointillist.restore.penalties import (
     Penalty,
+    Trial,
     choose_penalty,
-    hide_some,
     parse_penalty,
     predicted_penalty,
-    sample_crops,
+    trial_of,
 )
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
 
 _SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
-_TRIAL_SIDE = 48  # of crops on which codes and neighbours are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +64,13 @@ class Coder:
     @cached_property
     def _trust(self) -> float:
         """The mixture that comes nearest to hidden pixels, on a few crops near the damage."""
-        crops = sample_crops(self._sample(), max(_TRIAL_SIDE, 2 * max(self.filters.shape[2:])))
-        hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
-        left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
+        trial = self._trial
         settings = replace(self.settings, progress=None)
-        fitted = recover(Damaged(crops.signals, left), self.filters, self._penalty, settings).signals
+        fitted = recover(trial.left, self.filters, self._penalty, settings, trial.smooth)
         along, square = 0.0, 0.0
-        for signal, gone, weights, codes in zip(crops.signals, hidden, left, fitted, strict=True):
+        for signal, gone, weights, codes in zip(
+            trial.crops.signals, trial.hidden, trial.left.weights, fitted.signals, strict=True
+        ):
             truth, guess = np.mean(signal, axis=0), np.mean(codes, axis=0)
             known, wanted = np.all(weights > 0, axis=0), np.any(gone, axis=0)
             full = truth.copy()
@@ -86,8 +85,13 @@ class Coder:
     def _penalty(self) -> float:
         sample = self._sample()
         if parse_penalty(self.price) is None:
-            return predicted_penalty(sample, self.filters, self.settings)
+            return predicted_penalty(sample, self.filters, self.settings, self._trial)
         return choose_penalty(self.price, 0.0, sample, self.filters, self.settings)
+
+    @cached_property
+    def _trial(self) -> Trial:
+        """A few crops near the damage, with some of their pixels hidden."""
+        return trial_of(self._sample(), self.filters, replace(self.settings, progress=None))
 
     def _sample(self) -> Damaged:
         """The first signals of some tiles with seen pixels beside missing ones, or of the whole picture if that is small."""

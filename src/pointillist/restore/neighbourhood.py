@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt
 
 from pointillist.backends.conditioning import fill_blocks
-from pointillist.restore.tiling import Box, tiles_with
 from pointillist.solvers.base import parallel
 
 SURROUNDINGS = 48
@@ -31,6 +30,8 @@ _SMALL_RING, _SMALL_MOST = 2, 80
 _SHALLOW = 3  # pixels at most so far from a known one are in scratches, deeper ones in holes
 _NUGGET = 1e-5  # of the variance, added to that of each known pixel: noise, which keeps the systems regular
 _LAG = _BLOCK + 2 * (_RING + DEEPEST)  # farther apart no two pixels of one system lie
+_LAG_STEP = 6  # tables have few sizes, so that Fourier transforms have
+_TOGETHER = 8  # squares whose covariances are computed at once
 _QUIET = 1e-12  # a sum of squares, in units of full scale, that counts as no contrast
 
 
@@ -72,16 +73,19 @@ def predicted(
     if not np.any(wanted):
         return values, deviation if deviations else None
     blocks, squares = _blocks(wanted, distance_transform_cdt(~known, "chessboard"))
-    pairs = parallel(lambda square: _covariances(guess, square), squares, n_jobs)
-    tables, totals = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+    lag = int(np.max(np.maximum(blocks[:, 1] - blocks[:, 0], blocks[:, 3] - blocks[:, 2]) + 2 * blocks[:, 4]))
+    lag = min(-(-lag // _LAG_STEP) * _LAG_STEP, _LAG)
+    tables, totals = _covariances(guess, squares, lag, n_jobs)
+    near = slice(_LAG - lag, _LAG + lag + 1)
     # A picture without any contrast is a plane, whatever the covariances; so small ones expect no error either.
-    tables[tables[:, _LAG, _LAG] <= _QUIET] = _QUIET * _FLAT
+    tables[tables[:, lag, lag] <= _QUIET] = _QUIET * _FLAT[near, near]
+    others = np.ascontiguousarray(_SMOOTH[:, near, near])
     # In any other order of memory the kernel would be compiled again.
     planes, known, wanted = (np.ascontiguousarray(array) for array in (planes, known, wanted))
 
     def work(some: NDArray) -> None:
         fill_blocks(
-            planes, known, wanted, some, tables, 1 / totals, _SMOOTH, _NUGGET, _SHIFTS, float(texture),
+            planes, known, wanted, some, tables, 1 / totals, others, _NUGGET, _SHIFTS, float(texture),
             values, deviation,
         )  # fmt: skip
 
@@ -89,54 +93,70 @@ def predicted(
     return values, deviation if deviations else None
 
 
-def _blocks(wanted: NDArray, depth: NDArray) -> tuple[NDArray, list[Box]]:
-    """Blocks of wanted pixels as `fill_blocks` takes them, and the squares whose covariances they use."""
-    squares = tiles_with(wanted, _SQUARE)
-    rows: list[tuple[int, ...]] = []
-    for number, square in enumerate(squares):
-        for block in _within(square, wanted, _BLOCK):
-            deepest = int(np.max(depth[block], where=wanted[block], initial=0))
-            if deepest > _SHALLOW:
-                rows.append((*_ends(block), _RING + deepest, _MOST, number))
-                continue
-            reach = _SMALL_RING + deepest
-            rows += [(*_ends(small), reach, _SMALL_MOST, number) for small in _within(block, wanted, _SMALL)]
-    return np.array(rows, np.int64).reshape(-1, 7), squares
+def _blocks(wanted: NDArray, depth: NDArray) -> tuple[NDArray, NDArray]:
+    """Blocks of wanted pixels as `fill_blocks` takes them, and the first pixels (n, 2) of the squares that they lie in."""
+    ends = [(0, -n % _SQUARE) for n in wanted.shape]
+    depth = np.pad(np.where(wanted, np.maximum(depth, 1), 0), ends)  # zero where nothing is wanted
+    small = _largest(depth, _SMALL)
+    block = _largest(small, _BLOCK // _SMALL)
+    square = _largest(block, _SQUARE // _BLOCK) > 0
+    numbers = np.cumsum(square).reshape(square.shape) - 1
+    large = np.argwhere(block > _SHALLOW)
+    shallow = np.argwhere((small > 0) & ~np.kron(block > _SHALLOW, np.ones((_BLOCK // _SMALL,) * 2, bool)))
+    rows = []
+    for places, side, ring, most in ((large, _BLOCK, _RING, _MOST), (shallow, _SMALL, _SMALL_RING, _SMALL_MOST)):
+        first = side * places
+        last = np.minimum(first + side, wanted.shape)
+        deepest = block[tuple((first // _BLOCK).T)]
+        number = numbers[tuple((first // _SQUARE).T)]
+        limits = (first[:, 0], last[:, 0], first[:, 1], last[:, 1])
+        rows.append(np.stack([*limits, ring + deepest, np.full(len(first), most), number], axis=1))
+    return np.concatenate(rows).astype(np.int64), _SQUARE * np.argwhere(square)
 
 
-def _within(box: Box, wanted: NDArray, side: int) -> list[Box]:
-    """Squares of that side that hold the wanted pixels of a box."""
-    top, left = box[0].start, box[1].start
-    return [
-        (slice(top + r.start, top + r.stop), slice(left + c.start, left + c.stop))
-        for r, c in tiles_with(wanted[box], side)
-    ]
+def _largest(depth: NDArray, side: int) -> NDArray:
+    """The largest numbers of all squares of that side."""
+    height, width = depth.shape
+    return np.max(depth.reshape(height // side, side, width // side, side), axis=(1, 3))
 
 
-def _ends(box: Box) -> tuple[int, int, int, int]:
-    return box[0].start, box[0].stop, box[1].start, box[1].stop
+def _covariances(guess: NDArray, squares: NDArray, lag: int, n_jobs: int) -> tuple[NDArray, NDArray]:
+    """Covariances (n, 2 lag + 1, 2 lag + 1) of a picture around squares, times the total weights, and these weights (n,).
 
-
-def _covariances(guess: NDArray, square: Box) -> tuple[NDArray, float]:
-    """Covariances (2 lag + 1, 2 lag + 1) of a picture around a square, times the total weight, and that weight.
-
-    The picture is weighted by a window that is largest in the square's middle, and freed of its plane. The plain sum over
+    The picture is weighted by a window that is largest in a square's middle, and freed of its plane. The plain sum over
     pairs, not divided by the number of pairs, is a positive definite table.
     """
-    half = _SQUARE // 2 + SURROUNDINGS
-    first = [ends.start + _SQUARE // 2 - half for ends in square]
-    spans = [slice(max(start, 0), min(start + 2 * half, n)) for start, n in zip(first, guess.shape, strict=True)]
-    rows, columns = (
-        _window(half)[span.start - start : span.stop - start] for span, start in zip(spans, first, strict=True)
-    )
-    crop = guess[spans[0], spans[1]]
-    window = rows[:, None] * columns
-    crop = (crop - _plane(crop, rows**2, columns**2)) * window
-    shape = [scipy.fft.next_fast_len(n + _LAG, real=True) for n in crop.shape]
-    spectrum = scipy.fft.rfft2(crop, shape)
-    sums = scipy.fft.irfft2(spectrum.real**2 + spectrum.imag**2, shape)
-    lags = np.arange(-_LAG, _LAG + 1)
-    return sums[np.ix_(lags % shape[0], lags % shape[1])], float(np.sum(window**2))
+    side = _SQUARE + 2 * SURROUNDINGS
+    padded = np.pad(guess, [(SURROUNDINGS, SURROUNDINGS - n % _SQUARE + _SQUARE) for n in guess.shape])
+    windows = [
+        np.pad(np.ones(n), (SURROUNDINGS, length - SURROUNDINGS - n))
+        for n, length in zip(guess.shape, padded.shape, strict=True)
+    ]
+
+    def work(some: NDArray) -> tuple[NDArray, NDArray]:
+        crops = np.stack([padded[top : top + side, left : left + side] for top, left in some])
+        rows, columns = (
+            np.stack([inside[first : first + side] for first in some[:, axis]]) * _window(side // 2)
+            for axis, inside in enumerate(windows)
+        )
+        crops -= _planes(crops, rows**2, columns**2)
+        crops *= rows[:, :, None] * columns[:, None]
+        return _correlated(crops, lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
+
+    pieces = [squares[i : i + _TOGETHER] for i in range(0, len(squares), _TOGETHER)]
+    tables, totals = zip(*parallel(work, pieces, n_jobs), strict=True)
+    return np.concatenate(tables), np.concatenate(totals)
+
+
+def _correlated(crops: NDArray, lag: int) -> NDArray:
+    """Sums (n, 2 lag + 1, 2 lag + 1) of the products of pictures (n, side, side) with themselves, moved by all lags."""
+    length = scipy.fft.next_fast_len(crops.shape[1] + lag, real=True)
+    spectrum = scipy.fft.fft(scipy.fft.rfft(crops, length), length, axis=1, overwrite_x=True)
+    # What is real has sums that are alike up and down, so that lags from zero on are enough.
+    down = scipy.fft.rfft(spectrum.real**2 + spectrum.imag**2, axis=1)[:, : lag + 1].conj() / length
+    sums = scipy.fft.irfft(down, length)
+    lower = np.concatenate([sums[..., length - lag :], sums[..., : lag + 1]], axis=2)
+    return np.concatenate([lower[:, :0:-1, ::-1], lower], axis=1)
 
 
 @cache
@@ -144,18 +164,17 @@ def _window(half: int) -> NDArray:
     return np.cos(np.pi / 2 * np.linspace(-1, 1, 2 * half + 2)[1:-1])
 
 
-def _plane(crop: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
-    """The plane that fits a picture best, with weights that are products over rows and columns."""
-    down, right = (np.linspace(-1, 1, len(w)) for w in (rows, columns))
-    down, right = down - np.average(down, weights=rows), right - np.average(right, weights=columns)
-    total = np.sum(rows) * np.sum(columns)
-    by_row, by_column = crop @ columns, rows @ crop  # centred coordinates make the three coefficients independent
-    mean = rows @ by_row / total
-    slopes = (
-        (rows * down) @ by_row / max(np.sum(rows * down**2) * np.sum(columns), 1e-30),
-        (columns * right) @ by_column / max(np.sum(columns * right**2) * np.sum(rows), 1e-30),
-    )
-    return mean + slopes[0] * down[:, None] + slopes[1] * right
+def _planes(crops: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
+    """The planes that fit pictures (n, side, side) best, with weights that are products over rows and columns, (n, side)."""
+    place = np.linspace(-1, 1, crops.shape[1])
+    down, right = (place - (w @ place / np.sum(w, axis=1))[:, None] for w in (rows, columns))
+    high, wide = np.sum(rows, axis=1), np.sum(columns, axis=1)
+    # Centred coordinates make the three coefficients independent.
+    by_row, by_column = (crops @ columns[:, :, None])[..., 0], (rows[:, None] @ crops)[:, 0]
+    mean = np.sum(rows * by_row, axis=1) / (high * wide)
+    falling = np.sum(rows * down * by_row, axis=1) / np.maximum(np.sum(rows * down**2, axis=1) * wide, 1e-30)
+    rising = np.sum(columns * right * by_column, axis=1) / np.maximum(np.sum(columns * right**2, axis=1) * high, 1e-30)
+    return (mean[:, None] + falling[:, None] * down)[:, :, None] + (rising[:, None] * right)[:, None]
 
 
 _SHIFTS = np.array(

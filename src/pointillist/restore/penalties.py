@@ -1,6 +1,6 @@
 """Which penalty to use: what people pass, or the one that predicts hidden samples best."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,24 +79,50 @@ def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, se
     return largest if largest >= _NO_DETAIL else 1.0
 
 
-def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings) -> float:
-    """The penalty whose restoration predicts hidden samples best, on a few crops of the signals.
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Crops of a damaged picture with some of the seen samples hidden, to see how well these are predicted.
 
-    A quarter of the seen samples of each crop is hidden, and the rest coded with three falling penalties, each from the
-    codes of the one before; a parabola through the logarithms of the errors, over that of the penalty, says the rest.
+    Attributes
+    ----------
+    crops : Damaged
+        As they were seen.
+    hidden : list of (channels, height, width) bool arrays
+    left : Damaged
+        The crops without what is hidden.
+    smooth : list of Smooth
+        The smooth parts of what is left.
     """
-    settings = replace(settings, progress=None)
+
+    crops: Damaged
+    hidden: list[NDArray]
+    left: Damaged
+    smooth: list[Smooth]
+
+
+def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
+    """Hide a quarter of the seen samples of a few crops of the signals."""
     crops = sample_crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
     hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
     left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
-    trial = Damaged(crops.signals, left, crops.blur)
-    smooth = separate(trial, settings)
+    remaining = Damaged(crops.signals, left, crops.blur)
+    return Trial(crops, hidden, remaining, separate(remaining, settings))
+
+
+def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings, trial: Trial | None = None) -> float:
+    """The penalty whose restoration predicts the hidden samples of a trial best.
+
+    What is left of the crops is coded with three falling penalties, each from the codes of the one before; a parabola
+    through the logarithms of the errors, over that of the penalty, says the rest.
+    """
+    settings = replace(settings, progress=None)
+    trial = trial or trial_of(damaged, filters, settings)
     penalties = contrast(damaged) * np.array(_TRIED)
     errors: list[float] = []
     start = None
     for penalty in penalties:
-        start = code(trial, smooth, filters, float(penalty), settings, start).codes
-        errors.append(_error(crops, hidden, smooth, filters, start, settings))
+        start = code(trial.left, trial.smooth, filters, float(penalty), settings, start).codes
+        errors.append(_error(trial, filters, start, settings))
         if errors[-1] > errors[0]:
             break
     return _largest_of_the_best(penalties[: len(errors)], np.array(errors))
@@ -138,18 +164,12 @@ def hide_some(weights: NDArray, i: int) -> NDArray:
     return hidden.reshape(weights.shape)
 
 
-def _error(
-    crops: Damaged,
-    hidden: list[NDArray],
-    smooth: list[Smooth],
-    filters: NDArray,
-    codes: SparseCodes,
-    settings: Settings,
-) -> float:
+def _error(trial: Trial, filters: NDArray, codes: SparseCodes, settings: Settings) -> float:
     """Sum of squared errors on the hidden samples, as they were seen (through the blur)."""
-    blurred = crops.blur.filters(filters)
+    blurred = trial.crops.blur.filters(filters)
     total = 0.0
-    for i, gone in enumerate(hidden):
-        fit = smooth[i].seen + convolution(blurred, gone.shape, settings).synthesise(codes.indices[i], codes.values[i])
-        total += float(np.sum((crops.signals[i] - fit)[gone] ** 2))
+    for i, gone in enumerate(trial.hidden):
+        detail = convolution(blurred, gone.shape, settings).synthesise(codes.indices[i], codes.values[i])
+        fit = trial.smooth[i].seen + detail
+        total += float(np.sum((trial.crops.signals[i] - fit)[gone] ** 2))
     return total

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pointillist.model.geometry import Geometry
 
@@ -16,6 +16,7 @@ Place = tuple[int, ...]
 
 _BLOCK_POSITIONS, _CHANNELS = 2**16, 8
 """Positions of a block, and the channels of a signal up to which it has so many."""
+_OVERLAP = 16
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,15 @@ class Blocks:
     def counts(self) -> Place:
         return tuple(-(-g // self.side) for g in self.geometry.grid)
 
+    @property
+    def overlap(self) -> int:
+        """Positions around a tile that are solved with it.
+
+        Codes at the border of a tile would otherwise explain what belongs beyond it. Tiles of one colour have two blocks
+        between them, and reach disjoint samples all the same.
+        """
+        return min(_OVERLAP, (2 * self.side - max(self.geometry.filter) + 1) // 2)
+
     def shift(self, number: int) -> Place:
         """Blocks by which the tiles of a pass are shifted along each axis: in turn all ways, opposite ones together.
 
@@ -58,26 +68,73 @@ class Blocks:
                 colours.append(tiles)
         return colours
 
-    def box(self, tile: tuple[slice, ...]) -> tuple[slice, ...]:
-        """Positions of the blocks of a tile."""
+    def box(self, tile: tuple[slice, ...], margin: int = 0) -> tuple[slice, ...]:
+        """Positions of the blocks of a tile, and so many around them."""
         spans = zip(tile, self.geometry.grid, strict=True)
-        return tuple(slice(s.start * self.side, min(s.stop * self.side, g)) for s, g in spans)
+        return tuple(slice(max(s.start * self.side - margin, 0), min(s.stop * self.side + margin, g)) for s, g in spans)
 
-    def neighbours(self, tile: tuple[slice, ...]) -> Iterator[Place]:
-        """Blocks outside of a tile whose codes reach samples that the tile's reach too."""
-        reach = [-(-(f - 1) // self.side) for f in self.geometry.filter]
-        spans = [
-            range(max(s.start - r, 0), min(s.stop + r, count))
-            for s, r, count in zip(tile, reach, self.counts, strict=True)
-        ]
-        for block in product(*spans):
-            if not all(s.start <= c < s.stop for c, s in zip(block, tile, strict=True)):
-                yield block
+    def inside(self, tile: tuple[slice, ...]) -> Iterator[Place]:
+        """Blocks of a tile."""
+        return product(*[range(s.start, s.stop) for s in tile])
+
+    def near(self, tile: tuple[slice, ...], margin: int) -> tuple[slice, ...]:
+        """A tile with all blocks that have positions within a margin around it."""
+        more = -(-margin // self.side)
+        return tuple(
+            slice(max(s.start - more, 0), min(s.stop + more, count)) for s, count in zip(tile, self.counts, strict=True)
+        )
+
+    def contains(self, box: tuple[slice, ...], codes: NDArray) -> NDArray:
+        """Which codes have their positions in a box."""
+        inside = np.ones(len(codes), bool)
+        for axis, span in zip(
+            np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid), box, strict=True
+        ):
+            inside &= (axis >= span.start) & (axis < span.stop)
+        return inside
 
     def number(self, codes: NDArray) -> NDArray:
         """Flat number of the block that owns each code."""
         positions = np.unravel_index(codes % self.geometry.n_positions, self.geometry.grid)
         return np.ravel_multi_index([axis // self.side for axis in positions], self.counts)
+
+
+class BlockCodes:
+    """The codes that each block owns."""
+
+    def __init__(self, blocks: Blocks, dtype: DTypeLike) -> None:
+        self.blocks = blocks
+        nothing = (np.empty(0, np.int64), np.empty(0, dtype))
+        self._codes = {block: nothing for block in np.ndindex(blocks.counts)}
+
+    def of(self, tile: tuple[slice, ...], box: tuple[slice, ...] | None = None) -> tuple[NDArray, NDArray]:
+        """Codes of the blocks of a tile, perhaps only those with positions in a box, and their values."""
+        own = [self._codes[block] for block in self.blocks.inside(tile)]
+        codes, values = (np.concatenate(arrays) for arrays in zip(*own, strict=True))
+        if box is None:
+            return codes, values
+        kept = self.blocks.contains(box, codes)
+        return codes[kept], values[kept]
+
+    def replace(self, codes: NDArray, values: NDArray, tile: tuple[slice, ...], box: tuple[slice, ...]) -> None:
+        """Give codes to the blocks of a tile that own them, instead of those that these had in a box."""
+        number = self.blocks.number(codes)
+        order = np.argsort(number, kind="stable")
+        codes, values, number = codes[order], values[order], number[order]
+        for block in self.blocks.inside(tile):
+            flat = int(np.ravel_multi_index(block, self.blocks.counts))
+            first, last = np.searchsorted(number, [flat, flat + 1])
+            before, worth = self._codes[block]
+            kept = ~self.blocks.contains(box, before)
+            self._codes[block] = (
+                np.concatenate([before[kept], codes[first:last]]),
+                np.concatenate([worth[kept], values[first:last]]),
+            )
+
+
+def alone(block: Place) -> tuple[slice, ...]:
+    """A tile of one block."""
+    return tuple(slice(c, c + 1) for c in block)
 
 
 def _edges(count: int, shift: int) -> list[slice]:

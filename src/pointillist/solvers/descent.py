@@ -104,7 +104,9 @@ class CoordinateDescent(Schedule):
 class HostWorkingSet:
     """The codes of signal i while they are solved for on the CPU: `WorkingSets` of one signal.
 
-    `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding.
+    `ratio` is the largest |Dᵀr| / λ that the last look found, `rounding` a bound on its rounding. `known` are upper bounds
+    of the ratios of all positions and the flat padded residual that they hold for, where there are some before the first
+    look. Violations up to `negligible` are not looked for.
     """
 
     n_signals = 1
@@ -119,9 +121,11 @@ class HostWorkingSet:
         mapper: Mapper,
         *,
         certifies: bool = True,
+        known: tuple[NDArray, NDArray] | None = None,
+        negligible: float = 0.0,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
-        promised = settings.tol <= _LOOSE and settings.ridge == 0 and not settings.keep_start
+        promised = settings.tol <= LOOSE and settings.ridge == 0 and not settings.keep_start
         self.certifies = certifies and promised
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.signal = signal
@@ -140,6 +144,9 @@ class HostWorkingSet:
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
         self.scanned: NDArray | None = None  # residual of the last scan
+        self.negligible = negligible if state.can_screen else 0.0
+        if known is not None and state.can_screen:
+            self.best[:], self.scanned = known
         followable = certifies and settings.ridge == 0 and can_follow(self.problem)
         self.follows = state.followed if followable else None  # the scan of what is followed
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
@@ -204,13 +211,21 @@ class HostWorkingSet:
         return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
 
     def _local_gap(self, objective: float, rounding: float) -> float:
-        """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`."""
+        """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`.
+
+        Violations below a share of the tolerance are left to the scale of the whole, and only such positions are scanned
+        that the change can have brought above them.
+        """
         ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
-        winner = np.empty_like(self.winner)
+        winner, flat = np.empty_like(self.winner), self.residual
+        allowed = ratios.dtype.type(1 + ALLOWED * self.settings.tol)
         for _ in range(_SHRINKS):
-            positions = dual.touched(self.geometry, ratios) if self.state.can_screen else None
-            point = dual.shrunk(self.geometry, point, ratios)
+            point, before = dual.shrunk(self.geometry, point, ratios / allowed), flat
             flat = self.geometry.spread(point.astype(self.values.dtype))
+            positions = None
+            if self.state.can_screen:
+                ratios += self.state.rises(self.geometry, flat - before).ravel()
+                positions = np.flatnonzero(ratios > allowed)
             if positions is not None and len(positions) < _SCREENED * len(ratios):
                 self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
                 ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
@@ -220,8 +235,8 @@ class HostWorkingSet:
             seen = point if self.weights is None else _divided(point, self.weights)
             loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
             ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
-            before, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
-            if gap <= self.settings.tol or gap > _FURTHER * self.settings.tol or not gap < 0.7 * before:
+            last, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
+            if gap <= self.settings.tol or gap > _FURTHER * self.settings.tol or not gap < 0.7 * last:
                 break
         return gap
 
@@ -249,7 +264,8 @@ class HostWorkingSet:
         """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
 
         A correlation changes by at most ‖d‖ times the change of the residual in its box. Where the ratio of the last scan
-        plus all changes since stays below one, no code can violate, so nothing there needs to be known: a safe rule.
+        plus all changes since stays below one, no code can violate, so nothing there needs to be known: a safe rule. The
+        largest ratio counts these bounds in.
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
@@ -261,7 +277,7 @@ class HostWorkingSet:
         stale = None
         if self.scanned is not None and self.state.can_screen:
             self.slack += self._change(residual)
-            stale = np.flatnonzero(self.best + self.slack > 1 - 2 * self.rounding)
+            stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
         self.scanned = residual.copy()
         if stale is None or len(stale) > _SCREENED * len(self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
@@ -271,7 +287,7 @@ class HostWorkingSet:
             self.slack[stale] = 0
         if len(self.beside):
             state.scan_codes(residual, self.beside, self.best, self.winner)
-        return float(np.max(self.best))
+        return float(np.max(self.best + self.slack))
 
     def _change(self, residual: NDArray) -> NDArray:
         """How much the ratio of each position can have risen at most since the last scan."""
@@ -281,7 +297,7 @@ class HostWorkingSet:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         if self.follows is not None:  # violators are looked for between the sweeps
             return
-        floor = self.best.dtype.type(floor)
+        floor = self.best.dtype.type(max(floor, 1 + self.negligible))
         fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
@@ -339,9 +355,11 @@ _CLOSER = 0.25
 """Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
+ALLOWED = 0.5
+"""Violations of a local dual point up to this share of the tolerance are not shrunk one by one."""
 _NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
 """A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
-_LOOSE = 0.02
+LOOSE = 0.02
 """A larger tolerance says how much effort to make, not how good the answer is: it is judged by the plain dual point."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""

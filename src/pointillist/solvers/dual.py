@@ -20,29 +20,18 @@ def shrunk(geometry: Geometry, residual: NDArray, ratios: NDArray) -> NDArray:
     """
     found = ratios.reshape(geometry.grid)
     if geometry.boundary == "circular":
-        around = _largest(found, geometry.filter, ahead=False, mode="wrap")
+        around = _largest(found, geometry.filter, mode="wrap")
         around = np.roll(around, [-o for o in geometry.offset], range(found.ndim))
     else:
         around = np.zeros(geometry.padded, found.dtype)
         around[tuple(slice(n) for n in geometry.grid)] = found
-        around = _largest(around, geometry.filter, ahead=False, mode="constant")
+        around = _largest(around, geometry.filter, mode="constant")
         around = around[tuple(slice(o, o + n) for o, n in zip(geometry.offset, geometry.signal, strict=True))]
     return residual / np.maximum(around, 1)
 
 
-def touched(geometry: Geometry, ratios: NDArray) -> NDArray:
-    """Positions whose filters reach a sample that `shrunk` changes, ascending; all of them on a circle."""
-    if geometry.boundary == "circular":
-        return np.arange(geometry.n_positions)
-    violating = np.zeros(geometry.padded, np.uint8)
-    violating[tuple(slice(n) for n in geometry.grid)] = ratios.reshape(geometry.grid) > 1
-    changed = _largest(violating, geometry.filter, ahead=False, mode="constant")
-    near = _largest(changed, geometry.filter, ahead=True, mode="constant")
-    return np.flatnonzero(near[tuple(slice(n) for n in geometry.grid)])
-
-
-def _largest(values: NDArray, sides: tuple[int, ...], *, ahead: bool, mode: str) -> NDArray:
-    """The largest value in a box that ends at each place, or begins there when it lies ahead."""
+def _largest(values: NDArray, sides: tuple[int, ...], *, mode: str) -> NDArray:
+    """The largest value in a box that ends at each place."""
     for axis, side in enumerate(sides):
-        values = maximum_filter1d(values, side, axis, mode=mode, origin=-(side // 2) if ahead else (side - 1) // 2)
+        values = maximum_filter1d(values, side, axis, mode=mode, origin=(side - 1) // 2)
     return values
