@@ -10,6 +10,12 @@ from pointillist.backends.compiling import allocating_kernel, helper
 
 _TREND = 3  # 1, row, column
 _TINY = 1e-30
+_RIM = 2  # rows and columns beside a hole in which known pixels count as its rim
+_NEARER = 0.05  # by which the squared distance of a rim pixel is multiplied: the far side of a hole counts, too
+_JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
+_LIVELIER = 10.0  # times as large as inside are whitened squares outside of what looks like one field
+_FEWEST = 8  # sources in the part that is left out
+_FEW = 100
 
 
 @allocating_kernel
@@ -34,7 +40,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
         top, bottom, left, right, reach, most, which = blocks[b]
         targets = _listed(wanted, top, bottom, left, right)
         ends = (max(top - reach, 0), min(bottom + reach, height), max(left - reach, 0), min(right + reach, width))
-        sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most)
+        sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most, known)
         if len(targets) == 0 or len(sources) == 0:
             continue
         shift, part = np.zeros(2, np.int64), texture
@@ -43,12 +49,16 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
             shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
         scale = float(reach + bottom - top)
         table, unit = tables[which], units[which]
-        lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part)
+        judged = min(len(sources), int(_JUDGED * most)) if most > _FEW else len(sources)
+        lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part, judged)
         for k in range(len(others)):
-            other = _whitened(others[k], planes, sources, nugget, scale, shift, part)
+            other = _whitened(others[k], planes, sources, nugget, scale, shift, part, judged)
             if other[4] > likelihood:
                 lower, trend, values, size, likelihood = other
                 table, unit = others[k], size
+        if most > _FEW:
+            count = _of_one_field(trend, values, int(_KEPT * most))
+            sources, lower, trend, values = sources[:count], lower[:count, :count], trend[:count], values[:count]
         _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)
 
 
@@ -70,18 +80,32 @@ def _listed(mask, top, bottom, left, right):
 
 
 @helper()
-def _nearest(sources, targets, most):
-    """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
-    if len(sources) <= most:
-        return sources
+def _nearest(sources, targets, most, known):
+    """At most so many sources, nearest to a target first; ties go to the first in raster order.
+
+    Sources at the rim of a hole count as nearer than they are: those across it hold the answer where nearer ones behind
+    the rim only repeat what the rim says.
+    """
     distances = np.empty(len(sources), np.int64)
     for i in range(len(sources)):
         least = 1 << 40
         for k in range(len(targets)):
             down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
             least = min(least, down * down + right * right)
+        if most > _FEW and _at_rim(known, sources[i, 0], sources[i, 1]):
+            least = int(_NEARER * least)
         distances[i] = least * len(sources) + i
-    return sources[np.sort(np.argsort(distances)[:most])]
+    return sources[np.argsort(distances)[:most]]
+
+
+@helper()
+def _at_rim(known, row, column):
+    """Whether a pixel nearby is not known."""
+    for i in range(max(row - _RIM, 0), min(row + _RIM + 1, known.shape[0])):
+        for j in range(max(column - _RIM, 0), min(column + _RIM + 1, known.shape[1])):
+            if not known[i, j]:
+                return True
+    return False
 
 
 @helper()
@@ -117,11 +141,11 @@ def _all_known(known, places, down, right):
 
 
 @helper()
-def _whitened(table, planes, sources, nugget, scale, shift, texture):
+def _whitened(table, planes, sources, nugget, scale, shift, texture, judged):
     """The factor of the sources' covariances, and with it whitened: the functions of a plane and the values of all channels.
 
-    The values are p − texture · q, q being p at the shift. Beside them: the mean square of what a plane leaves of the
-    whitened values, and the mean logarithm of their likelihood, whatever the unit of the table.
+    The values are p − texture · q, q being p at the shift. Beside them: the mean square of what a plane leaves of the first
+    `judged` whitened values, and the mean logarithm of the likelihood of these, whatever the unit of the table.
     """
     down, right = shift
     n, channels, lag = len(sources), len(planes), len(table) // 2
@@ -143,12 +167,42 @@ def _whitened(table, planes, sources, nugget, scale, shift, texture):
             sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
     _forward(lower, sides)
     trend, values = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
-    left = values - trend @ _plane(trend, values)
-    size = np.sum(left * left) / (n * channels) + _TINY
+    left = values[:judged] - trend[:judged] @ _plane(trend[:judged], values[:judged])
+    size = np.sum(left * left) / (judged * channels) + _TINY
     logarithms = 0.0
-    for i in range(n):
+    for i in range(judged):
         logarithms += np.log(lower[i, i])
-    return lower, trend, values, size, -0.5 * np.log(size) - logarithms / n
+    return lower, trend, values, size, -0.5 * np.log(size) - logarithms / judged
+
+
+@helper()
+def _of_one_field(trend, values, kept):
+    """How many of the sources, nearest first, look like one field: `kept` at least, and all unless farther ones do not.
+
+    Whitened values of one field have one variance. Where they are much larger from some source on, an edge or something
+    lively lies out there, which says nothing about a calm hole; the likeliest such place is where the sources end.
+    """
+    n, channels = values.shape
+    if kept + _FEWEST >= n:
+        return n
+    left = values - trend @ _plane(trend[:kept], values[:kept])
+    squares = np.empty(n)
+    for i in range(n):
+        squares[i] = _TINY
+        for c in range(channels):
+            squares[i] += left[i, c] * left[i, c]
+    total = np.sum(squares)
+    best, least = n, n * np.log(total / n)
+    within = np.sum(squares[:kept])
+    for count in range(kept, n - _FEWEST):
+        beyond = total - within
+        inner, outer = within / count, beyond / (n - count)
+        if outer > _LIVELIER * inner:
+            cost = count * np.log(inner) + (n - count) * np.log(outer)
+            if cost < least:
+                best, least = count, cost
+        within += squares[count]
+    return best
 
 
 @helper()
