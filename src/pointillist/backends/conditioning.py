@@ -10,20 +10,22 @@ from pointillist.backends.compiling import allocating_kernel, helper
 
 _TREND = 3  # 1, row, column
 _TINY = 1e-30
+_FEW = 100  # sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more
 _RIM = 2  # rows and columns beside a hole in which known pixels count as its rim
 _NEARER = 0.05  # by which the squared distance of a rim pixel is multiplied: the far side of a hole counts, too
 _JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
 _LIVELIER = 10.0  # times as large as inside are whitened squares outside of what looks like one field
 _FEWEST = 8  # sources in the part that is left out
-_FEW = 100
+_CERTAINTY = 5.0  # independent observations that the sources are worth when they judge the tables
+_NEGLIGIBLE = 0.01  # of the largest weight: such tables are left out
 
 
 @allocating_kernel
 def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 
-    A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that: the
-    surroundings may be livelier than the block.
+    A block has a table of its own, and there are others, since its surroundings may be livelier than the block. Each gives
+    a prediction, and the answer is their mean, with more weight where the known pixels are likelier.
 
     A mean is calmer than a picture. A share `texture` of what it lacks is what the same prediction misses where it is known,
     at one of the shifts: that where the picture looks most like the known pixels around the block.
@@ -33,7 +35,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     nearest first) and the number of the block's table. tables, others: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag,
     where lag is at least the block's side plus twice the reach, less one; units: (m,) what tables are to be multiplied by
     to be variances of the planes. shifts: (s, 2) int. out: like planes. deviation: (height, width) float64, the root of the
-    conditional variance if the plane were known; an empty array leaves it out.
+    conditional variance under the likeliest table if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
     for b in range(len(blocks)):
@@ -47,19 +49,32 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
         if texture > 0:
             best = _most_alike(planes, known, sources, targets, shifts)
             shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
-        scale = float(reach + bottom - top)
-        table, unit = tables[which], units[which]
-        judged = min(len(sources), int(_JUDGED * most)) if most > _FEW else len(sources)
-        lower, trend, values, size, likelihood = _whitened(table, planes, sources, nugget, scale, shift, part, judged)
-        for k in range(len(others)):
-            other = _whitened(others[k], planes, sources, nugget, scale, shift, part, judged)
-            if other[4] > likelihood:
-                lower, trend, values, size, likelihood = other
-                table, unit = others[k], size
-        if most > _FEW:
-            count = _of_one_field(trend, values, int(_KEPT * most))
-            sources, lower, trend, values = sources[:count], lower[:count, :count], trend[:count], values[:count]
-        _predict(table, unit, planes, sources, targets, scale, shift, part, lower, trend, values, out, deviation)
+        frame = (np.mean(sources[:, 0]), np.mean(sources[:, 1]), float(reach + bottom - top))
+        mixed = np.zeros((len(targets), len(planes)), tables.dtype)
+        total, likeliest = 0.0, -np.inf
+        for k in range(-1, len(others)):
+            table = tables[which] if k < 0 else others[k]
+            lower, trend, values = _whitened(table, planes, sources, nugget, frame, shift, part)
+            count = len(sources) if most <= _FEW else _of_one_field(trend, values, int(_KEPT * most))
+            judges = len(sources) if most <= _FEW else min(len(sources), int(_JUDGED * most))
+            size, likelihood = _likelihood(lower, trend[:judges], values[:judges])
+            told = likelihood > likeliest
+            if told:
+                faded = np.exp(_CERTAINTY * (likeliest - likelihood))
+                mixed, total, likeliest = faded * mixed, faded * total, likelihood
+            weight = np.exp(_CERTAINTY * (likelihood - likeliest))
+            if weight < _NEGLIGIBLE:
+                continue
+            made = _prediction(table, sources[:count], targets, frame, lower, trend[:count], values[:count])
+            mixed, total = mixed + weight * made, total + weight
+            if told and deviation.size:
+                _deviate(table, units[which] if k < 0 else size, sources[:count], targets, lower, deviation)
+        for t in range(len(targets)):
+            i, j = targets[t]
+            for c in range(len(planes)):
+                out[c, i, j] = mixed[t, c] / total
+                if part > 0:
+                    out[c, i, j] += part * planes[c, i + shift[0], j + shift[1]]
 
 
 @helper()
@@ -141,13 +156,14 @@ def _all_known(known, places, down, right):
 
 
 @helper()
-def _whitened(table, planes, sources, nugget, scale, shift, texture, judged):
+def _whitened(table, planes, sources, nugget, frame, shift, texture):
     """The factor of the sources' covariances, and with it whitened: the functions of a plane and the values of all channels.
 
-    The values are p − texture · q, q being p at the shift. Beside them: the mean square of what a plane leaves of the first
-    `judged` whitened values, and the mean logarithm of the likelihood of these, whatever the unit of the table.
+    The values are p − texture · q, q being p at the shift. The frame is the row and the column in the middle of the
+    sources, about which slopes are taken, and the unit of length.
     """
     down, right = shift
+    row, column, scale = frame
     n, channels, lag = len(sources), len(planes), len(table) // 2
     kernel = np.empty((n, n), table.dtype)
     for i in range(n):
@@ -156,7 +172,6 @@ def _whitened(table, planes, sources, nugget, scale, shift, texture, judged):
             kernel[j, i] = kernel[i, j]
         kernel[i, i] += nugget * table[lag, lag]
     lower = np.linalg.cholesky(kernel)
-    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
     sides = np.empty((n, _TREND + channels), table.dtype)
     for i in range(n):
         sides[i, 0] = 1
@@ -166,13 +181,22 @@ def _whitened(table, planes, sources, nugget, scale, shift, texture, judged):
             other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
             sides[i, _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
     _forward(lower, sides)
-    trend, values = np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
-    left = values[:judged] - trend[:judged] @ _plane(trend[:judged], values[:judged])
-    size = np.sum(left * left) / (judged * channels) + _TINY
+    return lower, np.ascontiguousarray(sides[:, :_TREND]), np.ascontiguousarray(sides[:, _TREND:])
+
+
+@helper()
+def _likelihood(lower, trend, values):
+    """The mean square of what a plane leaves of whitened values, and the mean logarithm of their likelihood.
+
+    The likelihood does not depend on the unit of the table.
+    """
+    n, channels = values.shape
+    left = values - trend @ _plane(trend, values)
+    size = np.sum(left * left) / (n * channels) + _TINY
     logarithms = 0.0
-    for i in range(judged):
+    for i in range(n):
         logarithms += np.log(lower[i, i])
-    return lower, trend, values, size, -0.5 * np.log(size) - logarithms / judged
+    return size, -0.5 * np.log(size) - logarithms / n
 
 
 @helper()
@@ -216,40 +240,47 @@ def _plane(trend, values):
 
 
 @helper()
-def _predict(table, unit, planes, sources, targets, scale, shift, texture, lower, trend, values, out, deviation):
-    """Fill in the targets (n, 2) of one block; `scale` is the unit of length of the plane.
-
-    The prediction is linear: that of p − texture · q at the targets, plus texture · q there.
-    """
-    down, right = shift
-    n, channels, lag = len(sources), len(planes), len(table) // 2
-    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
+def _prediction(table, sources, targets, frame, lower, trend, values):
+    """The conditional mean (n, channels) of whitened values at the targets (n, 2)."""
+    row, column, scale = frame
     plane = _plane(trend, values)
     weights = values - trend @ plane
     _backward(lower, weights)
-    across = np.empty((n, len(targets)), table.dtype)
-    for s in range(n):
-        for k in range(len(targets)):
-            across[s, k] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
+    made = _across(table, targets, sources) @ weights
     for k in range(len(targets)):
-        i, j = targets[k, 0], targets[k, 1]
-        for c in range(channels):
-            value = plane[0, c] + (i - row) / scale * plane[1, c] + (j - column) / scale * plane[2, c]
-            for s in range(n):
-                value += across[s, k] * weights[s, c]
-            out[c, i, j] = value + (texture * planes[c, i + down, j + right] if texture > 0 else 0.0)
-    if deviation.size:
-        _forward(lower, across)
-        for k in range(len(targets)):
-            unexplained = table[lag, lag]
-            for s in range(n):
-                unexplained -= across[s, k] ** 2
-            deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
+        down, right = (targets[k, 0] - row) / scale, (targets[k, 1] - column) / scale
+        for c in range(values.shape[1]):
+            made[k, c] += plane[0, c] + down * plane[1, c] + right * plane[2, c]
+    return made
+
+
+@helper()
+def _deviate(table, unit, sources, targets, lower, deviation):
+    """Write the root of the conditional variance of the targets."""
+    lag = len(table) // 2
+    across = _across(table, sources, targets)
+    _forward(lower, across)
+    for k in range(len(targets)):
+        unexplained = table[lag, lag]
+        for s in range(len(sources)):
+            unexplained -= across[s, k] ** 2
+        deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
+
+
+@helper()
+def _across(table, some, others):
+    """Covariances (n, m) of some pixels (n, 2) with others (m, 2)."""
+    lag = len(table) // 2
+    covariances = np.empty((len(some), len(others)), table.dtype)
+    for i in range(len(some)):
+        for j in range(len(others)):
+            covariances[i, j] = table[lag + some[i, 0] - others[j, 0], lag + some[i, 1] - others[j, 1]]
+    return covariances
 
 
 @helper()
 def _forward(lower, sides):
-    """Solve lower · x = sides in place; sides: (n, m)."""
+    """Solve lower · x = sides in place; sides: (n, m), the first n rows of lower are used."""
     n, m = sides.shape
     for i in range(n):
         for j in range(i):
@@ -262,7 +293,7 @@ def _forward(lower, sides):
 
 @helper()
 def _backward(lower, sides):
-    """Solve lowerᵀ · x = sides in place; sides: (n, m)."""
+    """Solve lowerᵀ · x = sides in place; sides: (n, m), the first n rows of lower are used."""
     n, m = sides.shape
     for i in range(n - 1, -1, -1):
         for c in range(m):

@@ -2,9 +2,9 @@
 
 The covariance of the field is that of the picture around the hole, gathered from a first guess that has no holes; so
 stripes are continued as stripes and a sky as a sky. Two pixels that lie equally far apart in the same direction are taken
-to be equally alike, within a square and its surroundings. All channels share one covariance, that of their mean. Where the
-pixels around a hole are likelier under the covariance of a smooth picture, or of one with grain, that is taken: a calm
-place beside lively ones.
+to be equally alike, within a square and its surroundings. All channels share one covariance, that of their mean. The
+covariances of a smooth picture and of one with grain have their say, too, the more the likelier the pixels around a hole
+are under them: a calm place beside lively ones.
 """
 
 from functools import cache
