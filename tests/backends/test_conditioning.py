@@ -136,20 +136,75 @@ def test_blocks_without_wanted_or_known_pixels_are_left_alone():
         assert np.all(np.isnan(deviation))
 
 
-def test_a_likelier_table_is_taken_and_its_unit_found():
-    """White noise under a table of its own or of a smooth field, whichever stands first."""
+def likelihood(values, sources, table):
+    """Mean logarithm of the likelihood of planes at the sources, at the best unit of the table and the best plane."""
+    gap = sources[:, None] - sources[None]
+    lag, n = len(table) // 2, len(sources)
+    kernel = table[lag + gap[..., 0], lag + gap[..., 1]] + NUGGET * table[lag, lag] * np.eye(n)
+    trend, inverse = np.column_stack([np.ones(n), sources]), np.linalg.inv(kernel)
+    seen = values[:, sources[:, 0], sources[:, 1]].T
+    left = seen - trend @ np.linalg.solve(trend.T @ inverse @ trend, trend.T @ inverse @ seen)
+    return -0.5 * np.log(np.mean(np.sum(left * (inverse @ left), axis=0)) / n) - 0.5 * np.linalg.slogdet(kernel)[1] / n
+
+
+def test_tables_are_mixed_by_likelihood_and_the_likeliest_tells_the_deviation():
+    """Noise that is a little alike, under its own table and a smoother one, whichever stands first."""
     rng = np.random.default_rng(7)
-    noise = 3 * rng.standard_normal((1, 20, 20))
-    lag = 20
-    distances = np.hypot(*np.mgrid[-lag : lag + 1, -lag : lag + 1])
+    planes = 3 * rng.standard_normal((2, 24, 24))
+    distances = np.hypot(*np.mgrid[-LAG : LAG + 1, -LAG : LAG + 1])
+    rough, smooth = np.exp(-distances / 0.4), np.exp(-distances / 4)
+    wanted = np.zeros((24, 24), bool)
+    wanted[11:13, 11:13] = True
+    block, sources = (10, 14, 10, 14, 6, 400, 0), np.argwhere(~wanted[4:20, 4:20]) + 4
+    first, second = (by_hand(planes, sources, np.argwhere(wanted), table)[0] for table in (rough, smooth))
+    weight = np.exp(5 * (likelihood(planes, sources, smooth) - likelihood(planes, sources, rough)))
+    assert 0.02 < weight < 0.98
+    one, far = filled(planes, ~wanted, wanted, block, smooth[None], others=rough[None])
+    other, near = filled(planes, ~wanted, wanted, block, rough[None], others=smooth[None])
+    np.testing.assert_allclose(one[:, wanted], (first + weight * second) / (1 + weight), rtol=1e-7)
+    np.testing.assert_allclose(other[:, wanted], one[:, wanted], rtol=1e-9)
+    np.testing.assert_allclose(near[wanted], 1, rtol=0.05)  # in the table's own unit
+    np.testing.assert_allclose(far[wanted], 3, rtol=0.2)  # in that of the values
+
+
+def test_a_table_that_is_far_less_likely_is_left_out():
+    y, x = np.mgrid[:20, :20]
+    planes = np.cos(x / 5 + y / 8)[None]
+    distances = np.hypot(*np.mgrid[-20:21, -20:21])
     white, smooth = (distances == 0).astype(float), np.exp(-((distances / 6) ** 2))
     wanted = np.zeros((20, 20), bool)
     wanted[9:11, 9:11] = True
     block = (8, 12, 8, 12, 6, 400, 0)
-    alone, spread = filled(noise, ~wanted, wanted, block, white[None])
-    chosen, likely = filled(noise, ~wanted, wanted, block, smooth[None], others=white[None])
-    np.testing.assert_allclose(chosen[0][wanted], alone[0][wanted], rtol=1e-9)
-    np.testing.assert_allclose(spread[wanted], 1, rtol=1e-3)  # in the table's own unit
-    np.testing.assert_allclose(likely[wanted], 3, rtol=0.2)  # in that of the values
-    kept, _ = filled(noise, ~wanted, wanted, block, white[None], others=smooth[None])
-    np.testing.assert_array_equal(kept[0][wanted], alone[0][wanted])
+    alone, _ = filled(planes, ~wanted, wanted, block, smooth[None])
+    for table, others in ((smooth, white), (white, smooth)):
+        mixed, _ = filled(planes, ~wanted, wanted, block, table[None], others=others[None])
+        np.testing.assert_allclose(mixed[0][wanted], alone[0][wanted], atol=1e-3)
+    np.testing.assert_allclose(alone[0][wanted], planes[0][wanted], atol=1e-3)
+
+
+def test_pixels_across_a_hole_are_used_before_those_behind_its_rim():
+    """Of a hole one quarter is a block; what lies across the hole is beyond its nearest 104 pixels."""
+    rng = np.random.default_rng(4)
+    planes, table = rng.standard_normal((1, 32, 32)), stationary(rng)
+    wanted = np.zeros((32, 32), bool)
+    wanted[10:20, 10:20] = True
+    block = (10, 15, 10, 15, 9, 104, 0)
+    plain, _ = filled(planes, ~wanted, wanted, block, table[None])
+    across, behind = planes.copy(), planes.copy()
+    across[:, 20:22, 10:15] += 1
+    behind[:, 10:15, 5:7] += 1
+    inner = np.s_[0, 10:15, 10:15]
+    assert np.max(np.abs(filled(across, ~wanted, wanted, block, table[None])[0][inner] - plain[inner])) > 1e-3
+    np.testing.assert_array_equal(filled(behind, ~wanted, wanted, block, table[None])[0][inner], plain[inner])
+
+
+def test_what_lies_beyond_an_edge_is_not_used_in_a_calm_hole():
+    rng = np.random.default_rng(5)
+    planes, table = 0.01 * rng.standard_normal((1, 32, 32)), stationary(rng)
+    wanted = np.zeros((32, 32), bool)
+    wanted[12:18, 12:18] = True
+    block = (12, 18, 12, 18, 8, 250, 0)
+    edge = planes.copy()
+    edge[:, :, 24:] += 1
+    calm, beside = (filled(values, ~wanted, wanted, block, table[None])[0][:, wanted] for values in (planes, edge))
+    np.testing.assert_allclose(beside, calm, atol=0.01)

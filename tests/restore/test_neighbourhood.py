@@ -32,6 +32,17 @@ def test_planes_are_continued(place):
     np.testing.assert_array_equal(values[:, ~missing], planes[:, ~missing])
 
 
+def test_grain_is_not_carried_into_a_hole_beside_a_lively_place():
+    """The fill of a noisy sky comes nearer to what lies below the noise than the noise itself does."""
+    rng = np.random.default_rng(3)
+    sky = 0.5 + 0.001 * X + 0.05 * np.cos(Y / 40)
+    lively = np.where(Y > 64, gaussian_filter(rng.standard_normal(Y.shape), 1.5), 0)
+    noisy = sky + lively + rng.normal(0, 0.005, Y.shape)
+    missing = hole(30, 10, 10, 80)
+    values, _, _ = filled(noisy, missing)
+    assert np.sqrt(np.mean((values[0] - sky)[missing] ** 2)) < 0.003
+
+
 @pytest.mark.parametrize("angle", [0, 20, 45, 73, 90, 140])
 def test_stripes_are_continued_as_stripes(angle, error):
     turn = np.deg2rad(angle)

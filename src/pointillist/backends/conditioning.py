@@ -7,18 +7,26 @@ known pixels determine themselves (universal kriging).
 import numpy as np
 
 from pointillist.backends.compiling import allocating_kernel, helper
+from pointillist.backends.surroundings import around, listed, most_alike, nearest
 
 _TREND = 3  # 1, row, column
 _PANEL = 4  # columns that are eliminated together
 _TINY = 1e-30
+_FEW = 100  # sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more
+_JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
+_LIVELIER = 10.0  # times as large as inside are whitened squares outside of what looks like one field
+_FEWEST = 8  # sources in the part that is left out
+_CERTAINTY = 5.0  # independent observations that the sources are worth when they judge the tables
+_SURE = 1e6  # the same where few are used: then the likelier of two tables is taken, the block's and the first other
+_NEGLIGIBLE = 0.01  # of the largest weight: such tables are left out
 
 
 @allocating_kernel
 def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
     """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
 
-    A block has a table of its own, and takes one of the others instead where the known pixels are likelier under that: the
-    surroundings may be livelier than the block.
+    A block has a table of its own, and there are others, since its surroundings may be livelier than the block. Each gives
+    a prediction, and the answer is their mean, with more weight where the known pixels are likelier.
 
     A mean is calmer than a picture. A share `texture` of what it lacks is what the same prediction misses where it is known,
     at one of the shifts: that where the picture looks most like the known pixels around the block.
@@ -28,35 +36,58 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     nearest first) and the number of the block's table. tables, others: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag,
     where lag is at least the block's side plus twice the reach, less one; units: (m,) what tables are to be multiplied by
     to be variances of the planes. shifts: (s, 2) int. out: like planes. deviation: (height, width) float64, the root of the
-    conditional variance if the plane were known; an empty array leaves it out.
+    conditional variance under the likeliest table if the plane were known; an empty array leaves it out.
     """
     height, width = known.shape
     channels, widest = len(planes), _widest(blocks)
-    # Of two systems the better one is kept while the other is written over by the next.
-    systems = np.empty((2, widest + _TREND + channels, widest), tables.dtype)
-    panel = np.empty((_PANEL, widest), tables.dtype)
-    plane, another = np.empty((channels, _TREND)), np.empty((channels, _TREND))
+    system, panel = (
+        np.empty((widest + _TREND + channels, widest), tables.dtype),
+        np.empty((_PANEL, widest), tables.dtype),
+    )
+    left, plane = np.empty((channels, widest), tables.dtype), np.empty((channels, _TREND))
     for b in range(len(blocks)):
-        top, bottom, left, right, reach, most, which = blocks[b]
-        targets = _listed(wanted, top, bottom, left, right)
-        ends = (max(top - reach, 0), min(bottom + reach, height), max(left - reach, 0), min(right + reach, width))
-        sources = _nearest(_listed(known, ends[0], ends[1], ends[2], ends[3]), targets, most)
+        top, bottom, first, last, reach, most, which = blocks[b]
+        targets = listed(wanted, top, bottom, first, last)
+        ends = (max(top - reach, 0), min(bottom + reach, height), max(first - reach, 0), min(last + reach, width))
+        sources = listed(known, ends[0], ends[1], ends[2], ends[3])
         if len(targets) == 0 or len(sources) == 0:
             continue
+        sources = nearest(sources, targets, most) if most <= _FEW else around(sources, targets, most, known)
         shift, part = np.zeros(2, np.int64), texture
         if texture > 0:
-            best = _most_alike(planes, known, sources, targets, shifts)
+            best = most_alike(planes, known, sources, targets, shifts)
             shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
-        scale = float(reach + bottom - top)
-        table, unit, kept = tables[which], units[which], 0
-        _, likelihood = _whiten(table, planes, sources, nugget, scale, shift, part, systems[0], panel, plane)
-        for k in range(len(others)):
-            spare = systems[1 - kept]
-            size, other = _whiten(others[k], planes, sources, nugget, scale, shift, part, spare, panel, another)
-            if other > likelihood:
-                table, unit, kept, likelihood = others[k], size, 1 - kept, other
-                plane[:] = another
-        _predict(table, unit, planes, sources, targets, scale, shift, part, systems[kept], plane, out, deviation)
+        frame = (np.mean(sources[:, 0]), np.mean(sources[:, 1]), float(reach + bottom - top))
+        mixed, total, likeliest = np.zeros((channels, len(targets))), 0.0, -np.inf
+        certainty, n_others = (_CERTAINTY, len(others)) if most > _FEW else (_SURE, min(1, len(others)))
+        for k in range(-1, n_others):
+            table = tables[which] if k < 0 else others[k]
+            _whiten(table, planes, sources, nugget, frame, shift, part, system, panel)
+            count, judges = len(sources), len(sources)
+            if most > _FEW:
+                count = _of_one_field(system, len(sources), int(_KEPT * most), left, plane)
+                judges = min(len(sources), int(_JUDGED * most))
+            size, likelihood = _likelihood(system, len(sources), judges, left, plane)
+            told = likelihood > likeliest
+            if told:
+                faded = np.exp(certainty * (likeliest - likelihood))
+                mixed, total, likeliest = faded * mixed, faded * total, likelihood
+            weight = np.exp(certainty * (likelihood - likeliest))
+            if weight < _NEGLIGIBLE:
+                continue
+            if count != judges:
+                _take_plane(system, len(sources), count, left, plane)
+            across = _across(table, targets, sources[:count])
+            _predict(across, targets, frame, system, left, plane, weight, mixed)
+            total += weight
+            if told and deviation.size:
+                _deviate(table, units[which] if k < 0 else size, across, targets, system, deviation)
+        for t in range(len(targets)):
+            i, j = targets[t]
+            for c in range(channels):
+                out[c, i, j] = mixed[c, t] / total
+                if part > 0:
+                    out[c, i, j] += part * planes[c, i + shift[0], j + shift[1]]
 
 
 @helper()
@@ -70,98 +101,17 @@ def _widest(blocks):
 
 
 @helper()
-def _listed(mask, top, bottom, left, right):
-    """Rows and columns (n, 2) of the true pixels of a box."""
-    count = 0
-    for i in range(top, bottom):
-        for j in range(left, right):
-            count += mask[i, j]
-    found = np.empty((count, 2), np.int64)
-    count = 0
-    for i in range(top, bottom):
-        for j in range(left, right):
-            if mask[i, j]:
-                found[count, 0], found[count, 1] = i, j
-                count += 1
-    return found
-
-
-@helper()
-def _nearest(sources, targets, most):
-    """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
-    if len(sources) <= most or len(targets) == 0:
-        return sources
-    distances = np.empty(len(sources), np.int64)
-    largest = 0
-    for i in range(len(sources)):
-        least = 1 << 40
-        for k in range(len(targets)):
-            down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
-            least = min(least, down * down + right * right)
-        distances[i] = least
-        largest = max(largest, least)
-    counts = np.zeros(largest + 1, np.int64)
-    for i in range(len(sources)):
-        counts[distances[i]] += 1
-    last, left = 0, most
-    while counts[last] < left:
-        left -= counts[last]
-        last += 1
-    chosen = np.empty((most, 2), np.int64)
-    count = 0
-    for i in range(len(sources)):
-        if distances[i] < last or (distances[i] == last and left > 0):
-            left -= distances[i] == last
-            chosen[count] = sources[i]
-            count += 1
-    return chosen
-
-
-@helper()
-def _most_alike(planes, known, sources, targets, shifts):
-    """Number of the shift to where all is known and the sources look most alike, but for brightness; −1 for none."""
-    best, least = -1, np.inf
-    for b in range(len(shifts)):
-        down, right = shifts[b]
-        if not (_all_known(known, sources, down, right) and _all_known(known, targets, down, right)):
-            continue
-        apart = 0.0
-        for c in range(len(planes)):
-            total, squares = 0.0, 0.0
-            for s in range(len(sources)):
-                i, j = sources[s]
-                difference = planes[c, i, j] - planes[c, i + down, j + right]
-                total += difference
-                squares += difference * difference
-            apart += squares - total * total / len(sources)
-        if apart < least:
-            best, least = b, apart
-    return best
-
-
-@helper()
-def _all_known(known, places, down, right):
-    height, width = known.shape
-    for s in range(len(places)):
-        i, j = places[s, 0] + down, places[s, 1] + right
-        if i < 0 or i >= height or j < 0 or j >= width or not known[i, j]:
-            return False
-    return True
-
-
-@helper()
-def _whiten(table, planes, sources, nugget, scale, shift, texture, system, panel, plane):
+def _whiten(table, planes, sources, nugget, frame, shift, texture, system, panel):
     """Write the factor of the sources' covariances and, whitened by it, the trend and the values as its further rows.
 
-    The values are p − texture · q, q being p at the shift. system: (at least n + 3 + channels, at least n) array that gets
-    n rows of the factor, three rows of the functions of a plane, and a row of values for each channel less their plane;
-    panel: scratch; plane: (channels, 3) gets the coefficients. Returns the mean square of the whitened values that are
-    left, and the mean logarithm of their likelihood, whatever the unit of the table.
+    The values are p − texture · q, q being p at the shift. The frame is the row and the column in the middle of the
+    sources, about which slopes are taken, and the unit of length. system: (at least n + 3 + channels, at least n) array that
+    gets n rows of the factor, three rows of the functions of a plane, and a row of values for each channel; panel: scratch.
     """
     down, right = shift
+    row, column, scale = frame
     n, channels = len(sources), len(planes)
     _covariances(table, sources, nugget, system)
-    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
     for j in range(n):
         system[n, j] = 1
         system[n + 1, j] = (sources[j, 0] - row) / scale
@@ -171,14 +121,6 @@ def _whiten(table, planes, sources, nugget, scale, shift, texture, system, panel
             other = planes[c, sources[j, 0] + down, sources[j, 1] + right]
             system[n + _TREND + c, j] = planes[c, sources[j, 0], sources[j, 1]] - texture * other
     _factorise(system, n, n + _TREND + channels, panel)
-    _fit_plane(system, n, plane)
-    squares, logarithms = 0.0, 0.0
-    for c in range(channels):
-        squares += _product(system[n + _TREND + c], system[n + _TREND + c], n)
-    for i in range(n):
-        logarithms += np.log(system[i, i])
-    size = squares / (n * channels) + _TINY
-    return size, -0.5 * np.log(size) - logarithms / n
 
 
 @helper()
@@ -243,12 +185,15 @@ def _product(x, y, n):
 
 
 @helper()
-def _fit_plane(system, n, plane):
-    """Fit a plane to the whitened values of each channel, and take it off them; plane: (channels, 3)."""
+def _take_plane(system, n, count, left, plane):
+    """Fit a plane to the whitened values of the first `count` of n sources, and take it off the values of all.
+
+    plane: (channels, 3) gets the coefficients, left: (channels, at least n) what the plane leaves.
+    """
     gram = np.empty((_TREND + len(plane), _TREND))
     for i in range(len(gram)):
         for j in range(min(i + 1, _TREND)):
-            gram[i, j] = _product(system[n + i], system[n + j], n)
+            gram[i, j] = _product(system[n + i], system[n + j], count)
     # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
     for i in range(1, _TREND):
         gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
@@ -256,39 +201,95 @@ def _fit_plane(system, n, plane):
     for c in range(len(plane)):
         plane[c] = gram[_TREND + c]
         _backward(gram, plane[c], _TREND)
-        values = system[n + _TREND + c]
-        for t in range(_TREND):
-            for i in range(np.uintp(n)):
-                values[i] -= plane[c, t] * system[n + t, i]
+        values, rest = system[n + _TREND + c], left[c]
+        constant, down, right = plane[c]
+        for i in range(np.uintp(n)):
+            rest[i] = values[i] - constant * system[n, i] - down * system[n + 1, i] - right * system[n + 2, i]
 
 
 @helper()
-def _predict(table, unit, planes, sources, targets, scale, shift, texture, system, plane, out, deviation):
-    """Fill in the targets (n, 2) of one block; `scale` is the unit of length of the plane.
+def _likelihood(system, n, judges, left, plane):
+    """The mean square of what a plane leaves of whitened values, and the mean logarithm of their likelihood.
 
-    The prediction is linear: that of p − texture · q at the targets, plus texture · q there. The values in the system
-    become the weights of the sources.
+    The first `judges` of n sources are asked. The likelihood does not depend on the unit of the table.
     """
-    down, right = shift
-    n, channels, lag = len(sources), len(planes), len(table) // 2
-    row, column = np.mean(sources[:, 0]), np.mean(sources[:, 1])
-    across = np.empty((len(targets), n), table.dtype)
+    _take_plane(system, n, judges, left, plane)
+    squares, logarithms = 0.0, 0.0
+    for c in range(len(left)):
+        squares += _product(left[c], left[c], judges)
+    for i in range(judges):
+        logarithms += np.log(system[i, i])
+    size = squares / (judges * len(left)) + _TINY
+    return size, -0.5 * np.log(size) - logarithms / judges
+
+
+@helper()
+def _of_one_field(system, n, kept, left, plane):
+    """How many of n sources, nearest first, look like one field: `kept` at least, and all unless farther ones do not.
+
+    Whitened values of one field have one variance. Where they are much larger from some source on, an edge or something
+    lively lies out there, which says nothing about a calm hole; the likeliest such place is where the sources end.
+    """
+    if kept + _FEWEST >= n:
+        return n
+    _take_plane(system, n, kept, left, plane)
+    squares = np.full(n, _TINY)
+    for c in range(len(left)):
+        for i in range(n):
+            squares[i] += left[c, i] * left[c, i]
+    total = np.sum(squares)
+    best, least = n, n * np.log(total / n)
+    within = np.sum(squares[:kept])
+    for count in range(kept, n - _FEWEST):
+        beyond = total - within
+        inner, outer = within / count, beyond / (n - count)
+        if outer > _LIVELIER * inner:
+            cost = count * np.log(inner) + (n - count) * np.log(outer)
+            if cost < least:
+                best, least = count, cost
+        within += squares[count]
+    return best
+
+
+@helper()
+def _across(table, targets, sources):
+    """Covariances (n, m) of targets (n, 2) with sources (m, 2)."""
+    lag = len(table) // 2
+    covariances = np.empty((len(targets), len(sources)), table.dtype)
     for k in range(len(targets)):
-        for s in range(n):
-            across[k, s] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
-    for c in range(channels):
-        weights = system[n + _TREND + c]
-        _backward(system, weights, n)
+        for s in range(len(sources)):
+            covariances[k, s] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
+    return covariances
+
+
+@helper()
+def _predict(across, targets, frame, system, left, plane, weight, mixed):
+    """Add a multiple of the conditional mean at the targets (n, 2) to `mixed` (channels, n).
+
+    What a plane left of the whitened values becomes the weights of the sources.
+    """
+    row, column, scale = frame
+    count = across.shape[1]
+    for c in range(len(plane)):
+        weights = left[c]
+        _backward(system, weights, count)
         for k in range(len(targets)):
-            i, j = targets[k, 0], targets[k, 1]
-            value = plane[c, 0] + (i - row) / scale * plane[c, 1] + (j - column) / scale * plane[c, 2]
-            value += _product(across[k], weights, n)
-            out[c, i, j] = value + (texture * planes[c, i + down, j + right] if texture > 0 else 0.0)
-    if deviation.size:
-        for k in range(len(targets)):
-            _forward(system, across[k], n)
-            unexplained = table[lag, lag] - _product(across[k], across[k], n)
-            deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
+            value = (
+                plane[c, 0]
+                + (targets[k, 0] - row) / scale * plane[c, 1]
+                + (targets[k, 1] - column) / scale * plane[c, 2]
+            )
+            mixed[c, k] += weight * (value + _product(across[k], weights, count))
+
+
+@helper()
+def _deviate(table, unit, across, targets, system, deviation):
+    """Write the root of the conditional variance of the targets; `across` is whitened in place."""
+    lag, count = len(table) // 2, across.shape[1]
+    for k in range(len(targets)):
+        _forward(system, across[k], count)
+        unexplained = table[lag, lag] - _product(across[k], across[k], count)
+        deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
 
 
 @helper(fastmath={"contract", "reassoc"})

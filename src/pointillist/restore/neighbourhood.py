@@ -2,8 +2,9 @@
 
 The covariance of the field is that of the picture around the hole, gathered from a first guess that has no holes; so
 stripes are continued as stripes and a sky as a sky. Two pixels that lie equally far apart in the same direction are taken
-to be equally alike, within a square and its surroundings. All channels share one covariance, that of their mean. Where the
-pixels around a hole are likelier under the covariance of a smooth picture, that is taken: a calm place beside lively ones.
+to be equally alike, within a square and its surroundings. All channels share one covariance, that of their mean. The
+covariances of a smooth picture and of one with grain have their say, too, the more the likelier the pixels around a hole
+are under them: a calm place beside lively ones.
 """
 
 from functools import cache
@@ -194,4 +195,11 @@ def _smooth(length: float) -> NDArray:
     return far * scipy.special.k1(far)
 
 
-_SMOOTH = _smooth(64.0)[None]
+def _grainy(table: NDArray, share: float) -> NDArray:
+    """Covariances with noise of that share of the variance, which no two pixels have in common."""
+    table = table.copy()
+    table[_LAG, _LAG] *= 1 + share
+    return table
+
+
+_SMOOTH = np.stack([_smooth(256.0), _grainy(_smooth(256.0), 1e-3)])

@@ -23,6 +23,8 @@ _NEGLIGIBLE = 0.07
 """Codes smaller than this share of their penalty are dropped at the end of a solve with a ridge."""
 
 
+_FIRST = 2
+"""Rounds at least that are thorough, however few cells there are."""
 _SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
 """After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
 
@@ -146,7 +148,9 @@ class _Effort:
     """
 
     def __init__(self, schedule: Schedule, count: int) -> None:
-        self.thorough = schedule.max_iter if schedule.ridge > 0 else len(schedule.cells) - 1  # so many rounds are
+        self.thorough = (
+            schedule.max_iter if schedule.ridge > 0 else max(len(schedule.cells) - 1, _FIRST)
+        )  # so many rounds are
         self.share = np.full(count, schedule.inner)
         self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
