@@ -148,7 +148,7 @@ class _Done(NamedTuple):
 
 def _first_goal(tol: float) -> float:
     """The excess of ratios at which a certificate is worth its time: a point that is shrunk locally bears much."""
-    return min(10 * tol, _FIRST_EXCESS) if tol <= LOOSE else 1.5 * tol
+    return min(7 * tol, _FIRST_EXCESS) if tol <= LOOSE else 1.5 * tol
 
 
 class _Tiling:
@@ -179,6 +179,7 @@ class _Tiling:
         bounds[:] = np.inf
         self.whole = Whole(self.problem, signal, self.weights, self.residual, bounds)
         self.certifier = Certifier(self.whole, self.blocks, self.codes, state, settings.tol, i)
+        self.started = begin is not None
         if begin is not None:
             self._begin(*begin)
 
@@ -217,7 +218,8 @@ class _Tiling:
             found = self.certifier.certificate(float(np.max(self.ratio)), self.mapper)
             if found.gap <= tol or goal <= floor or not np.isfinite(found.objective):
                 break
-            goal = max(min(goal, goal * tol / found.gap) * _MARGIN, floor)
+            reached = min(goal, float(np.max(self.ratio)) - 1)
+            goal = max(reached * min(tol / found.gap, _MARGIN) * _MARGIN, floor)
         else:
             found = self.certifier.certificate(float(np.max(self.ratio)), self.mapper)
         codes, values = self.codes.of(tuple(slice(0, n) for n in self.blocks.counts))
@@ -253,11 +255,11 @@ class _Tiling:
         near = self.blocks.near(tile, self.blocks.overlap)
         codes, values = view.local(*self.codes.of(near, view.box))
         signal = view.left_for(codes, values)
-        coder = self.settings.coder
-        if len(codes):
-            coder = replace(coder, cells=coder.cells[-1:])  # codes are spread out already
-        bounds = self.whole.bounds[view.box].ravel()
-        known = (bounds, view.geometry.spread(view.residual)) if np.all(np.isfinite(bounds)) else None
+        bounds, known, coder = self.whole.bounds[view.box].ravel(), None, self.settings.coder
+        if np.all(np.isfinite(bounds)):
+            known = (bounds, view.geometry.spread(view.residual))
+        if known or self.started:  # codes are spread out already
+            coder = replace(coder, cells=coder.cells[-1:])
         sets = HostWorkingSet(
             coder, coder.prepare(view.problem), 0, signal, (codes, values), map,
             certifies=False, known=known, negligible=negligible,
