@@ -32,6 +32,11 @@ _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
 _MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
 _LOWER = 1.5  # log-odds below those needed, from which on pixels beside sure ones belong to the same scratch
 _FEWEST = 30  # sure pixels that a scratch has
+_SOFTNESS, _PALENESS, _DOUBT = (
+    0.7,
+    0.6,
+    2.0,
+)  # blur in pixels and contrast of a second look, and log-odds taken off there
 
 
 def find_damage(
@@ -135,15 +140,27 @@ def scratches_in(
     values: NDArray[np.float32], polarity: str = "both", needed: float = NEEDED["scratches"]
 ) -> NDArray[np.bool_]:
     """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds."""
-    colours = np.broadcast_to(values, (*values.shape[:2], 3))
     found = np.zeros(values.shape[:2], bool)
-    for name, odds in zip(("bright", "dark"), load_network().log_odds(colours), strict=True):
+    for name, odds in zip(("bright", "dark"), scratch_odds(values), strict=True):
         if polarity in ("both", name):
-            found |= _connected(odds, needed)
+            found |= scratches_of(odds, needed)
     return found
 
 
-def _connected(odds: NDArray[np.float32], needed: float) -> NDArray[np.bool_]:
+def scratch_odds(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Log-odds (2, height, width) of bright and of dark scratches in (height, width, channels) values from 0 to 1.
+
+    The network has learned from scratches with soft edges that let something shine through. It looks at a softer and paler
+    copy too, in which hard and opaque ones resemble those, and has to be surer of what it sees there alone.
+    """
+    colours = np.broadcast_to(values, (*values.shape[:2], 3))
+    network = load_network()
+    softer = ndimage.gaussian_filter(colours, (_SOFTNESS, _SOFTNESS, 0))
+    odds = network.log_odds(np.float32(_PALENESS) * (softer - np.float32(0.5)) + np.float32(0.5)) - np.float32(_DOUBT)
+    return np.maximum(odds, network.log_odds(colours), out=odds)
+
+
+def scratches_of(odds: NDArray[np.float32], needed: float) -> NDArray[np.bool_]:
     """Islands of pixels of nearly the log-odds needed (height, width) that hold enough pixels of as much."""
     labels, count = ndimage.label(odds > needed - _LOWER, np.ones((3, 3)))
     sure = np.bincount(labels[odds > needed], minlength=count + 1) >= _FEWEST
