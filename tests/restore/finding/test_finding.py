@@ -69,11 +69,11 @@ def test_scratches_in_grey_pictures_and_across_tiles(sky, monkeypatch):
 
 
 def test_islands_need_enough_sure_pixels():
-    odds = np.full((20, 60), -9.0, np.float32)
-    odds[5, :40], odds[5, 40:50] = 3.0, 1.5  # enough that are sure, and a fainter end
-    odds[15, :20] = 3.0  # too few
+    odds = np.full((20, 80), -9.0, np.float32)
+    odds[5, :55], odds[5, 55:70] = 3.0, 1.5  # enough that are sure, and a fainter end
+    odds[15, :40] = 3.0  # too few
     expected = np.zeros(odds.shape, bool)
-    expected[5, :50] = True
+    expected[5, :70] = True
     np.testing.assert_array_equal(finding.scratches_of(odds, 2.5), expected)
 
 

@@ -31,7 +31,7 @@ _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
 _MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
 _LOWER = 1.5  # log-odds below those needed, from which on pixels beside sure ones belong to the same scratch
-_FEWEST = 30  # sure pixels that a scratch has
+_FEWEST = 50  # sure pixels that a scratch has
 _SOFTNESS, _PALENESS, _DOUBT = (
     0.7,
     0.6,
