@@ -25,6 +25,8 @@ LARGE = np.kron(RNG.random((12, 12)), np.ones((8, 8))) + 0.05 * RNG.standard_nor
 DUSTY = np.tile(np.linspace(0.3, 0.6, 96), (96, 1))
 DUSTY[40:44, 50:54], DUSTY[70:74, 20:24], DUSTY[10, 10:80] = 0.95, 0.02, 0.9
 DUSTY[20:22, 30:32], DUSTY[85, 5:60] = 0.66, 0.5
+SCRATCHED = np.tile(np.linspace(0.3, 0.6, 160), (128, 1))
+SCRATCHED[60:63, 20:140], SCRATCHED[100:102, 30:120] = 0.9, 0.35
 MARKED = np.full((40, 40, 3), 90, np.uint8)
 MARKED[10:14, 4:28], MARKED[14, 4:28], MARKED[30:34, 4:28] = (255, 0, 255), (172, 45, 172), (0, 255, 0)
 
@@ -156,7 +158,7 @@ TABLE = {
     ),
     "find_damage": Walk(
         "kind",
-        {"dust": {"image": DUSTY}, "scratches": {"image": DUSTY}},
+        {"dust": {"image": DUSTY}, "scratches": {"image": SCRATCHED}},
         {
             "image": DUSTY[:, ::-1],
             "polarity": "dark",

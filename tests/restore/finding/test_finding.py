@@ -49,12 +49,32 @@ def test_dust(sky, value, name):
     assert not pt.find_damage(damaged, "dust", polarity=other).any()
 
 
-@pytest.mark.parametrize("value", [240, 30])
-def test_scratches(sky, value):
+@pytest.mark.parametrize(("value", "name", "other"), [(240, "bright", "dark"), (30, "dark", "bright")])
+def test_scratches(sky, value, name, other):
     damaged, truth = scratched(sky, value)
     mask = pt.find_damage(damaged, "scratches")
     assert np.mean(mask[truth]) > 0.9
     assert np.mean(ndimage.binary_dilation(truth, np.ones((5, 5)))[mask]) > 0.95
+    np.testing.assert_array_equal(pt.find_damage(damaged, "scratches", polarity=name), mask)
+    assert not pt.find_damage(damaged, "scratches", polarity=other).any()
+
+
+def test_scratches_in_grey_pictures_and_across_tiles(sky, monkeypatch):
+    damaged, truth = scratched(sky, 240)
+    for picture in (damaged[..., 1], damaged[..., :1]):
+        assert np.mean(pt.find_damage(picture, "scratches")[truth]) > 0.9
+    monkeypatch.setattr(finding, "_SIDE", 120)
+    monkeypatch.setattr(finding, "_MARGIN", 60)
+    assert np.mean(pt.find_damage(damaged, "scratches")[truth]) > 0.9
+
+
+def test_islands_need_enough_sure_pixels():
+    odds = np.full((20, 80), -9.0, np.float32)
+    odds[5, :55], odds[5, 55:70] = 3.0, 1.5  # enough that are sure, and a fainter end
+    odds[15, :40] = 3.0  # too few
+    expected = np.zeros(odds.shape, bool)
+    expected[5, :70] = True
+    np.testing.assert_array_equal(finding.scratches_of(odds, 2.5), expected)
 
 
 def test_both_kinds_are_the_default(sky):

@@ -1,7 +1,7 @@
 """Damage found without marks: dust and scratches, which stand out from their surroundings by shape and colour.
 
-Candidates come from `specks` and `lines`, and `forest` judges them. Pictures are searched tile by tile, in threads; only
-tiles are ever converted.
+Candidates for dust come from `specks`, and `forest` judges them; `network` says of every pixel whether it belongs to a
+scratch. Pictures are searched tile by tile, in threads; only tiles are ever converted.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scipy import ndimage
 
 from pointillist.model.arguments import check_arguments
 from pointillist.restore.finding.forest import load_forest
-from pointillist.restore.finding.lines import Lines, both_ridges, line_candidates
-from pointillist.restore.finding.specks import WINDOWS, opened, speck_candidates
+from pointillist.restore.finding.network import load_network
+from pointillist.restore.finding.specks import speck_candidates
 from pointillist.restore.marks import checked, full_scale, grown
 from pointillist.restore.tiling import Box, inside, run_all, widened
 from pointillist.solvers.base import effective_jobs
@@ -24,15 +24,19 @@ from pointillist.solvers.tiles import Progress
 KINDS = ("dust", "scratches")
 POLARITIES = ("both", "bright", "dark")
 
-NEEDED = {"dust": 0.9, "scratches": 1.5}
-"""Log-odds from which on a candidate is taken at the default sensitivity."""
+NEEDED = {"dust": 0.9, "scratches": 2.5}
+"""Log-odds from which on a candidate for dust, or a pixel of a scratch, is taken at the default sensitivity."""
 
 _STEEPNESS = 8.0  # log-odds between a sensitivity of zero and one
 _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
 _MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
-_FOOT = 0.5  # a scratch is what reaches this share of the height of its middle
-_PRESENT = 0.4  # the same for points of its centre line, which runs on a little beyond its ends
-_HALF_WIDTH = 7
+_LOWER = 1.5  # log-odds below those needed, from which on pixels beside sure ones belong to the same scratch
+_FEWEST = 50  # sure pixels that a scratch has
+_SOFTNESS, _PALENESS, _DOUBT = (
+    0.7,
+    0.6,
+    2.0,
+)  # blur in pixels and contrast of a second look, and log-odds taken off there
 
 
 def find_damage(
@@ -137,13 +141,31 @@ def scratches_in(
 ) -> NDArray[np.bool_]:
     """Scratches in (height, width, channels) values from 0 to 1, of at least such log-odds."""
     found = np.zeros(values.shape[:2], bool)
-    forest = load_forest("scratches")
-    bright, dark = both_ridges(values.mean(axis=-1))
-    for side, ridges, name in ((values, bright, "bright"), (1 - values, dark, "dark")):
+    for name, odds in zip(("bright", "dark"), scratch_odds(values), strict=True):
         if polarity in ("both", name):
-            lines = line_candidates(side, ridges)
-            found |= _widened(side, lines, forest.log_odds(lines.features) > needed)
+            found |= scratches_of(odds, needed)
     return found
+
+
+def scratch_odds(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Log-odds (2, height, width) of bright and of dark scratches in (height, width, channels) values from 0 to 1.
+
+    The network has learned from scratches with soft edges that let something shine through. It looks at a softer and paler
+    copy too, in which hard and opaque ones resemble those, and has to be surer of what it sees there alone.
+    """
+    colours = np.broadcast_to(values, (*values.shape[:2], 3))
+    network = load_network()
+    softer = ndimage.gaussian_filter(colours, (_SOFTNESS, _SOFTNESS, 0))
+    odds = network.log_odds(np.float32(_PALENESS) * (softer - np.float32(0.5)) + np.float32(0.5)) - np.float32(_DOUBT)
+    return np.maximum(odds, network.log_odds(colours), out=odds)
+
+
+def scratches_of(odds: NDArray[np.float32], needed: float) -> NDArray[np.bool_]:
+    """Islands of pixels of nearly the log-odds needed (height, width) that hold enough pixels of as much."""
+    labels, count = ndimage.label(odds > needed - _LOWER, np.ones((3, 3)))
+    sure = np.bincount(labels[odds > needed], minlength=count + 1) >= _FEWEST
+    sure[0] = False
+    return sure[labels]
 
 
 def _check(kinds: tuple[str, ...], polarity: str, sensitivity: float, grow: int) -> None:
@@ -169,29 +191,3 @@ def _tiles(shape: tuple[int, ...]) -> list[Box]:
         count = max(1, round(length / _SIDE))
         spans.append([slice(length * i // count, length * (i + 1) // count) for i in range(count)])
     return [(rows, columns) for rows in spans[0] for columns in spans[1]]
-
-
-def _widened(values: NDArray[np.float32], lines: Lines, taken: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Pixels around the centre lines that rise above the surroundings nearly as high as the lines do."""
-    found = np.zeros(values.shape[:2], bool)
-    if not taken.any():
-        return found
-    typical = np.bincount(lines.owner, lines.contrast, len(taken)) / np.bincount(lines.owner, minlength=len(taken))
-    of_taken = taken[lines.owner] & (lines.contrast > _PRESENT * typical[lines.owner])
-    rows, columns = lines.rows[of_taken], lines.columns[of_taken]
-    height = np.zeros(found.shape, np.float32)
-    height[rows, columns] = np.maximum(typical[lines.owner[of_taken]], 0.02)
-    found[rows, columns] = True
-    grey = values.mean(axis=-1)
-    hat = grey - opened(grey, WINDOWS[-1])
-    summit = ndimage.maximum_filter(height, 2 * _HALF_WIDTH + 1)
-    body = (summit > 0) & (hat > _FOOT * summit)
-    near = ndimage.distance_transform_edt(~found) <= _reach(found.shape, lines, of_taken)
-    return found | (body & near)
-
-
-def _reach(shape: tuple[int, ...], lines: Lines, of_taken: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """How far from its centre line a scratch may go, for every pixel near one."""
-    width = np.zeros(shape, np.float32)
-    width[lines.rows[of_taken], lines.columns[of_taken]] = 1.2 * lines.scale[of_taken] + 0.8
-    return ndimage.maximum_filter(width, 2 * _HALF_WIDTH + 1)

@@ -1,4 +1,4 @@
-"""Boosted trees as plain arrays, which tell dust and scratches from what belongs to a photograph.
+"""Boosted trees as plain arrays, which tell dust from what belongs to a photograph.
 
 They are fitted by ``python -m benchmarks.finding --fit`` to damage painted into development photographs; here they are only
 read and evaluated.
@@ -87,6 +87,6 @@ def read_forest(path: str | os.PathLike[str]) -> tuple[Forest, dict[str, Any]]:
 
 @cache
 def load_forest(kind: str) -> Forest:
-    """The forest for "dust" or "scratches" that comes with the package."""
+    """The forest of that name that comes with the package: there is one for "dust"."""
     with resources.as_file(resources.files(__package__).joinpath(f"{kind}.safetensors")) as path:
         return read_forest(path)[0]

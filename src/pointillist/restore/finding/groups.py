@@ -1,4 +1,4 @@
-"""Pixels that belong to numbered groups, islands or lines, and what they have in common: the ground of all features."""
+"""Pixels that belong to numbered groups, such as islands, and what they have in common: the ground of all features."""
 
 from dataclasses import dataclass
 from functools import cached_property
