@@ -1,6 +1,7 @@
 """What the user asked ``pointillist encode`` for, and whether that can be done at all."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,18 @@ class EncodeRequest:
                 "--plan and --max-memory know what coordinate descent needs: say --solver cd, or leave them out"
             )
         return model
+
+    def timed(self, rates: Collection[float]) -> "EncodeRequest":
+        """The request with the sampling rate that the files themselves say, where none was given."""
+        if self.events is None or self.sampling_rate is not None or not rates:
+            return self
+        if len(rates) > 1:
+            several = ", ".join(f"{rate:g}" for rate in sorted(rates))
+            raise ValueError(
+                f"the times in these tables say that a second has {several} samples: give --sampling-rate, or encode them "
+                "apart"
+            )
+        return replace(self, sampling_rate=next(iter(rates)))
 
     def wanted(self, model: BatchCSC | OnlineCSC) -> Wanted:
         """Which signals to read, and how to prepare them, as the model's own were."""

@@ -147,7 +147,7 @@ class SignalReader:
 
 def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
     """Names and signals of all that can be coded by filters of that size, as `SignalReader` reads them."""
-    reader = SignalReader(wanted, least)
+    reader = SignalReader(wanted, least, gaps=True)
     named = read_each(range(len(reader)), lambda index: (reader.name(index), reader.read(index)), wanted.on_error)
     names, signals = zip(*named, strict=True)
     return list(names), list(signals)
