@@ -52,6 +52,13 @@ class Explained:
             return np.ones(self.signals[i].shape[1:], bool)
         return np.any(self.weights[i] > 0, axis=0)
 
+    def wholly_seen(self, i: int) -> NDArray:
+        """Where as many channels of a signal were seen as anywhere in it: (*space)."""
+        if self.weights is None:
+            return np.ones(self.signals[i].shape[1:], bool)
+        channels = np.sum(self.weights[i] > 0, axis=0)
+        return channels == np.max(channels)
+
     def norms(self) -> NDArray:
         """Norms of the filters, (n_filters,)."""
         return np.sqrt(np.sum(np.square(self.filters, dtype=np.float64), axis=tuple(range(1, self.filters.ndim))))
@@ -65,9 +72,11 @@ def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
     left, explained = [], []
     rare = _rarely_explained(seen)
     for i, (signal, fit) in enumerate(zip(seen.signals, seen.explained, strict=True)):
-        weight = 1.0 if seen.weights is None else seen.weights[i]
+        weight: NDArray | float = 1.0 if seen.weights is None else seen.weights[i]
         left.append(local_mean(np.sum(weight * np.square(signal - fit + rare[i]), axis=0), seen, i))
-        explained.append(local_mean(np.sum(weight * np.square(fit), axis=0), seen, i))
+        # Codes that were found in some channels say what the others hold, where these were not seen.
+        most = weight if isinstance(weight, float) else np.max(weight, axis=0)
+        explained.append(local_mean(np.sum(most * np.square(fit), axis=0), seen, i))
     noise = np.median(np.concatenate([one.ravel() for one in left]))
     total = np.mean([np.mean(one) + np.mean(other) for one, other in zip(left, explained, strict=True)])
     # Below a millionth of the signal's own level there is rounding only, and below the noise nothing to be explained.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.cli.inputs import Wanted, normalisation
+from pointillist.cli.inputs import Wanted, layout_of, normalisation
 from pointillist.cli.learning_request import Survival
 from pointillist.cli.paths import DASH
 from pointillist.data.skipping import OnError
@@ -80,7 +80,7 @@ class EncodeRequest:
     def wanted(self, model: BatchCSC | OnlineCSC) -> Wanted:
         """Which signals to read, and how to prepare them, as the model's own were."""
         ndim = model.filters_.ndim - 1 - model.channels
-        normalise, layout = normalisation(model.preprocessing_), self._layout(model)
+        normalise, layout = normalisation(model.preprocessing_), layout_of(model, self.model, self.layout)
         return Wanted(self.paths, ndim, normalise, self.on_error, layout=layout, recursive=self.recursive)
 
     def choices(self, wanted: Wanted) -> dict[str, Any]:
@@ -120,14 +120,3 @@ class EncodeRequest:
             check_writable(path)
         if len({path.resolve() for path in files.values()}) < len(files):
             raise ValueError(f"{' and '.join(files)} name the same file: give them different names")
-
-    def _layout(self, model: BatchCSC | OnlineCSC) -> str | None:
-        """Where the channels of the signals lie: as the request says, or else as those did that the model learned from."""
-        if not model.channels:
-            if self.layout is not None:
-                raise ValueError(f"{self.model} was learned from signals without channels: leave --channels out")
-            return None
-        layout = self.layout or model.preprocessing_.get("channels")
-        if layout not in ("first", "last"):
-            raise ValueError(f"{self.model} was learned from signals with channels: say --channels first, or last")
-        return str(layout)
