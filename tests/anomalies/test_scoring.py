@@ -201,3 +201,30 @@ def test_signs_are_a_choice():
         scores[nonnegative] = found.scores[0][2010:2060].max() / found.threshold
     assert scores[True] > 1.5
     assert scores[False] < scores[True] / 1.5
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same", "circular"])
+def test_scores_at_the_border_of_images_are_as_those_inside(boundary):
+    """Of clean pictures: filters are cut off there, and boxes hold fewer samples."""
+    pictures = [picture[60:124, 80:144] for picture in pt.photographs().values()]
+    pictures += [picture[130:194, 10:74] for picture in pt.photographs().values()]
+    signals = pt.contrast_normalise(np.stack(pictures))
+    model = pt.OnlineCSC(8, 9, 0.7, boundary=boundary, batch_size=4, n_jobs=1, random_state=0).fit(signals)
+    found = pt.anomaly_score(signals, model, false_alarms=0.05)
+    place = np.minimum(np.arange(64), 63 - np.arange(64))
+    depth = np.minimum.outer(place, place)
+    left, above = np.stack(found.parts["residual"]), np.stack(found.scores) > found.threshold
+    inside = depth >= 9
+    for first, last in ((0, 2), (2, 5), (5, 9)):
+        ring = (depth >= first) & (depth < last)
+        assert left[:, ring].mean() == pytest.approx(left[:, inside].mean(), rel=0.15)
+        assert 0.5 < above[:, ring].mean() / above[:, inside].mean() < 2
+
+
+def test_small_images_have_wide_rings():
+    """Some fifty samples at each distance from the border say little, so that several distances are compared together."""
+    rng = np.random.default_rng(0)
+    model = pt.BatchCSC(2, 5, 0.5, max_iter=2, n_jobs=1, random_state=0).fit(rng.standard_normal((1, 20, 20)))
+    found = pt.anomaly_score(rng.standard_normal((1, 20, 20)), model)
+    assert np.isfinite(found.scores[0]).all()
+    assert np.isfinite(pt.anomaly_score(rng.standard_normal((1, 6, 7)), model).scores[0]).all()
