@@ -19,7 +19,7 @@ from pointillist.model.large import LARGE
 
 logger = logging.getLogger(__name__)
 
-_RECENT = Cache(2**26)
+_RECENT = Cache(2**24)
 """Samples of small tables that were read last; those that are needed again later are read again."""
 _KEYS = count()
 
