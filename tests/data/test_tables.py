@@ -43,6 +43,7 @@ def read(tmp_path):
             ("a", "b", "c"),
             [[NAN, 2, NAN], [NAN] * 3, [NAN] * 3, [1, NAN, NAN]],
         ),
+        ("a\tb\n1\t2\n\t\n3\t4\n", ("a", "b"), [[1, 2], [NAN, NAN], [3, 4]]),
         ('a b c\n1 NA ""\nnan 2 3\n', ("a", "b", "c"), [[1, NAN, NAN], [NAN, 2, 3]]),
     ],
 )
@@ -65,6 +66,8 @@ def test_what_tables_are_written_in(read, text, names, rows):
         (",0\n0,1\n1,2\n2,3\n", None, ""),
         ('"","V1"\n"1",1\n"2",2\n"3",3\n', None, ""),
         ("0.1,1\n0.2,2\n0.3,3\n", None, ""),
+        ("Unnamed: 0,x\n0,1\n1,2\n2,3\n", None, "Unnamed: 0"),
+        ("\n".join(f"{i / 360:.3f} {1 + i}" for i in range(30)), None, ""),
     ],
 )
 def test_times_are_no_samples(read, text, rate, left_out):
@@ -106,7 +109,8 @@ def test_times_that_were_rounded(read, rate):
             "time,x\n0,1\n1,2\n3,3\n4,4\n5,5\n",
             "line 4: the time in its first column jumps from 1 to 3, where 1 is usual",
         ),
-        ("time,x\n0,1\n2,2\n1,3\n", "line 4: its time is before"),
+        ("time,x\n0,1\n2,2\n1,3\n", "line 4: the time in its first column is before"),
+        ("\n".join(f"{i},7" for i in (*range(120), 5)), "line 121: .* a first line of names says so"),
         ("time,x\n0,1\n,2\n2,3\n", "line 3 has no time"),
         ("time,x\n2024-01-01,1\n2024-01-02,3\n", "'2024-01-01' is no number; write times as seconds"),
         ("signal,sample,filter,amplitude\n0,1,2,3\n", "table of events"),

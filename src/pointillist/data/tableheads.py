@@ -26,8 +26,9 @@ _UNITS = {
     **dict.fromkeys(("min", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
 }
-_EVEN = 1e-3
-"""By which share of a step the steps of a column without a name may differ for it to count moments."""
+_EVEN, _ROUNDED, _MANY = 1e-3, 0.6, 20
+"""By which share of a step the steps of a column without a name may differ for it to count moments: if they are few, and if
+they are many, where times may be rounded."""
 _EVENTS = frozenset(("signal", "filter", "amplitude"))
 """Names of columns that tables of events have, as this package writes them."""
 
@@ -106,7 +107,7 @@ def text_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 raise ValueError(
                     f"line {number} has {_LONGEST:,} characters or more: a table has a line for each sample"
                 )
-            if line.isspace():
+            if not line.strip(" \n"):  # a line of tabs has cells, all of them empty
                 blank = blank or number
             elif not ("#" in line and line.lstrip()[0] == "#") and not (number == 1 and line[:4].lower() == "sep="):
                 if begun and blank:
@@ -163,7 +164,7 @@ def _names_columns(cells: Sequence[str]) -> bool:
 
 def _times(names: Sequence[str], cells: Sequence[str]) -> tuple[bool, float | None]:
     """Whether the first column holds times or counts samples, and what one stands for in seconds."""
-    if names and names[0]:
+    if names and names[0] and not names[0].startswith("Unnamed"):  # as pandas names an index
         words = re.findall(r"[^\W\d_]+", names[0].casefold())
         if words and set(words) <= _COUNTS:
             return True, None
@@ -174,4 +175,5 @@ def _times(names: Sequence[str], cells: Sequence[str]) -> tuple[bool, float | No
     if len(values) < 3 or None in values:
         return False, None
     steps = np.diff(np.array(values, np.float64))
-    return bool(np.all(steps > 0) and np.ptp(steps) <= _EVEN * np.max(steps)), None
+    allowed = _EVEN if len(steps) < _MANY else _ROUNDED
+    return bool(np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps)), None

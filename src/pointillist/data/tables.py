@@ -51,7 +51,8 @@ def read_table(path: Path) -> Table:
     """Read a table; raises ValueError with the line and what is wrong there, without the name of the file."""
     check_regular(path, "table")
     head = find_head(path)
-    times = _Times(head.unit)
+    left_out = "".join(head.names[:1]) if head.timed else None
+    times = _Times(head.unit, guessed=left_out == "")
     store = _Store()
     for numbers, lines in _pieces(path, head):
         values = _numbers(numbers, lines, head)
@@ -62,7 +63,6 @@ def read_table(path: Path) -> Table:
             times.add(values[:, 0], numbers)
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
             store.add(values[:, int(head.timed) :].astype(np.float32))
-    left_out = "".join(head.names[:1]) if head.timed else None
     return Table(store.array(), head.names[int(head.timed) :], times.rate() if head.timed else None, left_out)
 
 
@@ -133,8 +133,9 @@ def _check_padding(cells: NDArray, numbers: list[int]) -> None:
 class _Times:
     """The column of times, looked at piece by piece: whether it counts evenly, and how many samples a second has."""
 
-    def __init__(self, unit: float | None) -> None:
+    def __init__(self, unit: float | None, *, guessed: bool) -> None:
         self._unit = unit
+        self._hint = "; if it holds no times, a first line of names says so" if guessed else ""
         self._rows, self._first, self._last = 0, 0.0, 0.0
         self._widest, self._jump = 0.0, (0, 0.0, 0.0)
         self._narrowest = np.inf
@@ -147,8 +148,9 @@ class _Times:
             self._first = self._last = float(times[0])
         steps = np.diff(times, prepend=times[0] if self._rows == 0 else self._last)
         if np.any(steps < 0):
+            number = numbers[int(np.argmax(steps < 0))]
             raise ValueError(
-                f"line {numbers[int(np.argmax(steps < 0))]}: its time is before that of the line before it"
+                f"line {number}: the time in its first column is before that of the line before it{self._hint}"
             )
         widest = int(np.argmax(steps))
         if steps[widest] > self._widest:
@@ -169,7 +171,7 @@ class _Times:
             number, before, after = self._jump
             raise ValueError(
                 f"line {number}: the time in its first column jumps from {before:g} to {after:g}, where {others:g} is "
-                "usual: put the missing lines in, with empty cells, or remove the column of times"
+                f"usual: put the missing lines in, with empty cells, or remove the column of times{self._hint}"
             )
         return None if self._unit is None or usual == 0 else float(f"{1 / (usual * self._unit):.6g}")
 
