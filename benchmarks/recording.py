@@ -1,6 +1,6 @@
 """A long recording of many channels, learned from and coded in bounded memory.
 
-``python -m benchmarks.recording --output bench-output [--samples 10000000] [--channels 8 64] [--format npy zarr hdf5] [--rank 1]``
+``python -m benchmarks.recording --output bench-output [--samples N] [--channels 8 64] [--format npy zarr hdf5] [--rank 1]``
 
 A recording is simulated into a file: rank-one waveforms at random times, and noise. Filters are learned from windows that
 are drawn from it by ``pointillist learn``, the whole of it is coded by ``pointillist encode``, and its codes are written as
@@ -117,8 +117,8 @@ def main() -> None:
     columns += ["coding s", "peak MB", "gap", "events", "CSV MB"]
     kind_of = "" if arguments.rank is None else f", of rank {arguments.rank},"
     table = Table(
-        f"{arguments.samples:,} samples: {N_FILTERS} filters of {TAPS}{kind_of} learned from {WINDOWS:,} windows of {WINDOW:,}, then "
-        "all coded",
+        f"{arguments.samples:,} samples: {N_FILTERS} filters of {TAPS}{kind_of} learned from {WINDOWS:,} windows of "
+        f"{WINDOW:,}, then all coded",
         columns,
         note=f"{measure.threads()} threads; pointillist learn and pointillist encode, each in a process of its own.",
     )
