@@ -60,6 +60,15 @@ def _series(path: Path) -> Any:
     return pt.load_signals(_named(path), ndim=1, channel_axis=0)
 
 
+def _columns(path: Path) -> Any:
+    return pt.load_signals(path, ndim=1)
+
+
+def _recording(path: Path) -> Any:
+    source = pt.open_source(path, ndim=1, channel_axis=-1)
+    return source.read(0), repr(source), source.describe(), pt.CropSource(source, count=2, size=(4,), seed=0).read(0)
+
+
 def _skipping(path: Path) -> Any:
     source = pt.open_source(path, ndim=3, on_error="skip")
     return source.shape(0), source.read(0)
@@ -97,6 +106,7 @@ _SIGNALS: tuple[Read, ...] = (
 )  # fmt: skip
 READERS: dict[str, tuple[Read, ...]] = {
     "npy": _SIGNALS,
+    "table": (_columns, _recording, _skipping, pt.load_signals, pt.TableSource),
     "tiff": (*_SIGNALS, pt.TiffSource),
     "picture": (pt.load_signals, pt.load_image, pt.read_photograph, photograph_size, _crop),
     "hdf5": (*_SIGNALS[:4], pt.Hdf5Source),
@@ -129,6 +139,13 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
             ("encode", helpers.picture_model, named, "-o", out / "a", "--on-error", "skip", "--csv", "-", *_SMALL),
             ("encode", helpers.picture_model, named, "-o", out / "a", "--plan", *_SMALL),
             ("anomalies", named, "--model", helpers.picture_model, "-o", out / "b", *_SMALL),
+        ],
+        "tables": [
+            ("learn", named, "-o", out / "a", *_TINY, "--channels", "last"),
+            ("learn", named, "-o", out / "a", *_TINY, "--ndim", "1", "--on-error", "skip"),
+            ("encode", helpers.model, named, "-o", out / "a", "--events", "-", *_SMALL),
+            ("encode", helpers.model, named, "-o", out / "a", "--max-memory", "1G", *_SMALL),
+            ("anomalies", named, "--size", "5", "-o", out / "b", *_SMALL),
         ],
         "pictures": [
             ("denoise", strange, "-o", out / "a.tif", "-q"),
@@ -173,7 +190,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
     table["codes"] = [*table["part"][:1], ("info", strange, "--json"), ("show", strange, "-o", out / "a.png")]
     groups = {
         "npy": ("signals", "pictures"), "tiff": ("signals", "pictures"), "picture": ("pictures", "signals"),
-        "hdf5": ("signals",), "zarr": ("signals",), "model": ("models",), "learned": (),
+        "table": ("tables",), "hdf5": ("signals",), "zarr": ("signals",), "model": ("models",), "learned": (),
     }  # fmt: skip
     found = [words for group in groups.get(kind, (kind,)) for words in table[group]]
     return [tuple(map(str, words)) for words in found]

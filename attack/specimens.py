@@ -43,12 +43,21 @@ ZARR_3: dict[str, Any] = {
     ],
 }  # fmt: skip
 
+_ROWS = [[f"{value:.4f}" for value in row] for row in SIGNALS.T]
+TABLES = (
+    "\n".join(",".join(row) for row in _ROWS),
+    "\n".join(["time,a,b,c", *(f"{i / 250:.3f},{','.join(row)}" for i, row in enumerate(_ROWS))]),
+    "\ufeff# by hand\nleft;right\n" + "\n".join(";".join(row[:2]).replace(".", ",") for row in _ROWS),
+    "a\tb\n" + "\n".join(f"{row[0]}\t{row[1] if i % 7 else ''}" for i, row in enumerate(_ROWS)),
+)
+"""Tables in text: plain; with times; with decimal commas; with gaps."""
+
 
 class Specimen(NamedTuple):
     """A well-formed file or store."""
 
     kind: str
-    """What it is read as: picture, npy, tiff, hdf5, zarr, model, checkpoint, codes, part, learned or results."""
+    """What it is read as: picture, npy, table, tiff, hdf5, zarr, model, checkpoint, codes, part, learned or results."""
     suffix: str
     files: Files
 
@@ -145,6 +154,8 @@ def specimens_of_files() -> Iterator[Specimen]:
     arrays = (STACK, PICTURE, STACK[0].astype(np.float64), np.asfortranarray(STACK[0]), COLOUR, STACK.astype(">u2"))
     for array in arrays:
         yield Specimen("npy", ".npy", {"": npy(array)})
+    for lines in TABLES:
+        yield Specimen("table", ".csv", {"": lines.encode()})
     for make in TIFFS.values():
         yield Specimen("tiff", ".tif", {"": make()})
     yield Specimen("picture", ".dng", {"": TIFFS["colour tiff"]()})

@@ -36,6 +36,11 @@ _SHAPES = (
     "(" * 200 + ")" * 200,
 )  # fmt: skip
 
+_CELLS = (
+    "", "nan", "inf", "-inf", "1e999", "1e-999", "1e38", "-1e300", "NA", "x", "1_0", "0x1p3", "1j", "١٢", "=1+1", "time",
+    "ms", '"', '"""', "#", "\x1b[31m", "\u202e", "\0", "9" * 400, "9" * 200_000, "2024-01-01", "True", " ", "1.2.3", "1,2,3",
+)  # fmt: skip
+
 
 def mutated_npy(rng: random.Random, content: bytes, traps: Traps) -> bytes:
     """An array whose header says something else, with the samples or a pickle behind it."""
@@ -55,6 +60,28 @@ def mutated_npy(rng: random.Random, content: bytes, traps: Traps) -> bytes:
     version = rng.choice([1, 1, 1, 2, 3, 4, 0])
     length = len(header) if rng.random() < 0.9 else rng.choice([0, 1, len(header) + 7, 2**15])
     return b"\x93NUMPY" + bytes([version, 0]) + length.to_bytes(2 if version == 1 else 4, "little") + header + body
+
+
+def mutated_table(rng: random.Random, content: bytes, traps: Traps) -> bytes:
+    """A table with other cells, delimiters, lines or ends of lines."""
+    lines = content.decode().split("\n")
+    for _ in range(rng.randint(1, 4)):
+        place = rng.randrange(len(lines)) if rng.random() < 0.7 else 0
+        mark = rng.choice(",;\t ")
+        cells = lines[place].split(mark)
+        cells[rng.randrange(len(cells))] = rng.choice(_CELLS)
+        lines[place] = rng.choice(
+            [
+                mark.join(cells), mark.join(cells), lines[place].replace(",", mark),
+                lines[place] + mark * rng.choice([1, 9, 5000]), "", "#",
+                f'"{lines[place]}', lines[place] * 3, lines[place] + "\r", rng.choice(_CELLS),
+            ]
+        )  # fmt: skip
+    return (
+        rng.choice(["\n", "\n", "\r\n", "\r"])
+        .join(lines)
+        .encode(rng.choice(["utf-8", "utf-8", "utf-16", "latin-1"]), "replace")
+    )
 
 
 def mutated_png(rng: random.Random, content: bytes, traps: Traps) -> bytes:
@@ -185,6 +212,7 @@ Mutation = Callable[[random.Random, bytes, Traps], bytes]
 
 STRUCTURES: dict[str, Mutation] = {
     ".npy": mutated_npy,
+    ".csv": mutated_table,
     ".png": mutated_png,
     ".tif": mutated_tiff,
     ".dng": mutated_tiff,

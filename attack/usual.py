@@ -61,8 +61,8 @@ BESIDE: dict[str, dict[str, Any]] = {
 FILES = {
     "load_image": "picture.png", "load_images": "picture.png", "load_signals": "picture.png", "open_source": "picture.png",
     "ImageSource": "picture.png", "read_photograph": "picture.png", "NpySource": "signals.npy", "ZarrSource": "signals.zarr",
-    "TiffSource": "signals.tif", "Hdf5Source": "signals.h5", "load": "model.safetensors", "load_codes": "codes.safetensors",
-    "mne.read_csc": "recorded.safetensors",
+    "TiffSource": "signals.tif", "TableSource": "signals.csv", "Hdf5Source": "signals.h5", "load": "model.safetensors",
+    "load_codes": "codes.safetensors", "mne.read_csc": "recorded.safetensors",
 }  # fmt: skip
 """The file that a target reads; others write a new one."""
 PATHS = {"path", "paths", "files", "fname"}
@@ -127,6 +127,7 @@ def folder() -> Path:
     path = Path(made.name)
     Image.fromarray((255 * COLOURED).astype(np.uint8)).save(path / "picture.png")
     np.save(path / "signals.npy", IMAGE[None])
+    np.savetxt(path / "signals.csv", IMAGE, delimiter=",")
     import h5py
     import tifffile
     import zarr

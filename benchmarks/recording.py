@@ -1,6 +1,6 @@
 """A long recording of many channels, learned from and coded in bounded memory.
 
-``python -m benchmarks.recording --output bench-output [--samples 10000000] [--channels 8 64] [--format npy zarr hdf5]``
+``python -m benchmarks.recording --output bench-output [--samples N] [--channels 8 64] [--format npy zarr hdf5] [--rank 1]``
 
 A recording is simulated into a file: rank-one waveforms at random times, and noise. Filters are learned from windows that
 are drawn from it by ``pointillist learn``, the whole of it is coded by ``pointillist encode``, and its codes are written as
@@ -82,11 +82,12 @@ def called(words: list[str]) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - begin, "command_peak_mb": peak_mb()}
 
 
-def measured(path: Path, folder: Path, channels: int) -> dict[str, Any]:
+def measured(path: Path, folder: Path, channels: int, rank: int | None = None) -> dict[str, Any]:
     """Learn from windows of a recording, code it whole, write its events; what that took and what came out."""
     model, codes, events = folder / "filters.safetensors", folder / "codes.safetensors", folder / "events.csv"
     learn = ["learn", path, "--ndim", 1, "--channels", "first", "--filters", N_FILTERS, "--size", TAPS, "-o", model]
     learn += ["--crops", WINDOWS, "--crop-size", WINDOW, "--batch", 10, "--epochs", 1, "--penalty", 1.0]
+    learn += [] if rank is None else ["--rank", rank]
     learned = measure.apart("benchmarks.recording:called", words=[*map(str, learn), "--max-memory", "2G", "-q"])
     encode = ["encode", model, path, "-o", codes, "--events", events, "--sampling-rate", RATE, "-q"]
     coded = measure.apart("benchmarks.recording:called", words=[str(word) for word in encode])
@@ -109,13 +110,15 @@ def main() -> None:
     options.add_argument("--samples", type=int, default=10_000_000)
     options.add_argument("--channels", type=int, nargs="+", default=[8])
     options.add_argument("--format", nargs="+", default=["npy"], choices=["npy", "zarr", "hdf5"])
+    options.add_argument("--rank", type=int, help="of the filters over channels; any where it is not given")
     arguments = options.parse_args()
     context = Context.of(arguments)
     columns = ["file", "channels", "MB", "learning s", "peak MB", "planned MB", "recovery"]
     columns += ["coding s", "peak MB", "gap", "events", "CSV MB"]
+    kind_of = "" if arguments.rank is None else f", of rank {arguments.rank},"
     table = Table(
-        f"{arguments.samples:,} samples: {N_FILTERS} filters of {TAPS} learned from {WINDOWS:,} windows of {WINDOW:,}, then "
-        "all coded",
+        f"{arguments.samples:,} samples: {N_FILTERS} filters of {TAPS}{kind_of} learned from {WINDOWS:,} windows of "
+        f"{WINDOW:,}, then all coded",
         columns,
         note=f"{measure.threads()} threads; pointillist learn and pointillist encode, each in a process of its own.",
     )
@@ -124,7 +127,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / f"recording.{'h5' if kind == 'hdf5' else kind}"
                 write(path, arguments.samples, channels)
-                found = measured(path, Path(folder), channels)
+                found = measured(path, Path(folder), channels, arguments.rank)
             learned, coded = found["learned"], found["coded"]
             size = 4 * arguments.samples * channels / 2**20
             first = [kind, channels, size, learned["seconds"], learned["command_peak_mb"], found["planned_mb"]]

@@ -51,6 +51,7 @@ OTHERWISE = {
     "denoise penalty": "restoration chooses the penalty by itself: auto",
     "inpaint penalty": "restoration chooses the penalty by itself: auto",
     "super_resolve penalty": "restoration chooses the penalty by itself: auto",
+    "learn_windows nonnegative": "an event is there or not, unless the caller says otherwise",
     "learn_windows penalty": "it follows the signals unless it is given",
     "Details penalty": "a result, made by the package",
     "PathPoint penalty": "a result, made by the package",

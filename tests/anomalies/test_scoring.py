@@ -154,3 +154,77 @@ def test_progress_is_told(heart):
     told = []
     pt.anomaly_score(heart.signals, heart.model, progress=told.append)
     assert told[-1] == 1
+
+
+def test_an_event_in_a_gap_is_not_missed(heart):
+    """A beat that was not seen, in one channel or in all, may have happened, so that no other is overdue after it."""
+    series = heart.recording(kinds=())[0]
+    calm = pt.remove_baseline(series[None], LENGTH)[0]
+    several = np.stack([calm, 0.5 * calm])
+    model = pt.learn_windows(several[None], LENGTH, n_windows=60, channels=True, n_jobs=1, random_state=0)
+    begin = 40 * LENGTH + 10  # some forty beats from the start, and as long as one
+    for channels in (slice(0, 1), slice(0, 2)):
+        gaps = several.copy()
+        gaps[channels, begin : begin + LENGTH] = np.nan
+        found = pt.anomaly_score([gaps], model)
+        around = slice(begin - LENGTH, begin + 3 * LENGTH)
+        assert found.parts["rhythm"][0][around].max() < found.threshold
+        assert found.scores[0][around].max() < 3 * found.threshold
+
+
+def test_a_model_of_rank_one(heart):
+    """Filters that are a pattern over channels times a shape serve as others do."""
+    leads = np.array([1.0, -0.5, 0.2])
+    several = (leads[:, None] * heart.signals[0]).astype(np.float32)
+    update = pt.FilterUpdate(rank=1, init="patches")
+    model = pt.OnlineCSC(2, LENGTH, 0.5, channels=True, nonnegative=True, update=update, n_jobs=1, random_state=0)
+    model.fit(np.stack(np.split(several[:, :3000], 10, axis=1)), n_epochs=3)
+    found = pt.anomaly_score([several], model)
+    for kind in ("early", "burst"):
+        begin = heart.planted[kind]
+        assert found.scores[0][begin : begin + 2 * LENGTH].max() > 2 * found.threshold
+
+
+def test_signs_are_a_choice():
+    """An event that is upside down is strange, unless codes may have signs."""
+    series = 0.01 * np.random.default_rng(0).standard_normal(4000)
+    for beat in range(20, 3980, LENGTH):
+        series[beat : beat + 9] += np.hanning(9) * (-1 if beat == 2020 else 1)
+    signals = pt.remove_baseline(series[None], LENGTH)
+    scores = {}
+    for nonnegative in (True, False):
+        model = pt.learn_windows(
+            signals, LENGTH, n_filters=2, n_windows=60, nonnegative=nonnegative, n_jobs=1, random_state=0
+        )
+        assert model.nonnegative is nonnegative
+        found = pt.anomaly_score(signals, model)
+        scores[nonnegative] = found.scores[0][2010:2060].max() / found.threshold
+    assert scores[True] > 1.5
+    assert scores[False] < scores[True] / 1.5
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same", "circular"])
+def test_scores_at_the_border_of_images_are_as_those_inside(boundary):
+    """Of clean pictures: filters are cut off there, and boxes hold fewer samples."""
+    pictures = [picture[60:124, 80:144] for picture in pt.photographs().values()]
+    pictures += [picture[130:194, 10:74] for picture in pt.photographs().values()]
+    signals = pt.contrast_normalise(np.stack(pictures))
+    model = pt.OnlineCSC(8, 9, 0.7, boundary=boundary, batch_size=4, n_jobs=1, random_state=0).fit(signals)
+    found = pt.anomaly_score(signals, model, false_alarms=0.05)
+    place = np.minimum(np.arange(64), 63 - np.arange(64))
+    depth = np.minimum.outer(place, place)
+    left, above = np.stack(found.parts["residual"]), np.stack(found.scores) > found.threshold
+    inside = depth >= 9
+    for first, last in ((0, 2), (2, 5), (5, 9)):
+        ring = (depth >= first) & (depth < last)
+        assert left[:, ring].mean() == pytest.approx(left[:, inside].mean(), rel=0.15)
+        assert 0.5 < above[:, ring].mean() / above[:, inside].mean() < 2
+
+
+def test_small_images_have_wide_rings():
+    """Some fifty samples at each distance from the border say little, so that several distances are compared together."""
+    rng = np.random.default_rng(0)
+    model = pt.BatchCSC(2, 5, 0.5, max_iter=2, n_jobs=1, random_state=0).fit(rng.standard_normal((1, 20, 20)))
+    found = pt.anomaly_score(rng.standard_normal((1, 20, 20)), model)
+    assert np.isfinite(found.scores[0]).all()
+    assert np.isfinite(pt.anomaly_score(rng.standard_normal((1, 6, 7)), model).scores[0]).all()

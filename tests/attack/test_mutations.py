@@ -42,7 +42,20 @@ def test_seeds_repeat(tmp_path):
 
 
 def test_every_kind_of_file_has_a_specimen():
-    wanted = {"npy", "tiff", "picture", "hdf5", "zarr", "model", "checkpoint", "codes", "part", "learned", "results"}
+    wanted = {
+        "npy",
+        "table",
+        "tiff",
+        "picture",
+        "hdf5",
+        "zarr",
+        "model",
+        "checkpoint",
+        "codes",
+        "part",
+        "learned",
+        "results",
+    }
     assert set(specimens()) == wanted
 
 

@@ -82,3 +82,64 @@ def test_refusals(cli, series, model, tmp_path):
         assert answer.code == 2
         assert word in answer.err
     assert not (tmp_path / "out" / "events.csv").exists()
+
+
+def test_several_channels_from_arrays_and_tables(cli, series, tmp_path):
+    """The layout is kept in the model, a gap in one channel is no event, and the page shows all channels."""
+    values = np.load(series)
+    recording = np.stack([values, 0.5 * values, -values])
+    recording[0, 1000:1040] = np.nan
+    np.save(tmp_path / "r.npy", recording)
+    np.savetxt(tmp_path / "r.csv", recording.T, delimiter=";", fmt="%.9g")
+    table = [
+        "anomalies",
+        tmp_path / "r.csv",
+        "--size",
+        "40",
+        "--channels",
+        "last",
+        "-o",
+        tmp_path / "out",
+        "--jobs",
+        "1",
+    ]
+    assert cli(*table).code == 0
+    kept = tmp_path / "out" / "model.safetensors"
+    assert pt.load(kept).preprocessing_ == {"normalise": "none", "baseline": 40, "channels": "last"}
+    array = ["anomalies", tmp_path / "r.npy", "-m", kept, "--channels", "first", "-o", tmp_path / "again", "-q"]
+    answer = cli(*array)
+    assert (answer.code, answer.err) == (0, "")
+    one, two = (np.load(tmp_path / folder / "r-scores.npy") for folder in ("out", "again"))
+    np.testing.assert_allclose(one, two, rtol=1e-3, atol=1e-3)
+    found = pt.remove_baseline(recording[None], 40, channels=True)
+    np.testing.assert_allclose(pt.anomaly_score(found, pt.load(kept)).scores[0], two, rtol=1e-4, atol=1e-4)
+    with open(tmp_path / "again" / "events.csv", newline="") as file:
+        peaks = [int(row["peak"]) for row in csv.DictReader(file) if float(row["score"]) > 6]
+    assert all(2010 <= peak <= 2070 for peak in peaks)
+    assert peaks
+    assert ">channel<" in (tmp_path / "again" / "anomalies.html").read_text()
+
+
+def test_columns_of_tables_and_pictures_in_colour(cli, series, images, tmp_path):
+    values = np.load(series)
+    lines = [f"{one},{two}" for one, two in zip(values, 2 * values, strict=True)]
+    (tmp_path / "s.csv").write_text("\n".join(["left/up,b", *lines]))
+    assert cli("anomalies", tmp_path / "s.csv", "--size", "40", "--signed", "-o", tmp_path / "out", "-q").code == 0
+    assert {path.name for path in (tmp_path / "out").glob("*.npy")} == {"s-left_up-scores.npy", "s-b-scores.npy"}
+    assert pt.load(tmp_path / "out" / "model.safetensors").nonnegative is False
+    learn = ["learn", images, "--colour", "--nonnegative", "--filters", "3", "--size", "5", "--epochs", "1", "-q"]
+    assert cli(*learn, "-o", tmp_path / "m").code == 0
+    assert pt.load(tmp_path / "m").nonnegative is True
+    answer = cli("anomalies", images, "-m", tmp_path / "m", "-o", tmp_path / "colour", "-q")
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_refusals_of_channels_and_signs(cli, series, model, tmp_path):
+    for wrong, word in [
+        (["-m", model, "--signed"], "for --size"),
+        (["-m", model, "--channels", "last"], "leave --channels out"),
+        (["--size", "40", "--channels", "first"], "2 or 3 axes"),
+    ]:
+        answer = cli("anomalies", series, *wrong, "-o", tmp_path / "out")
+        assert answer.code == 2
+        assert word in answer.err

@@ -55,3 +55,32 @@ def test_a_page_without_events():
     page = anomaly_page(["calm"], [np.zeros((20, 20))], _found((20, 20), (3, 3), []))
     assert _section(page, "Events") is None
     assert "no event" in render_page(page)
+
+
+def test_channels_are_drawn_one_below_the_other(tmp_path):
+    rng = np.random.default_rng(0)
+    signal = rng.standard_normal((9, 3000)) * np.arange(1, 10)[:, None]
+    signal[8, 100:200] = np.nan
+    page = anomaly_page(["a.npy"], [signal], _found((3000,), (50,), [1234]))
+    whole, score = _section(page, "Signals and scores")[0].blocks
+    assert list(whole.rows) == ["3", "4", "5", "6", "7", "8"]
+    assert "The 6 strongest of 9 channels" in whole.caption
+    assert np.all(np.diff(list(whole.rows.values())) < 0)
+    assert np.count_nonzero(np.diff(whole.curves[0].x) < 0) == 5
+    assert not score.rows
+    close = _section(page, "The strongest events")[0].blocks[0]
+    around, event = (np.asarray(curve.x) for curve in close.curves)
+    assert set(np.unique(event)) == {1234}
+    assert around.min() == 1234 - 200
+    assert render_page(page).count("channel") > 0
+
+
+@pytest.mark.parametrize("shape", [(3, 20, 30), (2, 6, 20, 30)])
+def test_images_with_channels_and_gaps(shape):
+    signal = np.random.default_rng(0).standard_normal(shape)
+    signal[..., 2:5, 2:5] = np.nan
+    place = (3,) * (len(shape) - 1)
+    page = anomaly_page(["a.npy"], [signal], _found(shape[1:], (3,) * len(place), [place]))
+    shown = _section(page, "Signals and scores")[0].blocks
+    assert [type(block) for block in shown] == [Picture, Picture]
+    assert (shown[0].width, shown[0].height) == (30, 20)

@@ -56,7 +56,7 @@ def event_parts(seen: Explained, explained: list[NDArray]) -> dict[str, list[NDA
     beats = _find_beats(seen)
     amplitude = _amplitude(seen, beats, explained)
     rare = _rarity(beats, seen.codes.n_filters)
-    early, late = _rhythm(beats, [signal.shape[-1] for signal in seen.signals])
+    early, late = _rhythm(beats, [~seen.wholly_seen(i) for i in range(len(seen.signals))])
     parts: dict[str, list[NDArray]] = {"amplitude": [], "rarity": [], "rhythm": []}
     for i, one in enumerate(beats):
         held = _held(one.moments, np.stack([amplitude[i], rare[i], early[i]]), seen.size[0], len(explained[i]))
@@ -144,16 +144,26 @@ def _rarity(beats: list[_Beats], n_filters: int) -> list[NDArray]:
     return [rarity(counts)[one.filters] if len(one.filters) else np.empty(0) for one in beats]
 
 
-def _rhythm(beats: list[_Beats], lengths: list[int]) -> tuple[list[NDArray], list[NDArray]]:
-    """Surprise at each event that comes early, and at each sample at which one is overdue."""
+def _rhythm(beats: list[_Beats], gaps: list[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
+    """Surprise at each event that comes early, and at each sample at which one is overdue.
+
+    Where samples since the event before are in a gap, another one may have happened there, and nothing is said.
+    """
     ratios = [np.log(one.intervals[1:] / one.typical[1:]) for one in beats]
     pooled = np.concatenate(ratios)
     if len(pooled) < _INTERVALS:
-        return [np.zeros(len(one.moments)) for one in beats], [np.zeros(length) for length in lengths]
+        return [np.zeros(len(one.moments)) for one in beats], [np.zeros(len(gap)) for gap in gaps]
     usual = float(np.median(np.concatenate([one.typical for one in beats])))
     middle, spread = standardise(pooled, _ROUNDING / usual)
-    early = [_early(one, middle, spread) for one in beats]
-    late = [_late(one, length, middle, spread) for one, length in zip(beats, lengths, strict=True)]
+    early, late = [], []
+    for one, gap in zip(beats, gaps, strict=True):
+        unseen = np.cumsum(gap)
+        early.append(_early(one, middle, spread))
+        early[-1][1:][np.diff(unseen[one.moments]) > 0] = 0
+        late.append(_late(one, len(gap), middle, spread))
+        if len(one.moments):
+            last = np.searchsorted(one.moments, np.arange(len(gap)), side="right") - 1
+            late[-1][unseen > unseen[one.moments[np.maximum(last, 0)]]] = 0
     return early, late
 
 

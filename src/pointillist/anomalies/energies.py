@@ -14,6 +14,10 @@ from pointillist.solvers.decoding import decode
 
 _RARE = 0.1
 """Share of the average use below which a filter is rare, and what it explains counts as left."""
+_ROUNDING = 1e-9
+"""What a quotient of whole numbers may be too small by."""
+_RING = 200
+"""Samples without which a ring at the border is compared together with its neighbours."""
 NEIGHBOURS = 21
 """Filter lengths, or events, that a series is compared with: those around it."""
 
@@ -52,6 +56,13 @@ class Explained:
             return np.ones(self.signals[i].shape[1:], bool)
         return np.any(self.weights[i] > 0, axis=0)
 
+    def wholly_seen(self, i: int) -> NDArray:
+        """Where as many channels of a signal were seen as anywhere in it: (*space)."""
+        if self.weights is None:
+            return np.ones(self.signals[i].shape[1:], bool)
+        channels = np.sum(self.weights[i] > 0, axis=0)
+        return channels == np.max(channels)
+
     def norms(self) -> NDArray:
         """Norms of the filters, (n_filters,)."""
         return np.sqrt(np.sum(np.square(self.filters, dtype=np.float64), axis=tuple(range(1, self.filters.ndim))))
@@ -65,9 +76,11 @@ def log_energies(seen: Explained) -> tuple[list[NDArray], list[NDArray]]:
     left, explained = [], []
     rare = _rarely_explained(seen)
     for i, (signal, fit) in enumerate(zip(seen.signals, seen.explained, strict=True)):
-        weight = 1.0 if seen.weights is None else seen.weights[i]
+        weight: NDArray | float = 1.0 if seen.weights is None else seen.weights[i]
         left.append(local_mean(np.sum(weight * np.square(signal - fit + rare[i]), axis=0), seen, i))
-        explained.append(local_mean(np.sum(weight * np.square(fit), axis=0), seen, i))
+        # Codes that were found in some channels say what the others hold, where these were not seen.
+        most = weight if isinstance(weight, float) else np.max(weight, axis=0)
+        explained.append(local_mean(np.sum(most * np.square(fit), axis=0), seen, i))
     noise = np.median(np.concatenate([one.ravel() for one in left]))
     total = np.mean([np.mean(one) + np.mean(other) for one, other in zip(left, explained, strict=True)])
     # Below a millionth of the signal's own level there is rounding only, and below the noise nothing to be explained.
@@ -86,11 +99,14 @@ def _rarely_explained(seen: Explained) -> Sequence[NDArray | float]:
 
 
 def local_mean(values: NDArray, seen: Explained, i: int) -> NDArray:
-    """The mean over the seen samples of a box of half the filters' size around each sample."""
-    sides = box_sides(seen.size)
-    mean = uniform_filter(values, sides, mode="nearest")
-    if seen.weights is not None:
-        share = uniform_filter(seen.seen(i).astype(np.float64), sides, mode="nearest")
+    """The mean over the seen samples of a box of half the filters' size around each sample.
+
+    At the border of images and volumes a box ends there; at the ends of series the last sample goes on.
+    """
+    sides, beyond = box_sides(seen.size), "nearest" if values.ndim == 1 else "constant"
+    mean = uniform_filter(values, sides, mode=beyond)
+    if seen.weights is not None or values.ndim > 1:
+        share = uniform_filter(seen.seen(i).astype(np.float64), sides, mode=beyond)
         mean = mean / np.maximum(share, 1 / prod(sides))
     return np.maximum(mean, 0)  # the running sum of the filter may round below zero
 
@@ -121,27 +137,47 @@ def amplitude_part(seen: Explained, explained: list[NDArray]) -> list[NDArray]:
 def _standardised(seen: Explained, energies: list[NDArray]) -> list[NDArray]:
     """Deviations of logarithms of energies from what is usual, in units of their spread.
 
-    Samples of images and volumes near the border, where filters are cut off, are compared with each other only.
+    Samples of images and volumes near the border, where filters are cut off and boxes hold fewer samples, are compared with
+    those as near to it only.
     """
     out = [np.zeros_like(one) for one in energies]
-    borders = [_border(one.shape, seen.size) for one in energies]
-    for near in (False, True):
-        zones = [(border == near) & seen.seen(i) for i, border in enumerate(borders)]
-        pooled = np.concatenate([one[zone] for one, zone in zip(energies, zones, strict=True)])
+    zones = _zones(seen)
+    for number in range(1 + max(int(np.max(zone)) for zone in zones)):
+        chosen = [(zone == number) & seen.seen(i) for i, zone in enumerate(zones)]
+        pooled = np.concatenate([one[place] for one, place in zip(energies, chosen, strict=True)])
         if not len(pooled):
             continue
         middle, spread = standardise(pooled, least_spread(seen.size))
-        for deviation, one, zone in zip(out, energies, zones, strict=True):
-            deviation[zone] = (one[zone] - middle) / spread
+        for deviation, one, place in zip(out, energies, chosen, strict=True):
+            deviation[place] = (one[place] - middle) / spread
     return out
 
 
-def _border(shape: tuple[int, ...], size: tuple[int, ...]) -> NDArray:
-    """Where samples of images and volumes lie within a filter of the border; the ends of series are few."""
-    border = np.full(shape, len(shape) > 1)
-    if len(shape) > 1:
-        border[tuple(slice(side, extent - side) for extent, side in zip(shape, size, strict=True))] = False
-    return border
+def _zones(seen: Explained) -> list[NDArray]:
+    """The zone of each sample: 0 further than a filter from the border, and of rings around that 1 for the outermost.
+
+    The ends of series are few, and belong to zone 0. Rings are as narrow as their numbers of samples allow.
+    """
+    depths = [_depth(signal.shape[1:], seen.size) for signal in seen.signals]
+    if len(seen.size) == 1:
+        return [np.zeros(depth.shape, np.int64) for depth in depths]
+    rings = max(seen.size)
+    while True:
+        zones = [np.where(depth < 1, 1 + (depth * rings + _ROUNDING).astype(np.int64), 0) for depth in depths]
+        counts = np.sum([np.bincount(zone[seen.seen(i)], minlength=rings + 1) for i, zone in enumerate(zones)], axis=0)
+        if rings == 1 or np.min(counts[1:]) >= _RING:
+            return zones
+        rings //= 2
+
+
+def _depth(shape: tuple[int, ...], size: tuple[int, ...]) -> NDArray:
+    """How many sides of a filter each sample lies from the border, along the axis along which that is least."""
+    depth = np.full(shape, np.inf)
+    for axis, (extent, side) in enumerate(zip(shape, size, strict=True)):
+        place = np.arange(extent)
+        line = np.minimum(place, extent - 1 - place) / side
+        depth = np.minimum(depth, line.reshape([-1 if other == axis else 1 for other in range(len(shape))]))
+    return depth
 
 
 def rarity_part(seen: Explained) -> list[NDArray]:

@@ -90,13 +90,14 @@ def learn_windows(
     n_windows: int = 400,
     penalty: float | None = None,
     channels: bool = False,
+    nonnegative: bool = True,
     n_jobs: int | None = -1,
     random_state: int | np.random.Generator | None = None,
 ) -> OnlineCSC:
     """Learn a few filters of an event's length from windows of long series, for `anomaly_score` of the same series.
 
-    The windows are drawn at random and have six times the length of a filter. Codes are not negative. A series may hold
-    anomalies: filters describe what happens often.
+    The windows are drawn at random and have six times the length of a filter. A series may hold anomalies: filters describe
+    what happens often.
 
     Parameters
     ----------
@@ -111,7 +112,10 @@ def learn_windows(
     penalty : float or None
         The price of a code. None is a fifth of the norm that stretches of a filter's length typically have.
     channels : bool
-        Whether the axis after the first holds channels.
+        Whether the axis after the first holds channels. A channel counts as much as its energy: bring channels of different
+        units to one scale before.
+    nonnegative : bool
+        Whether codes have no sign. With signs, an event that is upside down is explained by the same filter.
     n_jobs : int or None
         Threads, as joblib counts them: -1 is all cores. The filters do not depend on it.
     random_state : int, numpy Generator or None
@@ -130,7 +134,7 @@ def learn_windows(
     >>> model.filters_.shape
     (2, 40)
     """
-    check_arguments(n_filters=n_filters, n_windows=n_windows, channels=channels)
+    check_arguments(n_filters=n_filters, n_windows=n_windows, channels=channels, nonnegative=nonnegative)
     length = _checked_size(filter_size)
     arrays = _checked_series(signals, length, channels)
     seed = seed_from(random_state)
@@ -141,7 +145,7 @@ def learn_windows(
         _price(arrays, length) if penalty is None else penalty,
         boundary="full",
         channels=channels,
-        nonnegative=True,
+        nonnegative=nonnegative,
         batch_size=_BATCH,
         tol=_GAP,
         n_jobs=n_jobs,

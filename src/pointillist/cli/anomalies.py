@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from rich.table import Table
 
 from pointillist.anomalies import AnomalyScore, anomaly_score, learn_windows, remove_baseline
 from pointillist.cli.console import count, number, say, show_log, tell
-from pointillist.cli.inputs import Wanted, normalisation, read_to_encode
+from pointillist.cli.inputs import Wanted, layout_of, normalisation, read_to_encode
 from pointillist.cli.progress import picture_progress
+from pointillist.data.paths import TABLE_SUFFIXES
 from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load, save
@@ -40,6 +42,8 @@ class AnomaliesRequest:
     on_error: OnError
     overwrite: bool
     recursive: bool | None = None
+    layout: str | None = None
+    nonnegative: bool | None = None
 
 
 def run(request: AnomaliesRequest, *, as_json: bool, quiet: bool, verbose: bool) -> None:
@@ -49,6 +53,8 @@ def run(request: AnomaliesRequest, *, as_json: bool, quiet: bool, verbose: bool)
         raise ValueError(
             "give either --model, a model that was learned, or --size, to learn from the series themselves"
         )
+    if request.model is not None and request.nonnegative is not None:
+        raise ValueError("--nonnegative and --signed are for --size: a model has its own signs, leave them out")
     names, signals, model, targets = _prepared(request, quiet=quiet)
     with picture_progress("scoring", 1, quiet=quiet) as progress:
         progress.begin("scoring")
@@ -64,31 +70,33 @@ def _prepared(
     """Names and signals without their baselines, the model that judges them, and the files for the scores."""
     if request.model is None:
         size = request.size or 0
-        names, signals = read_to_encode(_wanted(request, 1, "none"), (size,))
+        names, signals = read_to_encode(_wanted(request, 1, "none", request.layout), (size,))
         targets = _targets(request, names)
         if not quiet:
             tell(f"learning filters of {size} samples from {count(len(names), 'signal')}")
-        signals = remove_baseline(signals, size)
-        model = learn_windows(signals, size, n_jobs=request.jobs, random_state=request.seed)
+        several = request.layout is not None
+        signals = remove_baseline(signals, size, channels=several)
+        model = learn_windows(
+            signals,
+            size,
+            channels=several,
+            nonnegative=request.nonnegative is not False,
+            n_jobs=request.jobs,
+            random_state=request.seed,
+        )
         return names, signals, model.set_params(device=request.device), targets
-    loaded = _loaded(request.model, request)
-    shape, normalise = loaded.filters_.shape[1:], normalisation(loaded.preprocessing_)
-    names, signals = read_to_encode(_wanted(request, len(shape), normalise), shape)
+    loaded = load(request.model).set_params(n_jobs=request.jobs, device=request.device)
+    shape, normalise = loaded.filters_.shape[1 + loaded.channels :], normalisation(loaded.preprocessing_)
+    layout = layout_of(loaded, request.model, request.layout)
+    names, signals = read_to_encode(_wanted(request, len(shape), normalise, layout), shape)
     targets = _targets(request, names)
     if "baseline" in loaded.preprocessing_:
-        signals = remove_baseline(signals, int(loaded.preprocessing_["baseline"]))
+        signals = remove_baseline(signals, int(loaded.preprocessing_["baseline"]), channels=loaded.channels)
     return names, signals, loaded, targets
 
 
-def _wanted(request: AnomaliesRequest, ndim: int, normalise: str) -> Wanted:
-    return Wanted(request.paths, ndim, normalise, request.on_error, recursive=request.recursive)
-
-
-def _loaded(path: Path, request: AnomaliesRequest) -> BatchCSC | OnlineCSC:
-    model = load(path)
-    if model.channels:
-        raise ValueError(f"{path} was learned from signals with channels: use pointillist.anomaly_score in Python")
-    return model.set_params(n_jobs=request.jobs, device=request.device)
+def _wanted(request: AnomaliesRequest, ndim: int, normalise: str, layout: str | None) -> Wanted:
+    return Wanted(request.paths, ndim, normalise, request.on_error, layout=layout, recursive=request.recursive)
 
 
 def _targets(request: AnomaliesRequest, names: list[str]) -> list[Path]:
@@ -99,8 +107,7 @@ def _targets(request: AnomaliesRequest, names: list[str]) -> list[Path]:
     taken: dict[str, int] = {}
     targets = []
     for name in names:
-        file, _, entry = name.partition("[")
-        stem = Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
+        stem = _stem(name)
         taken[stem] = taken.get(stem, 0) + 1
         again = f"-{taken[stem]}" if taken[stem] > 1 else ""
         targets.append(request.output / f"{stem}{again}-scores.npy")
@@ -112,6 +119,15 @@ def _targets(request: AnomaliesRequest, names: list[str]) -> list[Path]:
                 f"{path} exists already: give --overwrite to replace it, or another folder by --output"
             )
     return targets
+
+
+def _stem(name: str) -> str:
+    """What the files of a signal are called: of ``r.npy[3]`` r-3, of the column ``r.csv::left`` r-left."""
+    file, _, entry = name.partition("[")
+    path, _, column = name.partition("::")
+    if Path(path).suffix.lower() in TABLE_SUFFIXES:
+        file, entry = path, re.sub(r"[^\w.-]+", "_", column)
+    return Path(file).stem + (f"-{entry.rstrip(']')}" if entry else "")
 
 
 def _write(
@@ -133,7 +149,9 @@ def _write(
         writer.writerow(event_columns(len(found.extent)))
         writer.writerows(event_row(names[int(event["signal"])], event) for event in found.events())
     if request.model is None:
-        save(model, request.output / MODEL, preprocessing={"normalise": "none", "baseline": found.extent[0]})
+        prepared = {"normalise": "none", "baseline": found.extent[0]}
+        layout = {} if request.layout is None else {"channels": request.layout}
+        save(model, request.output / MODEL, preprocessing=prepared | layout)
     write_anomaly_report(request.output / PAGE, names, signals, found)
 
 

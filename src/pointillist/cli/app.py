@@ -151,6 +151,9 @@ def learn(
     rank: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="With channels: rank of a filter.", show_default="any")
     ] = None,
+    nonnegative: Annotated[
+        bool, typer.Option("--nonnegative", help="Codes without signs: a filter is there or not.")
+    ] = False,
     robust: Annotated[
         bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
     ] = False,
@@ -226,6 +229,7 @@ def learn(
                 "sampling": sampling,
                 "boundary": boundary.value,
                 "channels": layout is not None,
+                "nonnegative": nonnegative,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "device": device,

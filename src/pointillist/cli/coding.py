@@ -63,7 +63,12 @@ def encode(
     ] = None,
     sampling_rate: Annotated[
         float | None,
-        typer.Option(callback=_rate, metavar="HZ", help="Samples in a second, for --events.", show_default="1"),
+        typer.Option(
+            callback=_rate,
+            metavar="HZ",
+            help="Samples in a second, for --events.",
+            show_default="as the times in a table say, or 1",
+        ),
     ] = None,
     channels: Channels = None,
     solver: Solver = None,

@@ -29,6 +29,9 @@ def run(request: EncodeRequest, *, quiet: bool, verbose: bool) -> None:
     model = request.load()
     wanted = request.wanted(model)
     reader = SignalReader(wanted, model.filters_.shape[1 + model.channels :], gaps=True)
+    given, request = request, request.timed(reader.source.sampling_rates)
+    if request is not given and not quiet:
+        tell(f"times of events: a second has {request.sampling_rate:g} samples, as the tables say")
     identity = run_identity(request.model, request.choices(wanted), reader.source.describe())
     parts = Parts(request.output, request.survival, identity)
     coded, first = parts.begin(touch=not request.only_plan)

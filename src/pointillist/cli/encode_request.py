@@ -1,12 +1,13 @@
 """What the user asked ``pointillist encode`` for, and whether that can be done at all."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pointillist.cli.inputs import Wanted, normalisation
+from pointillist.cli.inputs import Wanted, layout_of, normalisation
 from pointillist.cli.learning_request import Survival
 from pointillist.cli.paths import DASH
 from pointillist.data.skipping import OnError
@@ -64,10 +65,22 @@ class EncodeRequest:
             )
         return model
 
+    def timed(self, rates: Collection[float]) -> "EncodeRequest":
+        """The request with the sampling rate that the files themselves say, where none was given."""
+        if self.events is None or self.sampling_rate is not None or not rates:
+            return self
+        if len(rates) > 1:
+            several = ", ".join(f"{rate:g}" for rate in sorted(rates))
+            raise ValueError(
+                f"the times in these tables say that a second has {several} samples: give --sampling-rate, or encode them "
+                "apart"
+            )
+        return replace(self, sampling_rate=next(iter(rates)))
+
     def wanted(self, model: BatchCSC | OnlineCSC) -> Wanted:
         """Which signals to read, and how to prepare them, as the model's own were."""
         ndim = model.filters_.ndim - 1 - model.channels
-        normalise, layout = normalisation(model.preprocessing_), self._layout(model)
+        normalise, layout = normalisation(model.preprocessing_), layout_of(model, self.model, self.layout)
         return Wanted(self.paths, ndim, normalise, self.on_error, layout=layout, recursive=self.recursive)
 
     def choices(self, wanted: Wanted) -> dict[str, Any]:
@@ -107,14 +120,3 @@ class EncodeRequest:
             check_writable(path)
         if len({path.resolve() for path in files.values()}) < len(files):
             raise ValueError(f"{' and '.join(files)} name the same file: give them different names")
-
-    def _layout(self, model: BatchCSC | OnlineCSC) -> str | None:
-        """Where the channels of the signals lie: as the request says, or else as those did that the model learned from."""
-        if not model.channels:
-            if self.layout is not None:
-                raise ValueError(f"{self.model} was learned from signals without channels: leave --channels out")
-            return None
-        layout = self.layout or model.preprocessing_.get("channels")
-        if layout not in ("first", "last"):
-            raise ValueError(f"{self.model} was learned from signals with channels: say --channels first, or last")
-        return str(layout)

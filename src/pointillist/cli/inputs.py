@@ -19,6 +19,7 @@ from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
+from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.large import LARGE, scratch
 from pointillist.model.usable import why_unusable
 
@@ -147,7 +148,7 @@ class SignalReader:
 
 def read_to_encode(wanted: Wanted, least: Sequence[int]) -> tuple[list[str], list[NDArray]]:
     """Names and signals of all that can be coded by filters of that size, as `SignalReader` reads them."""
-    reader = SignalReader(wanted, least)
+    reader = SignalReader(wanted, least, gaps=True)
     named = read_each(range(len(reader)), lambda index: (reader.name(index), reader.read(index)), wanted.on_error)
     names, signals = zip(*named, strict=True)
     return list(names), list(signals)
@@ -168,6 +169,21 @@ def _normalised(signal: NDArray, wanted: Wanted) -> NDArray:
     for channel, samples in zip(out, signal, strict=True):
         channel[...] = contrast_normalise(samples, ndim=wanted.ndim)
     return out
+
+
+def layout_of(model: BatchCSC | OnlineCSC, path: Path, given: str | None) -> str | None:
+    """Where the channels of signals lie that a model is to code: as is given, or else as those did that it learned from.
+
+    `path` is the model's file, for messages.
+    """
+    if not model.channels:
+        if given is not None:
+            raise ValueError(f"{path} was learned from signals without channels: leave --channels out")
+        return None
+    layout = given or model.preprocessing_.get("channels")
+    if layout not in _AXES:
+        raise ValueError(f"{path} was learned from signals with channels: say --channels first, or last")
+    return str(layout)
 
 
 def normalisation(preprocessing: dict[str, Any]) -> str:

@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from pointillist.cli.options import Device, Failing, Folder, Jobs, OnError, Paths, Quiet, Recursive, Seed, Verbose
+from pointillist.cli.options import (
+    Channels,
+    Device,
+    Failing,
+    Folder,
+    Jobs,
+    OnError,
+    Paths,
+    Quiet,
+    Recursive,
+    Seed,
+    Verbose,
+)
 
 
 def _false_alarms(value: float) -> float:
@@ -31,6 +43,15 @@ def anomalies(
             show_default=False,
         ),
     ] = None,
+    channels: Channels = None,
+    nonnegative: Annotated[
+        bool | None,
+        typer.Option(
+            "--nonnegative/--signed",
+            help="With --size: whether a filter is there or not, or may also be upside down.",
+            show_default="nonnegative",
+        ),
+    ] = None,
     output: Folder = Path("anomalies"),
     false_alarms: Annotated[
         float,
@@ -53,6 +74,18 @@ def anomalies(
     from pointillist.cli.anomalies import AnomaliesRequest, run
 
     request = AnomaliesRequest(
-        paths, model, size, output, false_alarms, seed, jobs, device, on_error.value, overwrite, recursive
+        paths=paths,
+        model=model,
+        size=size,
+        output=output,
+        false_alarms=false_alarms,
+        seed=seed,
+        jobs=jobs,
+        device=device,
+        on_error=on_error.value,
+        overwrite=overwrite,
+        recursive=recursive,
+        layout=None if channels is None else channels.value,
+        nonnegative=nonnegative,
     )
     run(request, as_json=as_json, quiet=quiet, verbose=verbose)

@@ -69,7 +69,7 @@ Channels = Annotated[
     typer.Option(
         "--channels",
         metavar="first|last",
-        help="Arrays are (channels, samples), or (samples, channels).",
+        help="Arrays are (channels, samples), or (samples, channels), as tables are.",
         show_default="no channels",
     ),
 ]
@@ -81,7 +81,8 @@ Paths = Annotated[
     list[Path],
     typer.Argument(
         metavar="PATHS...",
-        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, folders, or 'photos/**/*.jpg'.",
+        help="Image files, .npy arrays, TIFF stacks, STORE.zarr, FILE.h5::dataset, tables of series (.csv, .tsv), folders, "
+        "or 'photos/**/*.jpg'.",
         show_default=False,
     ),
 ]

@@ -24,6 +24,9 @@ PathLike = str | os.PathLike[str]
 
 STORE_SUFFIXES = frozenset((".zarr", ".zip"))
 """Ends of the names of stores of arrays; such a folder is one thing, and never searched for files."""
+TABLE_SUFFIXES = frozenset((".csv", ".tsv"))
+"""Ends of the names of tables in text. They are read where they are named, and never from folders, since many folders hold a
+table about the other files in them."""
 _LOOKED_AT = 100_000
 """Files in subfolders that are looked at, only to say how many are not read."""
 
@@ -115,6 +118,9 @@ def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, r
     deeper = [file for file in below if file.suffix.lower() in suffixes]
     if not here and not (recursive and deeper):
         where = f"; {_unread(deeper, remedy)}" if deeper else ""
+        tables = sorted({file.suffix for file in visible if file.suffix.lower() in TABLE_SUFFIXES})
+        if tables and ".npy" in suffixes:
+            where += f"; its tables are read if they are named: '{folder}/*{tables[0]}'"
         raise ValueError(f"folder {folder} holds no files to read: {expected}{where}")
     if len(here) < len(visible):
         logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(here))

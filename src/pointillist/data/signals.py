@@ -92,7 +92,7 @@ def load_signals(
     ----------
     paths : path or iterable of paths
         As for `open_source`: image files, which become grey, ``.npy`` files, TIFF stacks, arrays in zarr and HDF5 files,
-        folders, and patterns.
+        tables in text (``.csv``, ``.tsv``) with ``ndim=1``, folders, and patterns.
     ndim : int
         Axes of a signal: 2 for images, 1 for series (length,), 3 for volumes (depth, height, width). An array with
         one axis more is a stack of signals. Image files can only be read with 2.

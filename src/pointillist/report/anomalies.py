@@ -24,10 +24,13 @@ from pointillist.report.blocks import (
 )
 from pointillist.report.encoded import contrast_limits, image_picture, picture
 from pointillist.report.page import write_page
+from pointillist.report.waveforms import stacked, strongest
 
 _MOST_SIGNALS, _MOST_CLOSE, _MOST_ROWS = 8, 6, 200
 _COLUMNS = 700
 """Points of a curve over a whole series: each stands for the smallest and the largest sample of a stretch."""
+_MOST_CHANNELS = 6
+"""Channels that are drawn one below the other: those with the most energy."""
 _AROUND = 4
 """What is shown around an event of a series, in filter lengths on either side."""
 _MARK = np.array([217, 119, 43])
@@ -46,8 +49,8 @@ def write_anomaly_report(
     path : str or path
     names : sequence of str
         One for each signal.
-    signals : sequence of arrays (*space)
-        Signals without channels, as they were scored.
+    signals : sequence of arrays ([channels,] *space)
+        As they were scored.
     found : AnomalyScore
     """
     write_page(anomaly_page(names, signals, found), path)
@@ -108,13 +111,44 @@ def _overview(names: Sequence[str], signals: Sequence[NDArray], found: AnomalySc
 
 def _series(name: str, signal: NDArray, found: AnomalyScore, i: int) -> list[Block]:
     samples, score = _envelope(found.scores[i])
-    places, values = _envelope(signal)
     judged = [Curve("score", samples, score, "c1")]
     words = f"The score; events lie above the threshold of {found.threshold:.3g} nats."
+    traces = _Traces(signal)
     return [
-        Chart(name, "sample", "value", [Curve("signal", places, values, "c0")], caption="The whole series."),
+        traces.chart(name, [traces.curve("signal", "c0")], f"The whole series.{traces.words}"),
         Chart("", "sample", "score (nats)", judged, {"threshold": found.threshold}, caption=words),
     ]
+
+
+class _Traces:
+    """A series as it is drawn: one line, or a line for each of its strongest channels, one below the other.
+
+    Parameters
+    ----------
+    signal : ([channels,] length) array
+    """
+
+    def __init__(self, signal: NDArray) -> None:
+        known = np.nan_to_num(np.atleast_2d(signal))
+        self._shown = strongest(known, _MOST_CHANNELS)
+        self._above = stacked(known[self._shown])
+        self._lines = np.atleast_2d(signal)[self._shown] + (self._above if signal.ndim > 1 else 0)
+        self._rows = (
+            dict(zip(map(str, self._shown), self._above[:, 0].tolist(), strict=True)) if signal.ndim > 1 else {}
+        )
+        few = len(self._shown) < len(known)
+        self.words = f" The {len(self._shown)} strongest of {len(known):,} channels are shown." if few else ""
+
+    def curve(self, label: str, colour: str, places: NDArray | None = None) -> Curve:
+        """All lines as one curve, with a gap between them; at some places only, or whole."""
+        drawn = [_envelope(line) if places is None else (places, line[places]) for line in self._lines]
+        x = [np.append(one, one[-1:]) for one, _ in drawn]
+        y = [np.append(values, [np.nan] * len(values[-1:])) for _, values in drawn]
+        return Curve(label, np.concatenate(x)[:-1], np.concatenate(y)[:-1], colour)
+
+    def chart(self, title: str, curves: list[Curve], caption: str) -> Chart:
+        """A chart of such curves; lines of channels have the numbers of these instead of values."""
+        return Chart(title, "sample", "channel" if self._rows else "value", curves, caption=caption, rows=self._rows)
 
 
 def _envelope(series: NDArray) -> tuple[NDArray, NDArray]:
@@ -130,20 +164,23 @@ def _close(names: Sequence[str], signals: Sequence[NDArray], found: AnomalyScore
     charts: list[Block] = []
     for event in strongest[:_MOST_CLOSE]:
         i, around = int(event["signal"]), _AROUND * found.extent[0]
-        places = np.arange(max(event["peak"] - around, 0), min(event["peak"] + around, len(signals[i])))
+        places = np.arange(max(event["peak"] - around, 0), min(event["peak"] + around, signals[i].shape[-1]))
         inside = places[(places >= event["start"]) & (places < event["stop"])]
-        curves = [
-            Curve("signal", places, signals[i][places], "c0"),
-            Curve("event", inside, signals[i][inside], "c1"),
-        ]
-        words = f"{event['score']:.3g} nats at sample {event['peak']:,}, mostly {event['cause']}."
-        charts.append(Chart(names[i], "sample", "value", curves, caption=words))
+        traces = _Traces(signals[i])
+        curves = [traces.curve("signal", "c0", places), traces.curve("event", "c1", inside)]
+        words = f"{event['score']:.3g} nats at sample {event['peak']:,}, mostly {event['cause']}.{traces.words}"
+        charts.append(traces.chart(names[i], curves, words))
     return [SideBySide(charts[k : k + 2]) for k in range(0, len(charts), 2)]
 
 
 def _pictures(name: str, signal: NDArray, found: AnomalyScore, i: int, events: NDArray) -> list[Block]:
-    """An image with frames around its events, beside its scores; of a volume the slice with the highest score."""
-    score, image, boxes = found.scores[i], signal, [(one["start"], one["stop"]) for one in events]
+    """An image with frames around its events, beside its scores; of a volume the slice with the highest score.
+
+    Channels are drawn as their mean, and samples that were not seen as the mean of those that were.
+    """
+    score, boxes = found.scores[i], [(one["start"], one["stop"]) for one in events]
+    filled = np.nan_to_num(signal, nan=float(np.nanmean(signal)))
+    image = np.mean(filled, axis=0) if signal.ndim > score.ndim else filled
     where = ""
     while score.ndim > 2:
         depth = int(np.unravel_index(int(np.argmax(score)), score.shape)[0])

@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over one pair of axes; `levels` are labelled horizontal lines."""
+    """Curves over one pair of axes; `levels` are labelled horizontal lines, `rows` names on the y axis."""
 
     title: str
     x: str
@@ -63,6 +63,7 @@ class Chart:
     log_x: bool = False
     log_y: bool = False
     caption: str = ""
+    rows: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,8 @@ def _scales(axes: Axes, chart: Chart) -> None:
         axis.set_major_formatter(FuncFormatter(_tick))
     if not chart.log_x and all(float(x).is_integer() for curve in chart.curves for x in curve.x):
         axes.xaxis.set_major_locator(MaxNLocator(10 if bars else 7, integer=True))
+    if chart.rows:
+        axes.set_yticks(list(chart.rows.values()), list(chart.rows))
     if bars:
         axes.grid(axis="x", visible=False)
 

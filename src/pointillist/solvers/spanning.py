@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import as_cupy, is_resident
 from pointillist.backends.projection import add_energies, project, take_product
-from pointillist.model.large import bands, is_mapped, scratch
+from pointillist.model.large import is_mapped, scratch, walked
 from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import generator
 from pointillist.solvers.base import Result, one_blas_thread
@@ -94,7 +94,7 @@ class Span:
         if not is_mapped(signal):
             project(self.basis, _flat(signal), _flat(inside), energy.reshape(-1))
             return Split(inside, energy)
-        for band in bands(signal.shape):
+        for band in walked(signal, inside):
             here = np.ascontiguousarray(signal[band], dtype)
             part, left = np.empty((self.basis.shape[1], *here.shape[1:]), dtype), np.empty(here.shape[1:])
             project(self.basis, _flat(here), _flat(part), left.reshape(-1))
@@ -108,7 +108,7 @@ class Span:
             taken = (as_cupy(basis) @ inside.reshape(len(inside), -1)).reshape(signal.shape)
             return (signal if weights is None else weights * signal) - taken
         out = scratch(signal, signal.shape, inside.dtype)
-        for band in bands(signal.shape) if is_mapped(signal) else [(slice(None),)]:
+        for band in walked(signal, out, inside) if is_mapped(signal) else [(slice(None),)]:
             here = signal[band] if weights is None else weights[band] * signal[band]
             here, part = np.ascontiguousarray(here, inside.dtype), np.ascontiguousarray(inside[band])
             left = np.empty_like(here) if is_mapped(signal) else out

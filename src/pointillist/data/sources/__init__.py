@@ -14,11 +14,12 @@ from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.opening import open_source
 from pointillist.data.sources.preparing import KeptSource, NormalisedSource
 from pointillist.data.sources.stream import ReadBatch, Stream, UnreadBatch, read_batch
+from pointillist.data.sources.tables import TableSource
 
 __all__ = [
     "Source", "StoredSource", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source",
-    "IteratorSource", "CropSource", "JoinedSource", "NormalisedSource", "KeptSource", "as_source", "open_source",
-    "Stream", "IteratorStream", "make_stream", "UnreadBatch", "ReadBatch", "read_batch",
+    "TableSource", "IteratorSource", "CropSource", "JoinedSource", "NormalisedSource", "KeptSource", "as_source",
+    "open_source", "Stream", "IteratorStream", "make_stream", "UnreadBatch", "ReadBatch", "read_batch",
 ]  # fmt: skip
 
 

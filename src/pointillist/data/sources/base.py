@@ -88,6 +88,11 @@ class StoredSource(Source):
         """Return the bytes that reading a window of that `size` takes besides itself: what is decoded or mapped with it."""
         return 2 * self.chunk_bytes
 
+    @property
+    def sampling_rates(self) -> frozenset[float]:
+        """All numbers of samples in a second that files of the source say; empty where none says so."""
+        return frozenset()
+
     @abstractmethod
     def shape(self, index: int) -> tuple[int, ...]:
         """Return the shape of signal `index`, without reading its samples where the format allows."""

@@ -54,6 +54,10 @@ class JoinedSource(StoredSource):
         """The most that one of them decodes together."""
         return max(source.chunk_bytes for source in self.sources)
 
+    @property
+    def sampling_rates(self) -> frozenset[float]:
+        return frozenset[float]().union(*(source.sampling_rates for source in self.sources))
+
     def window_bytes(self, size: Sequence[int]) -> int:
         return max(source.window_bytes(size) for source in self.sources)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_pages
 from pointillist.data.mapped import ONE_FILE
-from pointillist.data.paths import STORE_SUFFIXES, PathLike, files_of
+from pointillist.data.paths import STORE_SUFFIXES, TABLE_SUFFIXES, PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.skipping import OnError, check_on_error
 from pointillist.data.sources.arrays import NpySource
@@ -20,13 +20,14 @@ from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
 from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
+from pointillist.data.sources.tables import TableSource
 from pointillist.errors import UnreadableFileError
 from pointillist.model.arguments import check_arguments
 from pointillist.storage import check_regular
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
-_TEXT_SUFFIXES = frozenset((".csv", ".tsv", ".txt"))
+_ARRAY_SUFFIXES = _HDF5_SUFFIXES | STORE_SUFFIXES | TABLE_SUFFIXES | {".npy"}
 
 SIGNAL_SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 """Ends of the names of files that are read from folders."""
@@ -47,8 +48,9 @@ def open_source(
     ----------
     paths : path or iterable of paths
         Image files; ``.npy`` files, mapped; TIFF stacks, page by page; ``FILE.h5::dataset`` and ``STORE.zarr::array``, or
-        without a name where there is only one; folders, for the image and ``.npy`` files in them; patterns such as
-        ``photos/**/*.jpg``; all in natural order, folder by folder.
+        without a name where there is only one; tables in text, ``.csv`` and ``.tsv``, of signals with one axis, and
+        ``FILE.csv::column``; folders, for the image and ``.npy`` files in them; patterns such as ``photos/**/*.jpg``; all in
+        natural order, folder by folder.
     ndim : int
         Spatial axes of a signal. Image files and single TIFF pages need 2. An array with one axis more is a stack of
         signals.
@@ -56,8 +58,8 @@ def open_source(
         Whether signals of image files are grey, (height, width), or colour, (3, height, width).
     channel_axis : int or None
         Which axis of an array's signals holds channels: with ``ndim=1``, 0 says that an array (channels, samples) is one
-        recording, and -1 that an array (samples, channels) is. None where they have no channels. With channels, image
-        files are read in colour.
+        recording, and -1 that an array (samples, channels) is, or a table with a column for each channel. None where they
+        have no channels. With channels, image files are read in colour.
     on_error : {"raise", "skip"}
         Whether a file that cannot be opened stands for one unreadable signal, for the stream to pass over, or raises.
     recursive : bool or None
@@ -106,7 +108,7 @@ def _suffix(file: str) -> str:
 def _is_image(file: str) -> bool:
     if _suffix(file) in _TIFF_SUFFIXES:
         return not _is_stack(file)
-    return "::" not in file and _suffix(file) not in _HDF5_SUFFIXES | STORE_SUFFIXES | {".npy"}
+    return "::" not in file and _suffix(file) not in _ARRAY_SUFFIXES
 
 
 def _is_stack(file: str) -> bool:
@@ -143,10 +145,25 @@ def _open_stack(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
         return TiffSource(file, ndim, channel_axis=channel_axis)
     if suffix == ".npy":
         return NpySource(file, ndim, channel_axis=channel_axis)
-    if suffix in _TEXT_SUFFIXES:
-        advice = 'make an array of it: np.save("series.npy", np.loadtxt(file, delimiter=","))'
-        raise UnreadableFileError(f"{file} is a table in text, which is not read: {advice}")
-    raise UnreadableFileError(f"{file} is no array: with ndim={ndim} only .npy, TIFF, zarr and HDF5 files can be read")
+    if suffix in TABLE_SUFFIXES:
+        return _open_table(path, name, ndim, channel_axis)
+    tables = ".csv, .tsv, " if ndim == 1 else ""
+    raise UnreadableFileError(
+        f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
+    )
+
+
+def _open_table(path: str, column: str, ndim: int, channel_axis: int | None) -> TableSource:
+    if ndim != 1:
+        raise UnreadableFileError(
+            f"{path} is a table, whose columns are signals of one axis: say ndim=1 (--ndim 1, or --channels last), "
+            f"not {ndim}"
+        )
+    if channel_axis not in (None, -1, 1):
+        raise UnreadableFileError(
+            f"{path} is a table, whose channels are its columns: say channel_axis=-1 (--channels last), not {channel_axis}"
+        )
+    return TableSource(path, column, channels=channel_axis is not None)
 
 
 class UnopenedSource(StoredSource):

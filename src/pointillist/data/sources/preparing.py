@@ -43,7 +43,10 @@ class NormalisedSource(DerivedSource):
                 return contrast_normalise(signal, ndim=self.ndim)
             return np.stack([contrast_normalise(channel, ndim=self.ndim) for channel in signal])
         except ValueError as error:
-            raise UnusableSignalError(f"{self.name(index, epoch)} {str(error).removeprefix('images ')}") from error
+            gaps = np.isnan(signal).any() and not np.isinf(signal).any()
+            remedy = ", or take signals with gaps as they are (--normalise none)" if gaps else ""
+            reason = str(error).removeprefix("images ")
+            raise UnusableSignalError(f"{self.name(index, epoch)} {reason}{remedy}") from error
 
     def describe(self) -> dict[str, Any]:
         return {**self.source.describe(), "normalise": "contrast"}
