@@ -70,13 +70,13 @@ def test_signals_end_one_by_one_and_the_others_go_on():
 
 
 def test_targets_and_cells_follow_the_settings():
-    looks = [(9 - i, 0.5, ratio) for i, ratio in enumerate((3.0, 7.0, 1.001, 1.1))]
+    looks = [(9 - i, 0.5, ratio) for i, ratio in enumerate((3.0, 7.0, 7.0, 1.001, 1.1))]
     sets = Scripted([*looks, (1, 0.0, 1)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.01, inner=0.1, cells=(4, 2)))
     targets = [target for _, (target,) in sets.named("descend")]
-    # In rounds of coarse cells a violation counts as one penalty at most; targets are never less than four roundings.
-    np.testing.assert_allclose(targets, [2 * 0.1, 2 * 0.6, 2 * 4e-3, 2 * 0.01])
-    assert [cell for _, cell, _ in sets.named("enlarge")] == [4, 2, 2, 2]
+    # In the first rounds a violation counts as one penalty at most; targets are never less than four roundings.
+    np.testing.assert_allclose(targets, [2 * 0.1, 2 * 0.1, 2 * 0.6, 2 * 4e-3, 2 * 0.01])
+    assert [cell for _, cell, _ in sets.named("enlarge")] == [4, 2, 2, 2, 2]
     assert {floor for *_, floor in sets.named("enlarge")} == {1.004}
 
 
