@@ -118,7 +118,7 @@ TABLE = {
             "force": True,
             "boundary": "same",
         },
-        beside={"force": {"psf": pt.gaussian_kernel(3.0)}},
+        beside={"force": {"psf": pt.gaussian_kernel(3.0), "sigma": 0.002}, "debias": {"sigma": 0.002}},
     ),
     "super_resolve": Walk(
         None,
