@@ -206,10 +206,12 @@ def _on_line(along: NDArray, ends: NDArray, near: float) -> float:
 def _written(values: Plane, away: Plane, islands: _Islands, members: NDArray) -> Mask:
     """Pixels of a row: its letters, what else of the colour lies within it, and soft edges and rims."""
     tall = int(np.median(islands.height[members]))
-    top, left = max(islands.top[members].min() - tall // 2, 0), max(islands.left[members].min() - 2 * tall, 0)
-    box = slice(top, islands.bottom[members].max() + tall // 2), slice(left, islands.right[members].max() + 2 * tall)
+    top, left = max(islands.top[members].min() - tall // 2, 0), max(islands.left[members].min() - tall, 0)
+    box = slice(top, islands.bottom[members].max() + tall // 2), slice(left, islands.right[members].max() + tall)
     found = np.zeros(away.shape, bool)
-    letters = _within(away[box] <= _LIKE) | np.isin(islands.labels[box], members + 1)
+    letters = _within(away[box], 1.5 * float(np.median(islands.own[members])) + 0.01) | np.isin(
+        islands.labels[box], members + 1
+    )
     letters |= _second(values[box], letters)
     beyond = ndimage.binary_dilation(letters, _CROSS, 3)
     edge = ndimage.binary_dilation(letters, _CROSS) & ~letters
@@ -219,11 +221,10 @@ def _written(values: Plane, away: Plane, islands: _Islands, members: NDArray) ->
     return found
 
 
-def _within(like: Mask) -> Mask:
-    """The islands that do not touch the border: dots and marks, and letters too near to others to be told apart."""
-    labels, count = ndimage.label(like, _CROSS)
-    inner = np.ones(count + 1, bool)
-    inner[0] = False
+def _within(away: Plane, most: float) -> Mask:
+    """Islands that keep to the colour and do not touch the border: dots and marks, and letters of which too little is."""
+    labels, count = ndimage.label(away <= _LIKE, _CROSS)
+    inner = np.append(False, Groups(labels[labels > 0] - 1, count).mean(away[labels > 0]) <= most)
     for line in (labels[0], labels[-1], labels[:, 0], labels[:, -1]):
         inner[line] = False
     return inner[labels]
