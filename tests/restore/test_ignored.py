@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 import pointillist as pt
 
@@ -25,6 +26,9 @@ LARGE = np.kron(RNG.random((12, 12)), np.ones((8, 8))) + 0.05 * RNG.standard_nor
 DUSTY = np.tile(np.linspace(0.3, 0.6, 96), (96, 1))
 DUSTY[40:44, 50:54], DUSTY[70:74, 20:24], DUSTY[10, 10:80] = 0.95, 0.02, 0.9
 DUSTY[20:22, 30:32], DUSTY[85, 5:60] = 0.66, 0.5
+_SHEET = Image.new("L", (160, 96))
+ImageDraw.Draw(_SHEET).multiline_text((8, 8), "Noon 1987\n\nABC", fill=255, font_size=20)
+WRITTEN = 0.3 + 0.001 * np.arange(160) + 0.5 * np.asarray(_SHEET) / 255
 MARKED = np.full((40, 40, 3), 90, np.uint8)
 MARKED[10:14, 4:28], MARKED[14, 4:28], MARKED[30:34, 4:28] = (255, 0, 255), (172, 45, 172), (0, 255, 0)
 
@@ -156,7 +160,7 @@ TABLE = {
     ),
     "find_damage": Walk(
         "kind",
-        {"dust": {"image": DUSTY}, "scratches": {"image": DUSTY}},
+        {"dust": {"image": DUSTY}, "scratches": {"image": DUSTY}, "text": {"image": WRITTEN}},
         {
             "image": DUSTY[:, ::-1],
             "polarity": "dark",

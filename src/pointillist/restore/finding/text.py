@@ -127,7 +127,9 @@ def _islands(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: st
     area = np.bincount(labels.ravel(), minlength=count + 1)[1:]
     height, width = ends[1] - ends[0], ends[3] - ends[2]
     zero = np.zeros(count)
-    islands = _Islands(labels, *ends, zero, area / np.maximum(height * width, 1), zero, zero)
+    islands = _Islands(
+        labels, ends[0], ends[1], ends[2], ends[3], zero, area / np.maximum(height * width, 1), zero, zero
+    )
     sized = (height >= 5) & (height <= _TALLEST) & (width <= _LONGEST * height) & (area >= 6)
     inside = (ends[0] > 0) & (ends[2] > 0) & (ends[1] < len(values)) & (ends[3] < values.shape[1])
     islands = islands.chosen(sized & inside)
@@ -165,7 +167,7 @@ def _beside(islands: _Islands) -> sparse.coo_array:
     """Pairs of islands that can be neighbours in a row: near, of like height and stroke, side by side."""
     order = np.argsort(islands.left, kind="stable")
     reach = 1.3 * np.median(islands.height) + 6
-    pairs = []
+    pairs: list[tuple[int, int]] = []
     for place, i in enumerate(order):
         rest = order[place + 1 :]
         tall = np.maximum(islands.height[i], islands.height[rest])
