@@ -1,4 +1,4 @@
-"""Dust and scratches found in photographs that they were painted into, and false finds in clean ones.
+"""Dust, scratches and writing found in photographs that they were painted into, and false finds in clean ones.
 
 ``python -m benchmarks.finding --photos DIR --output bench-output [--megapixels 0.3 2]`` measures on the test photographs;
 ``--development`` on the others, and ``--fit DIR`` fits the trees to those and writes them into a folder. A checksum of the
@@ -25,11 +25,13 @@ import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.painted import Scarred, dusty, scratched
 from benchmarks.tables import Table
+from benchmarks.written import written
 from pointillist.restore.finding.forest import Forest, save_forest
 from pointillist.restore.finding.lines import both_ridges, line_candidates
 from pointillist.restore.finding.specks import speck_candidates
 
 PAINTERS = {"dust": dusty, "scratches": scratched}
+MEASURED = {**PAINTERS, "text": written}
 SUFFIXES = (".jpg", ".jpeg", ".png")
 FITTED_TO = (
     (0.3, "colour", 1, (1, 7)),
@@ -119,7 +121,7 @@ class Counts:
 def measured(file: Path, megapixels: float, kind: str, number: int) -> Counts:
     """Count what is found in one photograph, damaged and clean."""
     counts, clean = Counts(), sized(file, megapixels)
-    scarred = PAINTERS[kind](clean, _SEED + number)
+    scarred = MEASURED[kind](clean, _SEED + number)
     counts.add(pt.find_damage(scarred.picture, kind), scarred)
     begin = time.process_time()
     mask = pt.find_damage(clean, kind)
@@ -251,11 +253,13 @@ def main() -> None:
     options.add_argument("--development", action="store_true", help="measure on the development photographs")
     options.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees instead, and write them there")
     options.add_argument(
-        "--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="both by default"
+        "--kind", choices=sorted(MEASURED), nargs="+", default=sorted(PAINTERS), help="dust and scratches by default"
     )
     options.add_argument("--limit", type=int, help="so many photographs only")
     arguments = options.parse_args()
     context = Context.of(arguments)
+    if arguments.fit and "text" in arguments.kind:
+        options.error("--fit is for dust and scratches: writing is found without trees")
     if arguments.fit:
         for kind in arguments.kind:
             fit(kind, arguments.photos, arguments.fit, context.say)
