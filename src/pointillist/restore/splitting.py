@@ -24,7 +24,7 @@ from pointillist.solvers.base import Result
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
 
-_TURNS = 6
+_TURNS = 9
 _COUPLING = (5e-4, 0.04)  # ρ of the first and the last turn
 _FIRST_PENALTY = 0.18  # of the last turn's
 _FIRST_STEPS, _STEPS = 8, 2
