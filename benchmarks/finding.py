@@ -1,4 +1,4 @@
-"""Dust and scratches found in photographs that they were painted into, and false finds in clean ones.
+"""Dust, scratches and writing found in photographs that they were painted into, and false finds in clean ones.
 
 ``python -m benchmarks.finding --photos DIR --output bench-output [--megapixels 0.3 2]`` measures on the test photographs;
 ``--half development`` on the others, and ``--half validation`` on those of them that the finder of scratches has not learned
@@ -27,10 +27,12 @@ import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.painted import Scarred, dusty, scratched
 from benchmarks.tables import Table
+from benchmarks.written import written
 from pointillist.restore.finding.forest import Forest, save_forest
 from pointillist.restore.finding.specks import speck_candidates
 
 PAINTERS = {"dust": dusty, "scratches": scratched}
+MEASURED = {**PAINTERS, "text": written}
 SUFFIXES = (".jpg", ".jpeg", ".png")
 FITTED_TO = (
     (0.3, "colour", 1, (1, 7)),
@@ -133,7 +135,7 @@ class Counts:
 def measured(file: Path, megapixels: float, kind: str, number: int) -> Counts:
     """Count what is found in one photograph, damaged and clean."""
     counts, clean = Counts(), sized(file, megapixels)
-    scarred = PAINTERS[kind](clean, _SEED + number)
+    scarred = MEASURED[kind](clean, _SEED + number)
     counts.add(pt.find_damage(scarred.picture, kind), scarred)
     begin = time.process_time()
     mask = pt.find_damage(clean, kind)
@@ -255,11 +257,13 @@ def main() -> None:
     options.add_argument("--half", choices=("test", "development", "validation"), default="test")
     options.add_argument("--fit", type=Path, metavar="DIR", help="fit the trees for dust instead, and write them there")
     options.add_argument(
-        "--kind", choices=sorted(PAINTERS), nargs="+", default=sorted(PAINTERS), help="both by default"
+        "--kind", choices=sorted(MEASURED), nargs="+", default=sorted(PAINTERS), help="dust and scratches by default"
     )
     options.add_argument("--limit", type=int, help="so many photographs only")
     arguments = options.parse_args()
     context = Context.of(arguments)
+    if arguments.fit and "text" in arguments.kind:
+        options.error("--fit is for dust and scratches: writing is found without trees")
     if arguments.fit:
         fit(arguments.photos, arguments.fit, context.say)
         return

@@ -185,6 +185,7 @@ def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
     assert count == 20
     assert client.post("/find", params={"sensitivity": "2"}).status_code == 400
     assert client.post("/find", params={"sensitivity": "high"}).status_code == 400
+    assert client.post("/find", params={"kind": "stains"}).status_code == 400
     view = client.get("/view", params={"of": number, "x": 0, "y": 0, "w": 60, "h": 40, "scale": 1})
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(view.content)).getchannel("A")) > 0, mask)
     client.post("/mend", json={"task": "inpaint", "steps": [{"kind": "found", "id": int(number)}]})

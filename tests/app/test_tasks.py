@@ -145,3 +145,10 @@ def test_dust_and_scratches_are_found_together(monkeypatch):
     monkeypatch.setattr(pt, "find_damage", lambda pixels, **options: asked.append(options))
     tasks.find(np.zeros((4, 5, 3), np.uint8), 0.25, print)
     assert asked == [{"sensitivity": 0.25, "progress": print}]
+
+
+def test_writing_is_found_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: asked.append((kind, options)))
+    tasks.find_text(np.zeros((4, 5, 3), np.uint8), 0.25, print)
+    assert asked == [("text", {"sensitivity": 0.25, "progress": print})]

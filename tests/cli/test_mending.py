@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.ndimage
 import tifffile
-from PIL import Image
+from PIL import Image, ImageDraw
 
 import pointillist as pt
 from pointillist.data import load_filters, photographs
@@ -242,7 +242,7 @@ def test_bad_options(cli, tmp_path, grey, missing, filters):
     _refused(cli("inpaint", photo, "--key", "#0a7f33"), "--key", "#0a7f33")
     _refused(cli("inpaint", photo, "--mask", small, "--key", "#ff00ff"), "one of --mask, --key and --find")
     _refused(cli("inpaint", photo, "--find", "dust", "--key", "#ff00ff"), "one of --mask, --key and --find")
-    _refused(cli("inpaint", photo, "--find", "text"), "--find", "dust")
+    _refused(cli("inpaint", photo, "--find", "stains"), "--find", "dust")
     _refused(cli("inpaint", photo, "--tolerance", "much"), "--tolerance", "percentage")
     _refused(cli("inpaint", photo, "--texture", "2"), "--texture")
     _refused(cli("inpaint", photo, *filters, "--method", "neighbours"), "neighbours", "filters")
@@ -351,6 +351,19 @@ def test_dust_is_found_and_mended(cli, tmp_path):
     said = cli("inpaint", clean, "--find", "dust")
     assert "no dust found" in said.err
     np.testing.assert_array_equal(Image.open(tmp_path / "clean-inpainted.png"), sky)
+
+
+def test_writing_is_found_and_mended(cli, tmp_path):
+    rows, columns = np.mgrid[:120, :200]
+    sky = np.stack([100 + rows // 4, 120 + columns // 8, 150 + rows // 8], axis=-1).astype(np.uint8)
+    image = Image.fromarray(sky)
+    ImageDraw.Draw(image).text((20, 40), "Lake 1987", fill=(255, 230, 30), font_size=24)
+    photo = _save(tmp_path / "photo.png", np.asarray(image))
+    said = cli("inpaint", photo, "--find", "text", "--save-mask", tmp_path / "mask.png")
+    assert said.code == 0, said.err
+    assert "missing (text)" in said.out
+    assert np.max(np.abs(np.asarray(Image.open(tmp_path / "photo-inpainted.png")).astype(int) - sky)) <= 6
+    assert np.asarray(Image.open(tmp_path / "mask.png")).any()
 
 
 def test_a_wrong_blur_is_refused_and_may_be_forced(cli, tmp_path, grey, filters):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 import pointillist as pt
 
@@ -27,6 +28,9 @@ DUSTY[40:44, 50:54], DUSTY[70:74, 20:24], DUSTY[10, 10:80] = 0.95, 0.02, 0.9
 DUSTY[20:22, 30:32], DUSTY[85, 5:60] = 0.66, 0.5
 SCRATCHED = np.tile(np.linspace(0.3, 0.6, 160), (128, 1))
 SCRATCHED[60:63, 20:140], SCRATCHED[100:102, 30:120] = 0.9, 0.35
+_SHEET = Image.new("L", (160, 96))
+ImageDraw.Draw(_SHEET).multiline_text((8, 8), "Noon 1987\n\nABC", fill=255, font_size=20)
+WRITTEN = 0.3 + 0.001 * np.arange(160) + 0.5 * np.asarray(_SHEET) / 255
 MARKED = np.full((40, 40, 3), 90, np.uint8)
 MARKED[10:14, 4:28], MARKED[14, 4:28], MARKED[30:34, 4:28] = (255, 0, 255), (172, 45, 172), (0, 255, 0)
 
@@ -120,7 +124,7 @@ TABLE = {
             "force": True,
             "boundary": "same",
         },
-        beside={"force": {"psf": pt.gaussian_kernel(3.0)}},
+        beside={"force": {"psf": pt.gaussian_kernel(3.0), "sigma": 0.002}, "debias": {"sigma": 0.002}},
     ),
     "super_resolve": Walk(
         None,
@@ -158,7 +162,7 @@ TABLE = {
     ),
     "find_damage": Walk(
         "kind",
-        {"dust": {"image": DUSTY}, "scratches": {"image": SCRATCHED}},
+        {"dust": {"image": DUSTY}, "scratches": {"image": SCRATCHED}, "text": {"image": WRITTEN}},
         {
             "image": DUSTY[:, ::-1],
             "polarity": "dark",

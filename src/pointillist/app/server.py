@@ -122,7 +122,9 @@ def make_app(session: Session, token: str, port: int, ticket: str | None = None)
     """The whole application for one session; the words are those of `Guard`."""
     desk = Desk(session)
     actions: dict[str, Callable[[Request], None]] = {
-        "find": lambda request: session.find(float(request.query_params.get("sensitivity", "0.5"))),
+        "find": lambda request: session.find(
+            float(request.query_params.get("sensitivity", "0.5")), request.query_params.get("kind", "damage")
+        ),
         "estimate": lambda request: session.estimate(request.query_params.get("blur", "")),
         "cancel": lambda request: session.worker.cancel(),
         "adopt": lambda request: session.adopt(),

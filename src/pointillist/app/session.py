@@ -131,12 +131,15 @@ class Session:
                 "job": None if self.worker.job is None else self.worker.job.describe(),
             }
 
-    def find(self, sensitivity: float = 0.5) -> None:
-        """Begin to look for dust and scratches; the mask gets the next number."""
+    def find(self, sensitivity: float = 0.5, kind: str = "damage") -> None:
+        """Begin to look for dust and scratches, or for "text"; the mask gets the next number."""
+        if kind not in ("damage", "text"):
+            raise ValueError('The kind must be "damage" or "text".')
         if not 0 <= sensitivity <= 1:
             raise ValueError("The sensitivity must lie between 0 and 1.")
         pixels = self._shown("before").photograph.pixels
-        self.worker.begin("find", lambda progress: tasks.find(pixels, sensitivity, progress), self._masks.add)
+        look = tasks.find if kind == "damage" else tasks.find_text
+        self.worker.begin("find", lambda progress: look(pixels, sensitivity, progress), self._masks.add)
 
     def estimate(self, blur: str) -> None:
         """Begin to estimate a blur of that kind."""

@@ -129,6 +129,11 @@ def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArra
     return pt.find_damage(pixels, sensitivity=sensitivity, progress=progress)
 
 
+def find_text(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
+    """Mask of writing over the photograph; more of it with more sensitivity, from 0 to 1."""
+    return pt.find_damage(pixels, "text", sensitivity=sensitivity, progress=progress)
+
+
 def marks_key(pixels: NDArray[Any]) -> str | None:
     """The saturated colour that marks pixels of a photograph; None without one, and where several do."""
     try:

@@ -11,7 +11,7 @@ import typer
 from pointillist.cli.options import Device, Failing, Jobs, OnError, Quiet, Recursive, Verbose
 
 Noise = StrEnum("Noise", "gaussian salt_pepper outliers poisson")
-Damage = StrEnum("Damage", "dust scratches")
+Damage = StrEnum("Damage", "dust scratches text")
 Method = StrEnum("Method", "auto neighbours codes")
 Blurs = StrEnum("Blurs", "motion gaussian")
 Pattern = StrEnum("Pattern", {"RGGB": "RGGB", "BGGR": "BGGR", "GRBG": "GRBG", "GBRG": "GBRG"})
@@ -124,7 +124,7 @@ def inpaint(
         typer.Option(help='Pixels of this colour are missing: magenta, "#f0f", white, ...', metavar="COLOUR"),
     ] = None,
     find: Annotated[
-        list[Damage] | None, typer.Option(metavar="dust|scratches", help="Look for such damage; may be repeated.")
+        list[Damage] | None, typer.Option(metavar="dust|scratches|text", help="Look for such damage; may be repeated.")
     ] = None,
     sensitivity: Annotated[
         float,

@@ -28,8 +28,8 @@ from pointillist.solvers.tiles import Progress
 
 _LOG = logging.getLogger(__name__)
 
-_PER_SIGMA = 0.22
-_SMALLEST = 0.001
+_PER_SIGMA = 0.17
+_SMALLEST = 0.0003
 _TRIAL_TOLERANCE = 0.4
 
 
@@ -43,7 +43,7 @@ def deblur(
     force: bool = False,
     debias: bool = False,
     boundary: str = "full",
-    tol: float = 0.3,
+    tol: float = 0.2,
     n_jobs: int | None = -1,
     device: str = "cpu",
     return_details: bool = False,
@@ -67,8 +67,8 @@ def deblur(
     filters : (n_filters, h, w) or (n_filters, 3, h, w) array, optional
         A dictionary for the detail of sharp photographs in [0, 1], as in `inpaint`.
     penalty : float, "auto" or a string such as "5%"
-        λ for the picture divided by its full scale. "auto" follows the noise: λ = 0.22 σ, and at least
-        0.001 of the picture's contrast.
+        λ for the picture divided by its full scale. "auto" follows the noise: λ = 0.17 σ, and at least
+        0.0003 of the picture's contrast.
     sigma : float, optional
         Deviation of the noise in the image's own units; estimated by default.
     force : bool
@@ -78,7 +78,7 @@ def deblur(
     boundary : {"same", "full"}
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float
-        Relative duality gap of the codes.
+        Relative duality gap of the codes in every turn.
     n_jobs : int, optional
         Threads: -1 for all cores, None for what the surrounding joblib context says.
     device : str
@@ -95,8 +95,9 @@ def deblur(
     Returns
     -------
     array of the image's shape, dtype and scale; with `return_details` a pair of it and `Details`
-        The gap of the details is that of the codes of luminance. The picture is the smooth part, the detail of these
-        codes, and what a Wiener filter makes of the rest.
+        Objective and gap of the details are those of the last coding of luminance, in which the detail is what the samples
+        and the codes before say of it. The picture is the smooth part, the detail of these codes, and what a Wiener filter
+        makes of the rest.
 
     Warns
     -----

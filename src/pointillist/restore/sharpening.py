@@ -12,19 +12,18 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.restore.blur import Blur
-from pointillist.restore.blurred import blurred_coder
 from pointillist.restore.engine import (
     Damaged,
     Recovered,
     Settings,
-    code,
     convolution,
-    quick_coder,
+    detail_of,
     refit,
     separate,
     synthesise,
 )
 from pointillist.restore.smooth import Smooth
+from pointillist.restore.splitting import Blurred, code_in_turns
 from pointillist.solvers.encoding import warn_unless_converged
 
 _REACH = 6.0  # deviation, in pixels, of the neighbourhoods that a slope is fitted on
@@ -33,7 +32,6 @@ _LEAST_NOISE = 0.05  # the least that noise has beside it
 _COLOUR_FALL, _COLOUR_SHARE = -2.4, 6.0  # of the colour that slopes leave: its spectrum, and how much more there is
 _LOWEST = 0.05
 _FILLS = 3
-_ROUGHEST = 0.4  # tolerance from which on very few sweeps do
 
 
 def sharpen(
@@ -47,10 +45,11 @@ def sharpen(
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     wiener = Wiener(damaged.blur, damaged.signals[0].shape[1:])
     smooth = separate(first, settings)
-    sweeps = 8 if settings.tol < _ROUGHEST else 4
-    coder = quick_coder(settings.tol, cells=(5, 4, 3), inner=0.9, max_sweeps=sweeps)
-    coder = blurred_coder(filters, damaged.blur.kernel, coder)
-    result = code(first, smooth, filters, penalty, settings, coder=coder)
+    detail = detail_of(first.signals[0], first.weights[0], smooth[0])
+    weights = first.weights[0].astype(np.float32)
+    size = tuple(filters.shape[2:])
+    blurred = Blurred(detail, weights, damaged.blur, size, settings.boundary, settings.n_jobs)
+    result = code_in_turns(blurred, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
     sharp, seen = _detail(codes, filters, first, settings)

@@ -140,7 +140,7 @@ def test_threads_do_not_matter_and_progress_is_told(sky, monkeypatch):
     ("change", "message"),
     [
         ({"n_jobs": 0}, "n_jobs"),
-        ({"kind": "stains"}, "kind must be one or several of dust, scratches, got 'stains'"),
+        ({"kind": "stains"}, "kind must be one or several of dust, scratches, text, got 'stains'"),
         ({"kind": ()}, "kind must be"),
         ({"polarity": "grey"}, "polarity must be"),
         ({"sensitivity": 3}, "sensitivity must be a number between"),

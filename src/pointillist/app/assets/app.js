@@ -8,7 +8,7 @@ const $ = id => document.getElementById(id);
 const form = $("form");
 const chosen = name => form.elements[name].value;
 const POLL = 250;
-const DOING = { mend: "Mending…", find: "Looking for dust and scratches…", marks: "Looking at coloured marks…", estimate: "Estimating the blur…" };
+const DOING = { mend: "Mending…", find: "Looking for damage…", marks: "Looking at coloured marks…", estimate: "Estimating the blur…" };
 const DONE = { inpaint: "Filled in", denoise: "Noise removed", deblur: "Sharpened", super_resolve: "Enlarged" };
 
 let shown = { picture: null, result: null, found: {}, marks: null, job: null };
@@ -141,7 +141,7 @@ async function takeFound(id, state) {
   const earlier = stage.marks.current.find(step => step.kind === "found" && step.id !== state.marks?.id);
   if (state.found[id] === 0) {
     if (earlier) stage.marks.drop(earlier);
-    say("No dust or scratches were found. Paint over what you see.");
+    say("Nothing was found. Paint over what you see.");
     return;
   }
   await showFound(id, state);
@@ -278,7 +278,8 @@ function listenToFiles() {
 function listenToButtons() {
   form.addEventListener("input", showValues);
   form.addEventListener("submit", doing(async () => begin(await server.mend(wish()))));
-  $("find").addEventListener("click", doing(async () => begin(await server.find($("sensitivity").value))));
+  for (const [id, kind] of [["find", "damage"], ["find-text", "text"]])
+    $(id).addEventListener("click", doing(async () => begin(await server.find($("sensitivity").value, kind))));
   $("estimate").addEventListener("click", doing(async () => begin(await server.estimate(chosen("blur")))));
   $("cancel").addEventListener("click", doing(async () => showProgress((await server.cancel()).job)));
   $("adopt").addEventListener("click", doing(async () => take(await server.adopt())));

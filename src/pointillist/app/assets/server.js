@@ -24,7 +24,7 @@ const json = async (path, options) => (await ask(path, options)).json();
 
 export const state = () => json("state");
 export const upload = file => json(`picture?name=${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
-export const find = sensitivity => json(`find?sensitivity=${sensitivity}`, { method: "POST" });
+export const find = (sensitivity, kind) => json(`find?sensitivity=${sensitivity}&kind=${kind}`, { method: "POST" });
 export const estimate = blur => json(`estimate?blur=${blur}`, { method: "POST" });
 export const mend = wish => json("mend", { method: "POST", body: JSON.stringify(wish) });
 export const cancel = () => json("cancel", { method: "POST" });

@@ -1,7 +1,7 @@
-"""Damage found without marks: dust and scratches, which stand out from their surroundings by shape and colour.
+"""Damage found without marks: dust, scratches and writing, which stand out from their surroundings by shape and colour.
 
 Candidates for dust come from `specks`, and `forest` judges them; `network` says of every pixel whether it belongs to a
-scratch. Pictures are searched tile by tile, in threads; only tiles are ever converted.
+scratch; `text` finds writing. Pictures are searched tile by tile, in threads; only tiles are ever converted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ from pointillist.model.arguments import check_arguments
 from pointillist.restore.finding.forest import load_forest
 from pointillist.restore.finding.network import load_network
 from pointillist.restore.finding.specks import speck_candidates
+from pointillist.restore.finding.text import text_in
 from pointillist.restore.marks import checked, full_scale, grown
 from pointillist.restore.tiling import Box, inside, run_all, widened
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
-KINDS = ("dust", "scratches")
+KINDS = ("dust", "scratches", "text")
+USUAL = ("dust", "scratches")
+"""What is looked for where nothing is said: writing often belongs to a photograph."""
+
 POLARITIES = ("both", "bright", "dark")
 
 NEEDED = {"dust": 0.9, "scratches": 2.5}
@@ -32,16 +36,13 @@ _SIDE, _MARGIN = 1400, 100  # pixels of a tile, and around it
 _MOST_JOBS = 4  # tiles searched at a time, each of which takes some 200 MB
 _LOWER = 1.5  # log-odds below those needed, from which on pixels beside sure ones belong to the same scratch
 _FEWEST = 50  # sure pixels that a scratch has
-_SOFTNESS, _PALENESS, _DOUBT = (
-    0.7,
-    0.6,
-    2.0,
-)  # blur in pixels and contrast of a second look, and log-odds taken off there
+_SOFTNESS, _PALENESS = 0.7, 0.6  # blur in pixels and contrast of a second look
+_DOUBT = 2.0  # log-odds taken off there
 
 
 def find_damage(
     image: ArrayLike,
-    kind: str | tuple[str, ...] = KINDS,
+    kind: str | tuple[str, ...] = USUAL,
     *,
     polarity: str = "both",
     sensitivity: float = 0.5,
@@ -50,14 +51,16 @@ def find_damage(
     n_jobs: int | None = -1,
     progress: Progress | None = None,
 ) -> NDArray[np.bool_]:
-    """Find dust and scratches in a photograph, as a mask for `inpaint`.
+    """Find dust, scratches or writing in a photograph, as a mask for `inpaint`.
 
     Parameters
     ----------
     image : (height, width) or (height, width, 3) array
         uint8, uint16, or floating point from 0 to `data_range`. NaN counts as black; a fourth channel is ignored.
-    kind : {"dust", "scratches"} or several of them
+    kind : {"dust", "scratches", "text"} or several of them
         "dust": specks of 1 to 12 pixels across. "scratches": scratches and hairs of 1 to 8 pixels width, straight or curved.
+        "text": captions, dates and marks over the photograph, in rows of at least four letters of one flat colour that are
+        5 to 120 pixels high, with strokes of 2 to 16 pixels, perhaps with a rim or shadow in a second colour.
     polarity : {"both", "bright", "dark"}
         What the damage is, compared with its surroundings.
     sensitivity : float
@@ -75,8 +78,8 @@ def find_damage(
     Returns
     -------
     (height, width) array of bool
-        True where damage was found. What looks like damage and is none (a distant bird, a cable, a blade of grass) can be
-        found too: look at the mask, with `mark_damage`, before using it.
+        True where damage was found. What looks like damage and is none (a distant bird, a cable, a blade of grass, a sign)
+        can be found too: look at the mask, with `mark_damage`, before using it.
 
     Examples
     --------
@@ -100,7 +103,7 @@ def find_damage(
 def damage_in(
     pixels: NDArray,
     scale: float = 1.0,
-    kinds: tuple[str, ...] = KINDS,
+    kinds: tuple[str, ...] = USUAL,
     polarity: str = "both",
     sensitivity: float = 0.5,
     grow: int = 1,
@@ -120,6 +123,8 @@ def damage_in(
             found[tile] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
             found[tile] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+        if "text" in kinds:
+            found[tile] |= text_in(values, polarity, sensitivity)[inner]
 
     run_all(work, _tiles(found.shape), min(n_jobs, _MOST_JOBS), progress)
     return grown(found, int(grow))
