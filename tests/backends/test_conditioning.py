@@ -205,6 +205,6 @@ def test_what_lies_beyond_an_edge_is_not_used_in_a_calm_hole():
     wanted[12:18, 12:18] = True
     block = (12, 18, 12, 18, 8, 250, 0)
     edge = planes.copy()
-    edge[:, :, 24:] += 1
+    edge[:, :, 21:] += 100
     calm, beside = (filled(values, ~wanted, wanted, block, table[None])[0][:, wanted] for values in (planes, edge))
     np.testing.assert_allclose(beside, calm, atol=0.01)
