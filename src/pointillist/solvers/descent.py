@@ -217,7 +217,8 @@ class HostWorkingSet:
         that the change can have brought above them.
         """
         ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
-        winner, flat = np.empty_like(self.winner), self.residual
+        winner = np.empty_like(self.winner)
+        flat = self.residual if self.follows is None else self.geometry.spread(self.residual)
         allowed = ratios.dtype.type(1 + ALLOWED * self.settings.tol)
         for _ in range(_SHRINKS):
             point, before = dual.shrunk(self.geometry, point, ratios / allowed), flat

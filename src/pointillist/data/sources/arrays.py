@@ -169,6 +169,7 @@ class StackedSource(StoredSource):
 
     def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
         where = box(corner, size)
+        _check_axes(size, self.ndim)
         if self._channel_axis is not None:
             spans = list(where[1:])
             spans.insert(self._channel_axis, slice(None))
@@ -177,8 +178,7 @@ class StackedSource(StoredSource):
 
     def window_bytes(self, size: Sequence[int]) -> int:
         check_sides(size=size)
-        if len(size) != self.ndim:
-            raise ValueError(f"size must have {self.ndim} entries, one for each axis of the signals, got {size}")
+        _check_axes(size, self.ndim)
         array, axis = self._array(), self._channel_axis
         if not isinstance(array, MappedFile):
             return super().window_bytes(size)
@@ -311,3 +311,8 @@ class NpySource(StackedSource):
 
     def _open(self) -> MappedFile:
         return MappedFile(map_npy(self.path))
+
+
+def _check_axes(size: Sequence[int], ndim: int) -> None:
+    if len(size) != ndim:
+        raise ValueError(f"size must have {ndim} entries, one for each axis of the signals, got {size}")
