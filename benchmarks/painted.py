@@ -1,6 +1,7 @@
-"""Visible damage painted into photographs, with the truth about it: dust specks, and scratches and hairs.
+"""Visible damage painted into photographs, with the truth about it: dust specks, scratches and hairs, and drawn lines.
 
-Everything is soft-edged, partly transparent and of varied contrast, light or dark, as on scanned prints and negatives.
+Dust and scratches are soft-edged, partly transparent and of varied contrast, light or dark, as on scanned prints and
+negatives. Drawn lines are opaque, of one colour and hard-edged, as paint programs leave them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 from scipy import ndimage
 
 VISIBLE = 0.04
@@ -64,6 +66,32 @@ def scratched(
     count = max(4, round(density * SCRATCHES * side / 550))
     stamps = [_line(picture.shape[:2], side, rng.uniform(*widths), rng) for _ in range(count)]
     return _painted(picture, stamps, rng)
+
+
+def ruled(picture: NDArray[np.uint8], seed: int) -> Scarred:
+    """Opaque lines of 1 to 7 pixels, straight and crooked, mostly white or black."""
+    rng = np.random.default_rng(seed)
+    height, width = picture.shape[:2]
+    count = max(4, round(SCRATCHES * np.sqrt(height * width) / 550))
+    sheet, labels = Image.fromarray(picture), Image.new("I", (width, height))
+    for number in range(1, count + 1):
+        angle = rng.choice([rng.uniform(0, np.pi), 0.0, np.pi / 2], p=[0.6, 0.2, 0.2])
+        angles = angle + np.cumsum(rng.normal(0, 0.12 * (number % 2), 7))
+        steps = rng.uniform(40, 250) / 7 * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        bends = rng.uniform((0, 0), (width, height)) + np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
+        tones = (
+            (255, 255, 255),
+            (255, 255, 255),
+            (0, 0, 0),
+            (20, 20, 20),
+            (235, 235, 225),
+            tuple(rng.integers(0, 256, 3)),
+        )
+        colour = tuple(int(value) for value in tones[rng.integers(len(tones))])
+        path, wide = [tuple(bend) for bend in bends], int(rng.integers(1, 8))
+        ImageDraw.Draw(sheet).line(path, fill=colour, width=wide)
+        ImageDraw.Draw(labels).line(path, fill=number, width=wide)
+    return Scarred(np.asarray(sheet), np.asarray(labels).astype(np.int32))
 
 
 def _speck(size: float, rng: np.random.Generator) -> NDArray[np.float32]:

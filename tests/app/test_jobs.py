@@ -4,6 +4,7 @@ import threading
 import time
 
 from pointillist.app.jobs import Job
+from pointillist.backends.compiling import compilation
 
 
 def _run(work):
@@ -84,3 +85,22 @@ def test_the_time_left_follows_from_what_is_done():
     go.set()
     assert job.wait(10)
     assert job.describe()["left"] is None
+
+
+def test_compilation_is_shown_and_not_counted():
+    began, go_on = threading.Event(), threading.Event()
+
+    def work(progress):
+        with compilation.elsewhere():
+            began.set()
+            go_on.wait(60)
+            time.sleep(0.3)
+
+    job = Job("mend", work, lambda answer: None)
+    job.start()
+    assert began.wait(60)
+    assert job.describe()["compiling"]
+    go_on.set()
+    assert job.wait(60)
+    assert not job.describe()["compiling"]
+    assert job.describe()["seconds"] < 0.3

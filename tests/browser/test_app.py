@@ -67,7 +67,7 @@ def address(tmp_path_factory):
     yield line[1]
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 130
     assert "stopped; nothing was left behind" in told
     assert "Traceback" not in told
     assert list(folder.iterdir()) == []

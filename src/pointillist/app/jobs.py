@@ -2,9 +2,10 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
+
+from pointillist.model.clock import awaits_kernels, working_time
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Job(Generic[Answer]):
         self.state = "running"
         self.error: str | None = None
         self._work, self._keep = work, keep
-        self._fraction, self._begin, self._seconds = 0.0, time.monotonic(), 0.0
+        self._fraction, self._begin, self._seconds = 0.0, working_time(), 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{THREADS}{what}", daemon=True)
 
@@ -68,8 +69,11 @@ class Job(Generic[Answer]):
         return self.state == "running"
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows: the state, the fraction that is done, the seconds it took and those left."""
-        seconds = time.monotonic() - self._begin if self.running else self._seconds
+        """What the page shows: the state, the fraction that is done, the seconds it took and those left.
+
+        The seconds are those of work: their clock stands still while kernels are compiled, and `compiling` is true then.
+        """
+        seconds = working_time() - self._begin if self.running else self._seconds
         left = None
         if self.running and self._fraction >= _FIRST_GUESS and seconds > 1:
             left = seconds * (1 - self._fraction) / self._fraction
@@ -77,6 +81,7 @@ class Job(Generic[Answer]):
             "what": self.what,
             "state": "stopping" if self.running and self._stop.is_set() else self.state,
             "fraction": self._fraction,
+            "compiling": self.running and awaits_kernels(),
             "seconds": round(seconds, 1),
             "left": None if left is None else round(left, 1),
             "error": self.error,
@@ -104,7 +109,7 @@ class Job(Generic[Answer]):
             log.exception("%s failed", self.what)
             self.error = f"Something went wrong that should not have: {type(error).__name__}: {error}"
         finally:
-            self._seconds = time.monotonic() - self._begin
+            self._seconds = working_time() - self._begin
             self.state = state
 
 

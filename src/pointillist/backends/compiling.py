@@ -74,6 +74,11 @@ class Compilation(event.Listener):
         """Seconds of compilation until now."""
         return self._seconds + (perf_counter() - self._begin if self._depth else 0.0)
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is being compiled now."""
+        return self._depth > 0
+
     def on_start(self, event: Any) -> None:
         """Take note that a function begins to be compiled."""
         self._depth += 1
@@ -129,6 +134,11 @@ event.register("numba:compile", compilation)
 def working_time() -> float:
     """Seconds by a clock that stands still while kernels are compiled; only differences mean something."""
     return perf_counter() - compilation.seconds
+
+
+def awaits_kernels() -> bool:
+    """Whether work waits for a kernel that is being compiled."""
+    return compilation.busy
 
 
 @contextmanager

@@ -185,7 +185,8 @@ function showProgress(job) {
   if (job.fraction > 0) $("progress").value = job.fraction;
   else $("progress").removeAttribute("value");
   const percent = `${Math.round(100 * job.fraction)} %`;
-  $("left").textContent = job.left === null ? `${job.seconds.toFixed(0)} s so far.` : `${percent}, about ${duration(job.left)} left.`;
+  if (job.compiling) $("left").textContent = "Compiling for this machine: some seconds, only the first time.";
+  else $("left").textContent = job.left === null ? `${job.seconds.toFixed(0)} s so far.` : `${percent}, about ${duration(job.left)} left.`;
 }
 
 const duration = seconds => seconds < 90 ? `${Math.max(1, Math.round(seconds))} s` : `${Math.round(seconds / 60)} min`;

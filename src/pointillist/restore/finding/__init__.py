@@ -1,7 +1,8 @@
 """Damage found without marks: dust, scratches and writing, which stand out from their surroundings by shape and colour.
 
 Candidates for dust come from `specks`, and `forest` judges them; `network` says of every pixel whether it belongs to a
-scratch; `text` finds writing. Pictures are searched tile by tile, in threads; only tiles are ever converted.
+scratch, and `lines` finds scratches that are opaque and hard-edged; `text` finds writing. Pictures are searched tile by
+tile, in threads; only tiles are ever converted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy import ndimage
 
 from pointillist.model.arguments import check_arguments
 from pointillist.restore.finding.forest import load_forest
+from pointillist.restore.finding.lines import lines_in
 from pointillist.restore.finding.network import load_network
 from pointillist.restore.finding.specks import speck_candidates
 from pointillist.restore.finding.text import text_in
@@ -123,6 +125,7 @@ def damage_in(
             found[tile] |= specks_in(values, polarity, NEEDED["dust"] + shift)[inner]
         if "scratches" in kinds:
             found[tile] |= scratches_in(values, polarity, NEEDED["scratches"] + shift)[inner]
+            found[tile] |= lines_in(values, polarity, sensitivity)[inner]
         if "text" in kinds:
             found[tile] |= text_in(values, polarity, sensitivity)[inner]
 
