@@ -4,7 +4,7 @@ The codes are so sparse that most of the work is finding them. Each round scans 
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
 current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
 span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
-whose rounding is bounded.
+whose rounding is bounded. When few codes violate, the next rounds look for violators among those that nearly did.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class CoordinateDescent(Schedule):
         Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
         to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
-        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
+        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
+        of all codes rounds have four passes at most, and up to twice as many extra ones.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
     keep_start : bool
