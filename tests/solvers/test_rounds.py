@@ -26,8 +26,8 @@ class Scripted:
         self.scripts, self.n_signals, self.exact = scripts, len(scripts), exact
         self.calls, self.rounds = [], 0
 
-    def look(self, active, *, rough):
-        self.calls.append(("look", active.tolist(), rough))
+    def look(self, active, *, last):
+        self.calls.append(("look", active.tolist(), last))
         return Look(*np.array([self.scripts[i][min(self.rounds, len(self.scripts[i]) - 1)] for i in active]).T)
 
     def enlarge(self, active, cell, floor):
@@ -107,7 +107,7 @@ def test_all_rounds_are_the_limit(rule):
 def test_a_ridge_has_all_its_rounds_then_drops_the_smallest_codes():
     sets = Scripted([(5.0, 0.5, 2)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.0, ridge=1.0, max_iter=8))
-    assert [rough for _, rough in sets.named("look")] == [False] * 8 + [True]
+    assert [last for _, last in sets.named("look")] == [False] * 8 + [True]
     assert len(sets.named("prune")) == 1
     assert [call[0] for call in sets.calls].index("prune") == len(sets.calls) - 4
     assert not sets.named("recheck")
@@ -147,7 +147,7 @@ def device_sets(monkeypatch):
 
 
 def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
-    found = device_sets.look(np.arange(3), rough=False)
+    found = device_sets.look(np.arange(3), last=False)
     assert device_sets.group.looks == [([0, 1, 2], True), ([1], False)]
     assert found.gap[0] > 0.1
     assert found.gap[1] < 1e-5
@@ -161,7 +161,7 @@ def test_targets_reach_their_signals_on_a_device(device_sets):
 
 
 def test_far_answers_of_a_device_are_not_evaluated_again(device_sets):
-    device_sets.look(np.arange(3), rough=False)
+    device_sets.look(np.arange(3), last=False)
     assert device_sets.recheck(0, np.array([0]), np.ones(1)) is None
     assert device_sets.recheck(1, np.array([0]), np.ones(1)).residual.ravel().tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
 

@@ -7,8 +7,9 @@ index filter · n_positions + position.
 import numpy as np
 
 from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.backends.blockvectors import correlate_block
 from pointillist.backends.compiling import allocating_kernel, kernel, spliced
-from pointillist.backends.vectors import add_runs, correlate_block, dot_runs
+from pointillist.backends.vectors import add_runs, dot_runs
 
 
 @spliced

@@ -13,7 +13,7 @@ from pointillist.model.codes import CODE_BYTES
 from pointillist.model.events import EVENT_BYTES
 from pointillist.model.geometry import Geometry
 from pointillist.model.large import LARGE
-from pointillist.solvers.descent import descent_bytes
+from pointillist.solvers.memory import descent_bytes
 from pointillist.solvers.tiles import solved_at_once
 from pointillist.storage.events import TEXT_BYTES
 

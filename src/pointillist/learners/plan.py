@@ -17,7 +17,7 @@ from pointillist.learners.packing import bytes_on_disk
 from pointillist.model.codes import CODE_BYTES
 from pointillist.model.geometry import Geometry, sizes
 from pointillist.model.sampling import Sampling, as_draws, sample_bytes
-from pointillist.solvers.descent import descent_bytes
+from pointillist.solvers.memory import descent_bytes
 
 Sizes = TypeVar("Sizes")
 

@@ -4,7 +4,7 @@ The codes are so sparse that most of the work is finding them. Each round scans 
 (sampled) filter position, keeps the best violator of |Dᵀr| ≤ λ in each cell of the grid, and descends on these and the
 current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
 span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
-whose rounding is bounded.
+whose rounding is bounded. When few codes violate, the next rounds look for violators among those that nearly did.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from pointillist.backends import convolution
 from pointillist.backends.descent import merge, pick
-from pointillist.backends.sweeps import MEMORY
 from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
+from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
 from pointillist.solvers.staging import stage_of
@@ -52,7 +51,8 @@ class CoordinateDescent(Schedule):
         Descent in a round stops when no code moves more than this share of the largest violation. The share is halved, down
         to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
-        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros.
+        Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
+        of all codes rounds have four passes at most, and up to twice as many extra ones.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
     keep_start : bool
@@ -152,6 +152,10 @@ class HostWorkingSet:
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
+        self.worth, self.constant = dual.Worth(self.problem, i, signal), self.problem.constant_of(i)
+        self.near: NearCodes | None = None  # codes that nearly violated in the last scan of all
+        self.bound = -np.inf  # what the objective is at least, as far as is certain
+        self.seen = self.best, self.winner  # where violators are taken from
         if begin is not None:
             self._begin(*begin)
 
@@ -176,25 +180,53 @@ class HostWorkingSet:
         self.codes, _ = merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
         self.values = values[np.searchsorted(codes, self.codes)]
 
-    def look(self, active: NDArray, *, rough: bool) -> Look:
-        """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes."""
+    def look(self, active: NDArray, *, last: bool) -> Look:
+        """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes.
+
+        Codes that nearly violated in the last scan may be all that is looked at, as long as the objective falls and no
+        certificate is in sight.
+        """
         loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        constant, followed = self.problem.constant_of(self.i), self.followed
-        if followed is not None:  # what correlations became may do: they are as good as their scan, nearly
-            ratio = followed.ratio + followed.rounding + self.rounding
-            gap = relative_gap(objective, loss, energy, ratio, constant)
+        falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
+        if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
+            ratio = self.followed.ratio + self.followed.rounding + self.rounding
+            gap = relative_gap(objective, loss, energy, ratio, self.constant)
             if gap <= self.settings.tol:
-                return Look(np.array([objective + constant]), np.array([gap]), np.array([followed.ratio]))
-        if rough:  # an upper bound without a scan
+                return _told(objective + self.constant, gap, self.followed.ratio)
+        if last and self.settings.ridge > 0:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
-        else:
-            self.ratio = self._scan(self.residual, rounding)
-        self.objective = objective
-        gap = relative_gap(objective, loss, energy, self.ratio + rounding, constant)
-        if self.certifies and not rough and self.settings.tol < gap < _NEAR * self.settings.tol:
-            gap = min(gap, self._local_gap(objective, rounding))
-        return Look(np.array([objective + constant]), np.array([gap]), np.array([self.ratio]))
+            ratio = self.ratio + rounding
+            return _told(
+                objective + self.constant, relative_gap(objective, loss, energy, ratio, self.constant), self.ratio
+            )
+        point, flat = self.exact, self.residual
+        if self.near is not None and falls and not last:
+            self.ratio = self.near.look(flat, point, self.mapper)
+            self.seen = self.near.best, self.near.winner
+            point, hoped = self.near.promise(objective, self.settings.tol, self.mapper)
+            if hoped > self.settings.tol:
+                return _told(
+                    objective + self.constant, max(0.0, 1 - self.bound / (objective + self.constant)), self.ratio
+                )
+            if point is not self.exact:
+                flat = self.geometry.spread(point.astype(self.values.dtype))
+                rounding = self.state.rounding(self.geometry, flat)
+        return _told(objective + self.constant, self._certified_gap(point, flat, rounding), self.ratio)
+
+    def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float) -> float:
+        """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
+        tol, expected = self.settings.tol, self.ratio
+        self.ratio = self._scan(flat, rounding)
+        self.seen = self.best, self.winner
+        if self.near is not None and self.ratio - 1 > _MISSED * (expected - 1):
+            self.near = None  # others violate by now
+        gap = self.worth.gap(self.objective, point, self.ratio + rounding)
+        if self.certifies and tol < gap < _NEAR * tol:
+            ratios = self.best + self.slack + self.best.dtype.type(rounding)
+            gap = min(gap, dual.local_gap(self.state, self.worth, self.objective, point, ratios, tol, self.mapper))
+        self.bound = max(self.bound, (self.objective + self.constant) * (1 - gap))
+        return gap
 
     def _remain(self) -> tuple[float, float, float]:
         """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
@@ -209,37 +241,6 @@ class HostWorkingSet:
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
         rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose)
         return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
-
-    def _local_gap(self, objective: float, rounding: float) -> float:
-        """The gap of the residual shrunk where it violates, as far as that is worth a scan; see `dual`.
-
-        Violations below a share of the tolerance are left to the scale of the whole, and only such positions are scanned
-        that the change can have brought above them.
-        """
-        ratios, point, gap = self.best + self.slack + self.best.dtype.type(rounding), self.exact, np.inf
-        winner = np.empty_like(self.winner)
-        flat = self.residual if self.follows is None else self.geometry.spread(self.residual)
-        allowed = ratios.dtype.type(1 + ALLOWED * self.settings.tol)
-        for _ in range(_SHRINKS):
-            point, before = dual.shrunk(self.geometry, point, ratios / allowed), flat
-            flat = self.geometry.spread(point.astype(self.values.dtype))
-            positions = None
-            if self.state.can_screen:
-                ratios += self.state.rises(self.geometry, flat - before).ravel()
-                positions = np.flatnonzero(ratios > allowed)
-            if positions is not None and len(positions) < _SCREENED * len(ratios):
-                self.state.scan_positions(flat, positions, ratios, winner, self.mapper)
-                ratios[positions] += ratios.dtype.type(self.state.rounding(self.geometry, flat))
-            else:
-                self.state.scan(flat, ratios, winner, self.mapper)
-                ratios += ratios.dtype.type(self.state.rounding(self.geometry, flat))
-            seen = point if self.weights is None else _divided(point, self.weights)
-            loss, energy = 0.5 * inner(point, seen), inner(point, self.signal)
-            ratio, constant = float(np.max(ratios)), self.problem.constant_of(self.i)
-            last, gap = gap, min(gap, relative_gap(objective, loss, energy, ratio, constant))
-            if gap <= self.settings.tol or gap > _FURTHER * self.settings.tol or not gap < 0.7 * last:
-                break
-        return gap
 
     def prune(self, active: NDArray, share: float) -> None:
         self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
@@ -280,7 +281,11 @@ class HostWorkingSet:
             self.slack += self._change(residual)
             stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
         self.scanned = residual.copy()
-        if stale is None or len(stale) > _SCREENED * len(self.best):
+        if self.certifies and self.near is None and can_note(state, self.ratio - 1):
+            found = self.best, self.winner
+            self.near = scan_noting(state, self.worth, residual, self.ratio - 1, *found, self.mapper)
+            self.slack[:] = 0
+        elif stale is None or not dual.are_few(stale, self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
             self.slack[:] = 0
         else:
@@ -299,7 +304,7 @@ class HostWorkingSet:
         if self.follows is not None:  # violators are looked for between the sweeps
             return
         floor = self.best.dtype.type(max(floor, 1 + self.negligible))
-        fresh = pick(self.best, self.winner, np.array(self.geometry.grid), cell, floor)
+        fresh = pick(*self.seen, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
@@ -330,7 +335,12 @@ class HostWorkingSet:
         stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
 
         codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
-        descend(stage, codes, Effort(target, settings.extra, settings.max_sweeps), self.mapper)
+        effort = Effort(target, settings.extra, settings.max_sweeps)
+        if (
+            self.near is not None
+        ):  # looking for violators takes little, and few are missing: what is left are slow swings
+            effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
+        descend(stage, codes, effort, self.mapper)
         self._keep(self.values != 0)
 
     def _follow(self) -> None:
@@ -356,37 +366,21 @@ _CLOSER = 0.25
 """Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
-ALLOWED = 0.5
-"""Violations of a local dual point up to this share of the tolerance are not shrunk one by one."""
-_NEAR, _FURTHER, _SHRINKS = 12.0, 4.0, 2
-"""A local dual point is tried when the gap is so many times the tolerance, a second one when it then is, and no more."""
+_NEAR = 12.0
+"""A local dual point is tried when the gap is so many times the tolerance."""
+_PASSES = 4
+"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways."""
+_VISIBLE = 1e-9
+"""Share that an objective has to fall by for violators to be looked for among nearly violating codes alone."""
+_MISSED = 1.5
+"""Codes are noted anew when a scan of all finds so many times the violation that those noted before had."""
 LOOSE = 0.02
 """A larger tolerance says how much effort to make, not how good the answer is: it is judged by the plain dual point."""
-_SCREENED = 0.6
-"""Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
 
-def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
-    """Bytes that solving for one signal takes: residual, weights, steps, scans, their twins in float64, the working set.
-
-    Parameters
-    ----------
-    geometry : Geometry
-    density : float
-        Codes in the working set for each position.
-    itemsize : int
-        Bytes of a sample.
-    """
-    padded = geometry.padded_length * ((5 + MEMORY) * itemsize + 16)
-    grid = geometry.n_positions * (4 * itemsize + 24)
-    # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
-    codes = int(density * geometry.n_positions)
-    return padded + grid + 48 * codes + products.product_bytes(geometry, codes, itemsize)
-
-
-def _divided(point: NDArray, weights: NDArray) -> NDArray:
-    """A point divided by the weights, zero where they are."""
-    return np.divide(point, weights, out=np.zeros_like(point), where=weights > 0)
+def _told(objective: float, gap: float, ratio: float) -> Look:
+    """What a look at one signal found."""
+    return Look(np.array([objective]), np.array([gap]), np.array([ratio]))
 
 
 def _among(sample: NDArray, codes: NDArray) -> NDArray:

@@ -191,7 +191,7 @@ class DeviceWorkingSets:
             return None
         return list(weights[chosen]) if self.problem.has_own_weights else [weights]
 
-    def look(self, active: NDArray, *, rough: bool) -> Look:
+    def look(self, active: NDArray, *, last: bool) -> Look:
         """Evaluate and certify, by a scan in float32 where only the rounding of tensor cores stands in the way."""
         found = self._look(active, self.tensor)
         doubtful = (self.bare[active] <= self.settings.tol) & (found.gap > self.settings.tol)

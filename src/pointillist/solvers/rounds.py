@@ -45,8 +45,11 @@ class WorkingSets(Protocol):
     epsilon: float
     """The relative rounding error of the numbers that are descended on."""
 
-    def look(self, active: NDArray, *, rough: bool) -> Look:
-        """Evaluate the codes and scan for violators; with `rough` bounds that take no scan may serve."""
+    def look(self, active: NDArray, *, last: bool) -> Look:
+        """Evaluate the codes and scan for violators; `last` says that nothing will be done about them.
+
+        A gap may be loose as long as it exceeds the tolerance and the look is not the last; with a ridge the last may be.
+        """
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best code of every cell of positions into the working set if its ratio exceeds `floor`."""
@@ -104,8 +107,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
-        # What a solve with a ridge ends with is not to be certified tightly: a bound will do.
-        found = sets.look(active, rough=ridged and rounds == schedule.max_iter)
+        found = sets.look(active, last=rounds == schedule.max_iter)
         ratio, unsettled = found.ratio, still_open(found)
         if not ridged:  # with a ridge another objective falls
             # Near the optimum the gap still falls when the objective has no digits left to fall.

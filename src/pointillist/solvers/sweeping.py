@@ -20,15 +20,13 @@ class WorkingCodes(NamedTuple):
     ridge: float
 
 
-_SWEEPS_A_TILE = 3
-
-
 class Effort(NamedTuple):
-    """How long to sweep; see `CoordinateDescent`."""
+    """How long to sweep; see `CoordinateDescent`. A tile gets so many sweeps at most before the next cut."""
 
     target: float
     extra: int
     max_sweeps: int
+    sweeps_a_tile: int = 3
 
 
 def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -> None:
@@ -37,7 +35,7 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
     A signal in several tiles is gone through again and again, cut in other ways each time, and each tile gets a few sweeps.
     """
     whole = sum(map(len, stage.partitions[0])) <= 1
-    most = effort.max_sweeps if whole else min(effort.max_sweeps, _SWEEPS_A_TILE)
+    most = effort.max_sweeps if whole else min(effort.max_sweeps, effort.sweeps_a_tile)
     ridge = codes.values.dtype.type(codes.ridge)
 
     def work(part: Part) -> float:

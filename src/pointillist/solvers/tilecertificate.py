@@ -11,7 +11,7 @@ from pointillist.model.problem import Certificate, inner, relative_gap
 from pointillist.solvers import dual
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
-from pointillist.solvers.descent import ALLOWED, LOOSE
+from pointillist.solvers.descent import LOOSE
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tileviews import TileView, Whole
 
@@ -25,7 +25,7 @@ class Certifier:
         self, whole: Whole, blocks: Blocks, codes: BlockCodes, state: DescentState, tol: float, i: int
     ) -> None:
         self.whole, self.blocks, self.codes, self.state, self.tol, self.i = whole, blocks, codes, state, tol, i
-        self.allowed = 1 + ALLOWED * tol  # the ratio up to which the dual point is not shrunk locally
+        self.allowed = 1 + dual.ALLOWED * tol  # the ratio up to which the dual point is not shrunk locally
 
     def certificate(self, largest: float, mapper: Mapper) -> Certificate:
         """What all codes together are worth; the residual that all tiles share is the dual point, shrunk by its ratios.

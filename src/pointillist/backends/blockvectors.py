@@ -1,0 +1,262 @@
+"""Vector instructions for blocks of filters, built directly in LLVM: correlations at once, and the best of them.
+
+A block is `FILTERS_A_BLOCK` filters, sample by sample side by side. One load of the signal serves all filters of the block,
+or one load of the filters all positions, and sums stay in registers.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.backends.vectors import (
+    POSITIONS_AT_ONCE,
+    add_product,
+    broadcast_to,
+    byte_size,
+    each_offset,
+    pointer_to,
+    vector_at,
+    vector_type,
+    whole_number,
+    zero_sums,
+)
+
+
+@intrinsic
+def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out, out_start, out_stride):
+    """Correlations of `FILTERS_A_BLOCK` filters with the signal at `lanes` neighbouring positions.
+
+    `filters[start + i·block + k]` is sample i of the block's filter k, `offsets[i]` where that sample meets
+    the signal; the results go to `out[out_start + k·out_stride :][:lanes]`. One load of the signal serves
+    all filters of the block and the sums stay in registers: a matrix product without the matrix.
+    """
+    signature = types.void(lanes, signal, base, filters, start, offsets, out, out_start, out_stride)
+
+    def codegen(context, builder, sig, args):
+        sums = _block_sums(context, builder, sig, args)
+        out_at = pointer_to(context, builder, sig.args[6], args[6])
+        for k, total in enumerate(sums):
+            place = builder.add(args[7], builder.mul(args[8], whole_number(k)))
+            address = builder.bitcast(builder.gep(out_at, [place]), total.type.as_pointer())
+            builder.store(total, address, align=byte_size(total.type.element))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place):
+    """Keep, for `lanes` neighbouring positions, the largest correlation · factor of a block of filters so far.
+
+    Filter k of the block has the number first + k and the factor `factors[first + k]`; `signed` false compares sizes.
+    `best[place:][:lanes]` and `winner[place:][:lanes]` (int32) hold the ratios and the filters' numbers.
+    """
+    signature = types.void(lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place)
+
+    def codegen(context, builder, sig, args):
+        def factor(factor_at, number, vector):
+            return broadcast_to(builder, builder.load(builder.gep(factor_at, [number])), vector)
+
+        return _keep_best(context, builder, sig, args, factor)
+
+    return signature, codegen
+
+
+@intrinsic
+def best_of_block_local(
+    typingctx, lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
+):
+    """Do what `best_of_block` does with a factor for each position: `factors[(first + k) · stride + place :][:lanes]`."""
+    signature = types.void(
+        lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, stride
+    )
+
+    def codegen(context, builder, sig, args):
+        def factor(factor_at, number, vector):
+            where = builder.add(builder.mul(number, args[12]), args[11])
+            return vector_at(builder, factor_at, where, vector)[0]
+
+        return _keep_best(context, builder, sig, args, factor)
+
+    return signature, codegen
+
+
+@intrinsic
+def note_block(
+    typingctx,
+    lanes,
+    signal,
+    base,
+    filters,
+    start,
+    offsets,
+    factors,
+    first,
+    signed,
+    best,
+    winner,
+    place,
+    skipped,
+    floor,
+    stride,
+    notes,
+    count,
+):
+    """Do what `best_of_block` does, and append the codes whose ratio exceeds `floor` to `notes`, as far as there is room.
+
+    The code of filter k at `place` is (first + k) · stride + place. The first `skipped` positions are not noted. `count`
+    (1,) is how many there were, with those that found no room.
+    """
+    signature = types.void(
+        lanes, signal, base, filters, start, offsets, factors, first, signed, best, winner, place, skipped, floor, stride,
+        notes, count,
+    )  # fmt: skip
+
+    def codegen(context, builder, sig, args):
+        def factor(factor_at, number, vector):
+            return broadcast_to(builder, builder.load(builder.gep(factor_at, [number])), vector)
+
+        notes = context.make_array(sig.args[15])(context, builder, args[15])
+        count_at = pointer_to(context, builder, sig.args[16], args[16])
+
+        def note(number, ratio):
+            bits = builder.bitcast(
+                builder.fcmp_ordered(">", ratio, broadcast_to(builder, args[13], ratio.type)),
+                ir.IntType(ratio.type.count),
+            )
+            bits = builder.and_(bits, builder.shl(ir.Constant(bits.type, -1), builder.trunc(args[12], bits.type)))
+            with builder.if_then(builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0)), likely=False):
+                begin = builder.add(builder.mul(number, args[14]), args[11])
+                _append_lanes(builder, bits, begin, notes, count_at)
+
+        return _keep_best(context, builder, sig, args, factor, note)
+
+    return signature, codegen
+
+
+def _append_lanes(builder, bits, begin, notes, count_at):
+    """Append begin + lane to an array for each lane whose bit is set, of which there is one at least, and count them."""
+    room, none = builder.extract_value(notes.shape, 0), ir.Constant(bits.type, 0)
+    left = cgutils.alloca_once_value(builder, bits)
+    loop, done = builder.append_basic_block("note"), builder.append_basic_block("noted")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    some, count = builder.load(left), builder.load(count_at)
+    lane = builder.zext(builder.cttz(some, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+    with builder.if_then(builder.icmp_signed("<", count, room)):
+        builder.store(builder.add(begin, lane), builder.gep(notes.data, [count]))
+    builder.store(builder.add(count, whole_number(1)), count_at)
+    rest = builder.and_(some, builder.sub(some, ir.Constant(bits.type, 1)))
+    builder.store(rest, left)
+    builder.cbranch(builder.icmp_unsigned("!=", rest, none), loop, done)
+    builder.position_at_end(done)
+
+
+def _keep_best(context, builder, sig, args, factor_of, note=None):
+    sums = _block_sums(context, builder, sig, args)
+    vector = sums[0].type
+    whole = ir.VectorType(ir.IntType(32), vector.count)
+    factor_at = pointer_to(context, builder, sig.args[6], args[6])
+    best_at = pointer_to(context, builder, sig.args[9], args[9])
+    winner_at = builder.bitcast(pointer_to(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
+    best, best_address = vector_at(builder, best_at, args[11], vector)
+    winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
+    winner = builder.load(winner_address, align=4)
+    for k, total in enumerate(sums):
+        number = builder.add(args[7], whole_number(k))
+        ratio = _ratio(builder, total, factor_of(factor_at, number, vector), args[8])
+        if note is not None:
+            note(number, ratio)
+        better = builder.fcmp_ordered(">", ratio, best)
+        best = builder.select(better, ratio, best)
+        numbers = broadcast_to(builder, builder.trunc(number, ir.IntType(32)), whole)
+        winner = builder.select(better, numbers, winner)
+    builder.store(best, best_address, align=byte_size(vector.element))
+    builder.store(winner, winner_address, align=4)
+    return context.get_dummy_value()
+
+
+def _block_sums(context, builder, sig, args):
+    """The correlations of a block of filters, a vector of neighbouring positions each."""
+    vector = vector_type(context, sig.args[1], sig.args[0])
+    signal_at = pointer_to(context, builder, sig.args[1], args[1])
+    filter_at = pointer_to(context, builder, sig.args[3], args[3])
+    sums = zero_sums(builder, vector, FILTERS_A_BLOCK)
+    with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
+        sample, _ = vector_at(builder, signal_at, builder.add(args[2], offset), vector)
+        row = builder.add(args[4], builder.mul(i, whole_number(FILTERS_A_BLOCK)))
+        for k, slot in enumerate(sums):
+            tap = builder.load(builder.gep(filter_at, [builder.add(row, whole_number(k))]))
+            add_product(builder, sample, broadcast_to(builder, tap, vector), slot)
+    return [builder.load(slot) for slot in sums]
+
+
+@intrinsic
+def best_at_positions(
+    typingctx, lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+):
+    """Do what `best_of_block` does at `POSITIONS_AT_ONCE` scattered positions, which begin in the signal at `bases`.
+
+    The lanes, as many as `FILTERS_A_BLOCK`, run over the filters of the block here. Their factors at position n begin at
+    `factors[at + n · stride]`; the ratio and the filter's number are kept at `places[n]`.
+    """
+    signature = types.void(
+        lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+    )
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        block = whole_number(FILTERS_A_BLOCK)
+        signal_at, base_at, filter_at = (pointer_to(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
+        sums = zero_sums(builder, vector, POSITIONS_AT_ONCE)
+        bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(POSITIONS_AT_ONCE)]
+        with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
+            taps, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, block)), vector)
+            for slot, base in zip(sums, bases, strict=True):
+                sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
+                add_product(builder, broadcast_to(builder, sample, vector), taps, slot)
+        factor_at, best_at, winner_at, place_at = (
+            pointer_to(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
+        )
+        for n, slot in enumerate(sums):
+            where = builder.add(args[7], builder.mul(args[8], whole_number(n)))
+            factor, _ = vector_at(builder, factor_at, where, vector)
+            ratio = _ratio(builder, builder.load(slot), factor, args[10])
+            top, lane = _largest_lane(builder, ratio)
+            place = builder.load(builder.gep(place_at, [whole_number(n)]))
+            address = builder.gep(best_at, [place])
+            with builder.if_then(builder.fcmp_ordered(">", top, builder.load(address))):
+                builder.store(top, address)
+                number = builder.trunc(builder.add(args[9], lane), ir.IntType(32))
+                builder.store(number, builder.gep(winner_at, [place]))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _ratio(builder, total, factor, signed):
+    """Sums times factors, or their sizes where signs do not count."""
+    ratio, zero = builder.fmul(total, factor), ir.Constant(total.type, [0.0] * total.type.count)
+    size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
+    return builder.select(signed, ratio, size)
+
+
+def _largest_lane(builder, values):
+    """The largest value of a vector, and the number of the first lane that has it."""
+    count, folded = values.type.count, values
+    while folded.type.count > 1:
+        half = folded.type.count // 2
+        low, high = (_lanes_of(builder, folded, first, half) for first in (0, half))
+        folded = builder.select(builder.fcmp_ordered(">", high, low), high, low)
+    top = builder.extract_element(folded, ir.Constant(ir.IntType(32), 0))
+    bits = builder.bitcast(
+        builder.fcmp_ordered("==", values, broadcast_to(builder, top, values.type)), ir.IntType(count)
+    )
+    return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
+
+
+def _lanes_of(builder, values, first, count):
+    """Some neighbouring lanes of a vector."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+    return builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)

@@ -1,0 +1,149 @@
+"""Tests of the codes that nearly violate, among which violators are looked for between two scans."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pointillist.model.boundaries import BOUNDARIES
+from pointillist.model.problem import certificate
+from pointillist.solvers import descent, nearby
+from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers.dual import Worth
+from pointillist.solvers.scanning import DescentState
+
+SHAPES = [((90,), (7,)), ((21, 37), (4, 5)), ((70, 80), (3, 3)), ((5, 9, 20), (2, 3, 4))]
+
+
+@pytest.fixture
+def noting(monkeypatch):
+    """Small problems note codes too; tells how often near codes were looked at."""
+    looks = []
+    look = nearby.NearCodes.look
+    monkeypatch.setattr(nearby, "_WORTH_NOTING", 0)
+    monkeypatch.setattr(nearby.NearCodes, "look", lambda self, *args: looks.append(1) or look(self, *args))
+    return looks
+
+
+def noted(problem, x, violation, mapper=map):
+    """What a scan notes of a signal, with the ratios and winners of all positions."""
+    n_positions = problem.geometry.n_positions
+    best, winner = np.full(n_positions, 7, x.dtype), np.zeros(n_positions, np.int32)
+    state = DescentState(problem)
+    found = nearby.scan_noting(state, Worth(problem, 0, x), problem.geometry.spread(x), violation, best, winner, mapper)
+    return found, best, winner
+
+
+def codes_of(near):
+    n_positions = near.state.problem.geometry.n_positions
+    return np.sort(np.concatenate([n.filters * np.int64(n_positions) + n.positions for n in near.pieces]))
+
+
+def problem_with_ratios_near_one(reference, signal, size, **more):
+    problem, x = reference.problem(
+        np.random.default_rng(4), signal, size, n_filters=11, channels=2, penalty=1.0, **more
+    )
+    correlations = problem.exact_operator.correlate(x).reshape(problem.n_filters, -1)
+    sizes = correlations if problem.nonnegative else np.abs(correlations)
+    x = (x / np.max(sizes) * 1.15).astype(x.dtype)
+    return problem, x, sizes / np.max(sizes) * 1.15
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize(("signal", "size"), SHAPES)
+@pytest.mark.parametrize("nonnegative", [False, True])
+def test_a_scan_notes_all_codes_above_its_floor(reference, signal, size, boundary, nonnegative):
+    problem, x, ratios = problem_with_ratios_near_one(
+        reference, signal, size, boundary=boundary, nonnegative=nonnegative
+    )
+    near, best, winner = noted(problem, x, 0.3)
+    assert near.floor == pytest.approx(0.79)
+    np.testing.assert_array_equal(codes_of(near), np.flatnonzero(ratios > near.floor))
+    np.testing.assert_allclose(best, np.maximum(np.max(ratios, axis=0), 0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(winner[best > 0], np.argmax(ratios, axis=0)[best > 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_violators_are_found_among_the_noted_codes(reference, dtype):
+    problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3), dtype=dtype)
+    near, _, _ = noted(problem, x, 0.3)
+    largest = near.look(problem.geometry.spread(x), x, map)
+    worst = np.max(ratios, axis=0)
+    assert largest == pytest.approx(1.15, rel=1e-5)
+    np.testing.assert_allclose(near.best, np.where(worst > 1, worst, 0), rtol=1e-5)
+    np.testing.assert_array_equal(near.winner[worst > 1], np.argmax(ratios, axis=0)[worst > 1])
+
+
+def test_codes_far_below_one_are_forgotten(reference):
+    problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
+    near, _, _ = noted(problem, x, 0.3)
+    share = (1.01 / 1.15) * x
+    near.look(problem.geometry.spread(share), share, map)
+    assert near.floor == pytest.approx(0.95)
+    np.testing.assert_array_equal(codes_of(near), np.flatnonzero(ratios * (1.01 / 1.15) > 0.95))
+    assert near.look(problem.geometry.spread(x), x, map) == pytest.approx(1.15)
+
+
+def test_too_many_codes_are_not_noted(reference, monkeypatch):
+    problem, x, _ = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
+    monkeypatch.setattr(nearby, "NOTES_A_POSITION", 0)
+    assert noted(problem, x, 0.3)[0] is None
+
+
+def test_the_notes_do_not_depend_on_the_order_of_the_work(reference):
+    problem, x, _ = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
+    one, other = (noted(problem, x, 0.3, mapper)[0] for mapper in (map, _backwards))
+    for some, others in zip(one.pieces, other.pieces, strict=True):
+        for a, b in zip(some, others, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def _backwards(work, items):
+    return [work(item) for item in list(items)[::-1]][::-1]
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_certified_with_near_codes_is_true(reference, noting, boundary, weighted, dtype):
+    rng = np.random.default_rng(5)
+    problem, x = reference.problem(rng, (50, 60), (5, 5), n_filters=10, penalty=0.3, boundary=boundary, dtype=dtype)
+    if weighted:
+        weights = rng.uniform(0, 1, (1, 50, 60)) * (rng.random((1, 50, 60)) < 0.8)
+        problem = replace(problem, weights=weights.astype(dtype))
+    tight = CoordinateDescent(tol=1e-6 if dtype == np.float64 else 1e-5)
+    optimum = tight.solve(tight.prepare(problem), [x])
+    noting.clear()
+    solver = CoordinateDescent(tol=1e-3)
+    found = solver.solve(solver.prepare(problem), [x])
+    assert noting
+    assert found.gap[0] <= 1e-3
+    bound = found.objective[0] * (1 - found.gap[0])
+    assert bound <= optimum.objective[0]
+    assert found.objective[0] <= optimum.objective[0] * (1 + 1e-3)
+
+
+def test_a_solve_that_ends_early_has_the_gap_of_all_codes(reference, noting):
+    problem, x = reference.problem(np.random.default_rng(6), (50, 60), (5, 5), n_filters=10, penalty=0.3)
+    for rounds in range(4, 16):
+        solver = CoordinateDescent(tol=1e-9, max_iter=rounds)
+        found = solver.solve(solver.prepare(problem), [x])
+        assert found.gap[0] == pytest.approx(_exact_gap(problem, x, found), rel=1e-6)
+    assert noting
+
+
+def _exact_gap(problem, x, found):
+    return certificate(problem, 0, x, found.codes.indices[0], found.codes.values[0]).gap
+
+
+def test_near_codes_serve_any_number_of_threads(reference, noting, monkeypatch):
+    monkeypatch.setattr(descent, "_WORTH_THREADS", 0)
+    problem, x = reference.problem(
+        np.random.default_rng(7), (90, 100), (5, 5), n_filters=10, penalty=0.3, dtype=np.float32
+    )
+    solver = CoordinateDescent(tol=1e-3, tile=48)
+    one, other = (solver.solve(solver.prepare(problem), [x], n_jobs=n) for n in (1, 2))
+    assert noting
+    np.testing.assert_array_equal(one.codes.indices[0], other.codes.indices[0])
+    np.testing.assert_array_equal(one.codes.values[0], other.codes.values[0])
+    assert one.gap[0] == other.gap[0]
