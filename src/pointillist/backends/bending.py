@@ -16,7 +16,7 @@ def bend(planes, factors, out):
     for c in range(channels):
         s, factor = planes[c], factors[c]
         for i in range(height):
-            inner = 2 <= i and i < height - 2 and width > 4
+            inner = i >= 2 and i < height - 2 and width > 4
             if inner:
                 _bend_row(s, i, factor, out[c, i])
             for j in range(2 if inner else width):

@@ -148,7 +148,8 @@ def code(
     details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
     weights = [weights.astype(np.float32) for weights in damaged.weights]
     if coder is None:  # a blur makes filters alike, so that few codes are to be taken at a time
-        rough = {"inner": 0.7} if damaged.blur.kernel.size > 1 else {"cells": (1,), "inner": 0.9, "max_sweeps": 2}
+        blurred = damaged.blur.kernel.size > 1
+        rough = {"inner": 0.7} if blurred else {"cells": (1,), "inner": 0.9, "max_sweeps": 2, "extra": 2, "min_iter": 1}
         coder = quick_coder(settings.tol, **rough)
     return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, coder, start)
 

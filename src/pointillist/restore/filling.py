@@ -121,8 +121,9 @@ def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling
         guess = without_holes(light[None], known[None])[0]
     guess = np.where(known, light, guess)
     values, deviation = predicted(
-        planes, wanted, known, guess, texture=filling.texture, n_jobs=n_jobs, deviations=filling.deviations
-    )
+        planes, wanted, known, guess,
+        texture=filling.texture, scattered=lone, n_jobs=n_jobs, deviations=filling.deviations,
+    )  # fmt: skip
     if filling.coded is not None and lone:
         values[:, wanted] += filling.trust() * (guess[wanted] - np.mean(values[:, wanted], axis=0))
     if coarse is not None and coarse.deviation is not None and deviation is not None and np.any(deep):

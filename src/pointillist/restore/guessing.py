@@ -23,6 +23,10 @@ from pointillist.restore.penalties import (
 )
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
+from pointillist.solvers.base import parallel
+
+GUESS_TOL = 0.8
+"""Relative duality gap of first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""
 
 _SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
@@ -39,6 +43,9 @@ class Coder:
     price : float or str
         The penalty as people give it.
     settings : Settings
+        With the tolerance of codes that are the answer, and of those that penalty and trust are chosen by.
+    guess_tol : float
+        Relative duality gap of first guesses.
     coded : dict
         What was recovered of each box, by its upper left corner.
     """
@@ -47,6 +54,7 @@ class Coder:
     filters: NDArray
     price: Penalty
     settings: Settings
+    guess_tol: float = GUESS_TOL
     coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
     _choosing: Lock = field(default_factory=Lock)
 
@@ -67,19 +75,18 @@ class Coder:
         trial = self._trial
         settings = replace(self.settings, progress=None)
         fitted = recover(trial.left, self.filters, self._penalty, settings, trial.smooth)
-        along, square = 0.0, 0.0
-        for signal, gone, weights, codes in zip(
-            trial.crops.signals, trial.hidden, trial.left.weights, fitted.signals, strict=True
-        ):
-            truth, guess = np.mean(signal, axis=0), np.mean(codes, axis=0)
-            known, wanted = np.all(weights > 0, axis=0), np.any(gone, axis=0)
+
+        def work(i: int) -> tuple[float, float]:
+            truth, guess = np.mean(trial.crops.signals[i], axis=0), np.mean(fitted.signals[i], axis=0)
+            known, wanted = np.all(trial.left.weights[i] > 0, axis=0), np.any(trial.hidden[i], axis=0)
             full = truth.copy()
             full[~known] = guess[~known]
-            made = predicted(full[None], wanted, known, full)[0][0]
+            made = predicted(full[None], wanted, known, full, scattered=True)[0][0]
             away = (guess - made)[wanted]
-            along += float(np.sum(away * (truth - made)[wanted]))
-            square += float(np.sum(away**2))
-        return min(max(along / square, 0.0), 1.0) if square > 0 else 0.0
+            return float(np.sum(away * (truth - made)[wanted])), float(np.sum(away**2))
+
+        along, square = np.sum(parallel(work, range(len(trial.hidden)), settings.n_jobs), axis=0)
+        return float(np.clip(along / square, 0.0, 1.0)) if square > 0 else 0.0
 
     @cached_property
     def _penalty(self) -> float:
@@ -111,18 +118,20 @@ class Coder:
     def picture(self, box: Box, n_jobs: int) -> NDArray:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
         picture = self.canvas.picture(box)
-        return picture.gather(self._recover(Damaged(*picture.signals(self.filters.shape[1])), box, n_jobs))
+        damaged = Damaged(*picture.signals(self.filters.shape[1]))
+        return picture.gather(self._recover(damaged, box, n_jobs, self.settings.tol))
 
     def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
         """The mean of the channels of a box, without holes; grey filters code that mean alone."""
         weights = np.broadcast_to(seen, planes.shape).astype(np.float64)
         if self.filters.shape[1] == len(planes):
-            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs)[0], axis=0)
+            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs, self.guess_tol)[0], axis=0)
         light = np.mean(planes, axis=0, keepdims=True)
-        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs)[0][0]
+        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs, self.guess_tol)[0][0]
 
-    def _recover(self, damaged: Damaged, box: Box, n_jobs: int) -> list[NDArray]:
-        recovered = recover(damaged, self.filters, self.penalty, replace(self.settings, n_jobs=n_jobs, progress=None))
+    def _recover(self, damaged: Damaged, box: Box, n_jobs: int, tol: float) -> list[NDArray]:
+        settings = replace(self.settings, n_jobs=n_jobs, tol=tol, progress=None)
+        recovered = recover(damaged, self.filters, self.penalty, settings)
         self.coded[box[0].start, box[1].start] = recovered
         return recovered.signals
 
@@ -165,7 +174,7 @@ def fill_canvas(
         chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
         one = replace(canvas, planes=canvas.planes[chosen], missing=missing[None])
         if coder is not None:
-            coders.append(Coder(one, coder.filters, coder.price, settings))
+            coders.append(Coder(one, coder.filters, coder.price, settings, coder.guess_tol))
         filling = Filling(
             coded=coders[-1].guess if coders else None,
             everywhere=everywhere,

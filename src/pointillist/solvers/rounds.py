@@ -73,6 +73,7 @@ class Schedule:
 
     tol: float = 1e-3
     max_iter: int = 200
+    min_iter: int = 0
     cells: tuple[int, ...] = (3, 2, 1)
     inner: float = 0.5
     ridge: float = 0.0
@@ -106,7 +107,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     while True:
         # What a solve with a ridge ends with is not to be certified tightly: a bound will do.
         found = sets.look(active, rough=ridged and rounds == schedule.max_iter)
-        ratio, unsettled = found.ratio, still_open(found)
+        ratio, unsettled = found.ratio, still_open(found) | (rounds < schedule.min_iter)
         if not ridged:  # with a ridge another objective falls
             # Near the optimum the gap still falls when the objective has no digits left to fall.
             better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
