@@ -148,8 +148,7 @@ def code(
     details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
     weights = [weights.astype(np.float32) for weights in damaged.weights]
     if coder is None:  # a blur makes filters alike, so that few codes are to be taken at a time
-        blurred = damaged.blur.kernel.size > 1
-        rough = {"inner": 0.7} if blurred else {"cells": (1,), "inner": 0.9, "max_sweeps": 2, "extra": 2, "min_iter": 1}
+        rough = {"inner": 0.7} if damaged.blur.kernel.size > 1 else {"cells": (1,), "inner": 0.9, "max_sweeps": 2}
         coder = quick_coder(settings.tol, **rough)
     return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, coder, start)
 
@@ -193,11 +192,15 @@ def recover(
     penalty: float | NDArray,
     settings: Settings,
     smooth: list[Smooth] | None = None,
+    coder: CoordinateDescent | None = None,
 ) -> Recovered:
-    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known."""
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known.
+
+    A coder of one's own takes the place of that for the tolerance of the settings.
+    """
     if smooth is None:
         smooth = separate(damaged, settings)
-    result = code(damaged, smooth, filters, penalty, settings)
+    result = code(damaged, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)

@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.restore.engine import Damaged, Recovered, Settings, recover
+from pointillist.restore.engine import Damaged, Recovered, Settings, quick_coder, recover
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.neighbourhood import predicted
 from pointillist.restore.penalties import (
@@ -23,6 +23,7 @@ from pointillist.restore.penalties import (
 )
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
+from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import parallel
 
 GUESS_TOL = 0.8
@@ -43,9 +44,8 @@ class Coder:
     price : float or str
         The penalty as people give it.
     settings : Settings
-        With the tolerance of codes that are the answer, and of those that penalty and trust are chosen by.
-    guess_tol : float
-        Relative duality gap of first guesses.
+    guess_tol : float or None
+        Relative duality gap of first guesses; None is that of the settings, which penalty and trust are chosen with.
     coded : dict
         What was recovered of each box, by its upper left corner.
     """
@@ -54,7 +54,7 @@ class Coder:
     filters: NDArray
     price: Penalty
     settings: Settings
-    guess_tol: float = GUESS_TOL
+    guess_tol: float | None = None
     coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
     _choosing: Lock = field(default_factory=Lock)
 
@@ -119,19 +119,24 @@ class Coder:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
         picture = self.canvas.picture(box)
         damaged = Damaged(*picture.signals(self.filters.shape[1]))
-        return picture.gather(self._recover(damaged, box, n_jobs, self.settings.tol))
+        return picture.gather(self._recover(damaged, box, n_jobs))
 
     def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
         """The mean of the channels of a box, without holes; grey filters code that mean alone."""
         weights = np.broadcast_to(seen, planes.shape).astype(np.float64)
+        coder = None
+        if self.guess_tol is not None:  # without codes the gap may be small enough already
+            coder = quick_coder(self.guess_tol, cells=(1,), inner=0.9, max_sweeps=2, extra=4, min_iter=1)
         if self.filters.shape[1] == len(planes):
-            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs, self.guess_tol)[0], axis=0)
+            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs, coder)[0], axis=0)
         light = np.mean(planes, axis=0, keepdims=True)
-        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs, self.guess_tol)[0][0]
+        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs, coder)[0][0]
 
-    def _recover(self, damaged: Damaged, box: Box, n_jobs: int, tol: float) -> list[NDArray]:
-        settings = replace(self.settings, n_jobs=n_jobs, tol=tol, progress=None)
-        recovered = recover(damaged, self.filters, self.penalty, settings)
+    def _recover(
+        self, damaged: Damaged, box: Box, n_jobs: int, coder: CoordinateDescent | None = None
+    ) -> list[NDArray]:
+        settings = replace(self.settings, n_jobs=n_jobs, progress=None)
+        recovered = recover(damaged, self.filters, self.penalty, settings, coder=coder)
         self.coded[box[0].start, box[1].start] = recovered
         return recovered.signals
 

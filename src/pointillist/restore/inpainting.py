@@ -78,8 +78,8 @@ def inpaint(
     boundary : {"same", "full"}
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
     tol : float or None
-        Relative duality gap of the codes; None is 0.3 where they are the answer, and 0.8 for first guesses. Below that
-        pictures hardly change.
+        Relative duality gap of the codes. None is 0.3, and 0.8 for first guesses with neither filters nor a penalty given:
+        below that pictures hardly change.
     n_jobs : int, optional
         Threads: -1 for all cores, None for what the surrounding joblib context says.
     device : str
@@ -131,7 +131,7 @@ def inpaint(
     given = parse_penalty(penalty) is not None or filters is not None
     coder = None
     if method != "neighbours":
-        guess_tol = GUESS_TOL if tol is None else tol
+        guess_tol = GUESS_TOL if tol is None and not given else None
         coder = _coder(canvas, filters, penalty, settings, guess_tol, needed=given or method == "codes")
     mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
     if mixed and (texture or deviations):
@@ -151,7 +151,13 @@ def inpaint(
 
 
 def _coder(
-    canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, guess_tol: float, *, needed: bool
+    canvas: Canvas,
+    filters: ArrayLike | None,
+    penalty: Penalty,
+    settings: Settings,
+    guess_tol: float | None,
+    *,
+    needed: bool,
 ) -> Coder | None:
     """Make the coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
     bank = as_bank(filters)

@@ -24,7 +24,7 @@ SURROUNDINGS = 48
 DEEPEST = 10
 """Pixels farther than this from all that is known are left to a coarser picture."""
 
-_NEAR_SURROUNDINGS = 24  # the same where missing pixels are scattered
+_NEAR_SURROUNDINGS = 32  # the same where missing pixels are scattered
 _SQUARE = 32  # pixels that share one covariance
 _BLOCK, _SMALL = 16, 8  # pixels that are solved for together, in holes and in scratches
 _RING, _MOST = 5, 250  # how far beyond the nearest known pixel others are used, and how many at most
