@@ -41,7 +41,6 @@ OTHERWISE = {
     "deblur tol": "pictures gain nothing by codes that are nearer to the optimum",
     "demosaic tol": "pictures gain nothing by codes that are nearer to the optimum",
     "denoise tol": "pictures gain nothing by codes that are nearer to the optimum",
-    "inpaint tol": "pictures gain nothing by codes that are nearer to the optimum",
     "super_resolve tol": "pictures gain nothing by codes that are nearer to the optimum",
     "deblur boundary": "a blur carries what lies beyond the border into the picture, so codes must reach there",
     "super_resolve boundary": "a blur carries what lies beyond the border into the picture, so codes must reach there",

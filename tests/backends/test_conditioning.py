@@ -79,6 +79,24 @@ def test_dense_kriging(seed, channels):
     assert np.all(np.isnan(deviation[~(wanted & inner)]))
 
 
+def test_float32_comes_near():
+    """Many sources and a smooth table, as scattered pixels have them."""
+    rng = np.random.default_rng(8)
+    table = np.exp(-((np.hypot(*np.mgrid[-LAG : LAG + 1, -LAG : LAG + 1]) / 6) ** 2))
+    y, x = np.mgrid[:24, :24]
+    planes, known = np.stack([np.cos(x / 5 + y / 8), 0.5 + 0.01 * x]), rng.random((24, 24)) < 0.5
+    block, others = (
+        (8, 16, 8, 16, 4, 90, 0),
+        np.exp(-np.abs(np.mgrid[-LAG : LAG + 1, -LAG : LAG + 1]).sum(axis=0) / 9)[None],
+    )
+    exact, spread = filled(planes, known, ~known, block, table[None], others=others)
+    rounded, near = filled(
+        planes, known, ~known, block, table[None].astype(np.float32), others=others.astype(np.float32)
+    )
+    np.testing.assert_allclose(rounded, exact, atol=1e-4)
+    np.testing.assert_allclose(near, spread, atol=1e-3)
+
+
 @pytest.mark.parametrize("most", [4, 7, 12, 40])
 def test_the_nearest_are_used_and_ties_go_in_raster_order(most):
     """A hole in the middle of a grid that is symmetric about it: there are ties at every distance."""

@@ -72,11 +72,29 @@ def test_several_tiles_reach_the_untiled_objective(reference):
 
 
 @pytest.mark.parametrize(
-    "setting", [{"max_iter": 0}, {"tol": -1.0}, {"max_sweeps": 0}, {"cells": ()}, {"cells": (0,)}, {"inner": 1.0}]
+    "setting",
+    [
+        {"max_iter": 0},
+        {"min_iter": -1},
+        {"tol": -1.0},
+        {"max_sweeps": 0},
+        {"cells": ()},
+        {"cells": (0,)},
+        {"inner": 1.0},
+    ],
 )
 def test_settings_are_checked(setting):
     with pytest.raises(ValueError, match=next(iter(setting))):
         CoordinateDescent(**setting)
+
+
+@pytest.mark.parametrize("min_iter", [0, 1, 3])
+def test_there_are_rounds_even_if_no_codes_at_all_are_within_the_tolerance(reference, min_iter):
+    problem, x = reference.problem(np.random.default_rng(3), (20, 40), (3, 3), n_filters=3)
+    solver = CoordinateDescent(tol=0.999, min_iter=min_iter)
+    result = solver.solve(solver.prepare(problem), [x])
+    assert result.iterations[0] == min_iter
+    assert (result.codes.nnz > 0) == (min_iter > 0)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2000])

@@ -7,10 +7,10 @@ known pixels determine themselves (universal kriging).
 import numpy as np
 
 from pointillist.backends.compiling import allocating_kernel, helper
+from pointillist.backends.factorising import LANES, factorise, room
 from pointillist.backends.surroundings import around, listed, most_alike, nearest
 
 _TREND = 3  # 1, row, column
-_PANEL = 4  # columns that are eliminated together
 _TINY = 1e-30
 _FEW = 100  # sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more
 _JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
@@ -40,10 +40,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     """
     height, width = known.shape
     channels, widest = len(planes), _widest(blocks)
-    system, panel = (
-        np.empty((widest + _TREND + channels, widest), tables.dtype),
-        np.empty((_PANEL, widest), tables.dtype),
-    )
+    system, places = room(widest, widest + _TREND + channels, tables.dtype), np.empty(widest, np.int64)
     left, plane = np.empty((channels, widest), tables.dtype), np.empty((channels, _TREND))
     for b in range(len(blocks)):
         top, bottom, first, last, reach, most, which = blocks[b]
@@ -62,7 +59,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
         certainty, n_others = (_CERTAINTY, len(others)) if most > _FEW else (_SURE, min(1, len(others)))
         for k in range(-1, n_others):
             table = tables[which] if k < 0 else others[k]
-            _whiten(table, planes, sources, nugget, frame, shift, part, system, panel)
+            _whiten(table, planes, sources, nugget, frame, shift, part, system, places)
             count, judges = len(sources), len(sources)
             if most > _FEW:
                 count = _of_one_field(system, len(sources), int(_KEPT * most), left, plane)
@@ -77,7 +74,7 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
                 continue
             if count != judges:
                 _take_plane(system, len(sources), count, left, plane)
-            across = _across(table, targets, sources[:count])
+            across = _across(table, targets, places[:count])
             _predict(across, targets, frame, system, left, plane, weight, mixed)
             total += weight
             if told and deviation.size:
@@ -101,78 +98,40 @@ def _widest(blocks):
 
 
 @helper()
-def _whiten(table, planes, sources, nugget, frame, shift, texture, system, panel):
-    """Write the factor of the sources' covariances and, whitened by it, the trend and the values as its further rows.
+def _whiten(table, planes, sources, nugget, frame, shift, texture, system, places):
+    """Write the factor of the sources' covariances and, whitened by it, the trend and the values as further columns.
 
     The values are p − texture · q, q being p at the shift. The frame is the row and the column in the middle of the
-    sources, about which slopes are taken, and the unit of length. system: (at least n + 3 + channels, at least n) array that
-    gets n rows of the factor, three rows of the functions of a plane, and a row of values for each channel; panel: scratch.
+    sources, about which slopes are taken, and the unit of length. system: `room` for n rows, which get n columns of the
+    factor, three columns of the functions of a plane, and a column of values for each channel; places: (at least n,) int
+    array that gets where each source lies in a picture of the table's width.
     """
     down, right = shift
     row, column, scale = frame
     n, channels = len(sources), len(planes)
-    _covariances(table, sources, nugget, system)
-    for j in range(n):
-        system[n, j] = 1
-        system[n + 1, j] = (sources[j, 0] - row) / scale
-        system[n + 2, j] = (sources[j, 1] - column) / scale
-    for c in range(channels):
-        for j in range(n):
-            other = planes[c, sources[j, 0] + down, sources[j, 1] + right]
-            system[n + _TREND + c, j] = planes[c, sources[j, 0], sources[j, 1]] - texture * other
-    _factorise(system, n, n + _TREND + channels, panel)
+    _covariances(table, sources, nugget, system, places)
+    for i in range(n):
+        system[i, n] = 1
+        system[i, n + 1] = (sources[i, 0] - row) / scale
+        system[i, n + 2] = (sources[i, 1] - column) / scale
+        for c in range(channels):
+            other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
+            system[i, n + _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
+    factorise(system.ravel(), system.shape[1], n, n + _TREND + channels)
 
 
 @helper()
-def _covariances(table, sources, nugget, system):
-    """Fill the lower triangle of a system with the covariances of the sources (n, 2)."""
-    lag, side = len(table) // 2, table.shape[1]
-    flat = table.ravel()  # a view: tables are contiguous
-    middle = lag * side + lag
+def _covariances(table, sources, nugget, system, places):
+    """Fill the upper triangle of a system with the covariances of the sources (n, 2), from the diagonal's vector on."""
+    side, middle, flat = table.shape[1], table.size // 2, table.ravel()  # views: tables are contiguous
+    for j in range(len(sources)):
+        places[j] = sources[j, 0] * side + sources[j, 1]
     for i in range(len(sources)):
-        here = middle + sources[i, 0] * side + sources[i, 1]
-        for j in range(i + 1):
-            system[i, j] = flat[here - sources[j, 0] * side - sources[j, 1]]
-        system[i, i] += nugget * table[lag, lag]
-
-
-@helper(fastmath={"contract"})
-def _factorise(system, n, rows, panel):
-    """Cholesky's factor of the first n rows in place, lower triangle; the rows that follow are solved for with it.
-
-    Columns are eliminated four at a time, so that each number behind them is read and written once for the four.
-    """
-    for k in range(0, n - n % _PANEL, _PANEL):
-        end = k + _PANEL
-        _eliminate(system, k, end, end)
-        ba, ca, cb = system[k + 1, k], system[k + 2, k], system[k + 2, k + 1]
-        da, db, dc = system[k + 3, k], system[k + 3, k + 1], system[k + 3, k + 2]
-        ra, rb, rc, rd = 1 / system[k, k], 1 / system[k + 1, k + 1], 1 / system[k + 2, k + 2], 1 / system[k + 3, k + 3]
-        for i in range(np.uintp(end), np.uintp(rows)):
-            a = system[i, k] * ra
-            b = (system[i, k + 1] - a * ba) * rb
-            c = (system[i, k + 2] - a * ca - b * cb) * rc
-            d = (system[i, k + 3] - a * da - b * db - c * dc) * rd
-            system[i, k], system[i, k + 1], system[i, k + 2], system[i, k + 3] = a, b, c, d
-            if i < n:
-                panel[0, i], panel[1, i], panel[2, i], panel[3, i] = a, b, c, d
-            # Indices without a sign are never counted from the end, so that the loop becomes vectors.
-            for j in range(np.uintp(end), np.uintp(min(i + 1, n))):
-                system[i, j] -= a * panel[0, j] + b * panel[1, j] + c * panel[2, j] + d * panel[3, j]
-    _eliminate(system, n - n % _PANEL, n, rows)
-
-
-@helper()
-def _eliminate(system, first, last, rows):
-    """Factorise some columns in place, of the rows from the first column's on."""
-    for j in range(first, last):
-        for m in range(first, j):
-            for i in range(j, rows):
-                system[i, j] -= system[i, m] * system[j, m]
-        root = np.sqrt(max(system[j, j], _TINY))
-        system[j, j] = root
-        for i in range(j + 1, rows):
-            system[i, j] /= root
+        here, row = middle + places[i], system[i]
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for j in range(np.uintp(i - i % LANES), np.uintp(len(sources))):
+            row[j] = flat[np.uintp(here - places[j])]
+        row[i] += nugget * flat[middle]
 
 
 @helper(fastmath={"contract", "reassoc"})
@@ -190,21 +149,23 @@ def _take_plane(system, n, count, left, plane):
 
     plane: (channels, 3) gets the coefficients, left: (channels, at least n) what the plane leaves.
     """
-    gram = np.empty((_TREND + len(plane), _TREND))
-    for i in range(len(gram)):
-        for j in range(min(i + 1, _TREND)):
-            gram[i, j] = _product(system[n + i], system[n + j], count)
+    gram = room(_TREND, _TREND + len(plane), plane.dtype)
+    for i in range(count):
+        for j in range(_TREND):
+            for k in range(_TREND + len(plane)):
+                gram[j, k] += system[i, n + j] * system[i, n + k]
     # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
     for i in range(1, _TREND):
         gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
-    _factorise(gram, _TREND, len(gram), gram)
+    factorise(gram.ravel(), gram.shape[1], _TREND, _TREND + len(plane))
     for c in range(len(plane)):
-        plane[c] = gram[_TREND + c]
+        for i in range(_TREND):
+            plane[c, i] = gram[i, _TREND + c]
         _backward(gram, plane[c], _TREND)
-        values, rest = system[n + _TREND + c], left[c]
         constant, down, right = plane[c]
-        for i in range(np.uintp(n)):
-            rest[i] = values[i] - constant * system[n, i] - down * system[n + 1, i] - right * system[n + 2, i]
+        for i in range(n):
+            trend = constant * system[i, n] + down * system[i, n + 1] + right * system[i, n + 2]
+            left[c, i] = system[i, n + _TREND + c] - trend
 
 
 @helper()
@@ -252,13 +213,14 @@ def _of_one_field(system, n, kept, left, plane):
 
 
 @helper()
-def _across(table, targets, sources):
-    """Covariances (n, m) of targets (n, 2) with sources (m, 2)."""
-    lag = len(table) // 2
-    covariances = np.empty((len(targets), len(sources)), table.dtype)
+def _across(table, targets, places):
+    """Covariances (n, m) of targets (n, 2) with sources, given by their places (m,) in a picture of the table's width."""
+    side, middle, flat = table.shape[1], table.size // 2, table.ravel()
+    covariances = np.empty((len(targets), len(places)), table.dtype)
     for k in range(len(targets)):
-        for s in range(len(sources)):
-            covariances[k, s] = table[targets[k, 0] + lag - sources[s, 0], targets[k, 1] + lag - sources[s, 1]]
+        here, row = middle + targets[k, 0] * side + targets[k, 1], covariances[k]
+        for s in range(np.uintp(len(places))):
+            row[s] = flat[np.uintp(here - places[s])]
     return covariances
 
 
@@ -292,21 +254,22 @@ def _deviate(table, unit, across, targets, system, deviation):
         deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
 
 
-@helper(fastmath={"contract", "reassoc"})
-def _forward(lower, side, n):
-    """Solve lower · x = side in place; side: (at least n,)."""
-    for i in range(np.uintp(n)):
-        total = 0.0
-        for j in range(i):
-            total += lower[i, j] * side[j]
-        side[i] = (side[i] - total) / lower[i, i]
-
-
 @helper(fastmath={"contract"})
-def _backward(lower, side, n):
-    """Solve lowerᵀ · x = side in place; side: (at least n,)."""
-    for i in range(n - 1, -1, -1):
-        side[i] /= lower[i, i]
+def _forward(upper, side, n):
+    """Solve upperᵀ · x = side in place; side: (at least n,)."""
+    for i in range(n):
+        side[i] /= upper[i, i]
         factor = side[i]
-        for j in range(np.uintp(i)):
-            side[j] -= factor * lower[i, j]
+        for j in range(np.uintp(i + 1), np.uintp(n)):
+            side[j] -= factor * upper[i, j]
+
+
+@helper(fastmath={"contract", "reassoc"})
+def _backward(upper, side, n):
+    """Solve upper · x = side in place; side: (at least n,)."""
+    for i in range(n - 1, -1, -1):
+        total = upper[i, i] - upper[i, i]  # zero in the precision of the factor
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for j in range(np.uintp(i + 1), np.uintp(n)):
+            total += upper[i, j] * side[j]
+        side[i] = (side[i] - total) / upper[i, i]

@@ -11,18 +11,29 @@ _NEARER = 0.05  # by which the squared distance of a rim pixel is multiplied: th
 @helper()
 def listed(mask, top, bottom, left, right):
     """Rows and columns (n, 2) of the true pixels of a box."""
-    count = 0
+    found, count = np.empty(((bottom - top) * (right - left) + 1, 2), np.int64), 0
     for i in range(top, bottom):
-        for j in range(left, right):
+        for j in range(
+            left, right
+        ):  # without branches, which no processor foretells where pixels are missing at random
+            found[count, 0], found[count, 1] = i, j
             count += mask[i, j]
-    found = np.empty((count, 2), np.int64)
-    count = 0
-    for i in range(top, bottom):
-        for j in range(left, right):
-            if mask[i, j]:
-                found[count, 0], found[count, 1] = i, j
-                count += 1
-    return found
+    return found[:count]
+
+
+@helper()
+def _distances(sources, targets):
+    """Squared distances (n,) of sources (n, 2) to the target nearest to each."""
+    distances = np.empty(len(sources), np.int64)
+    rows, columns = targets[:, 0].copy(), targets[:, 1].copy()
+    for i in range(len(sources)):
+        least = 1 << 40
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for k in range(np.uintp(len(rows))):
+            down, right = sources[i, 0] - rows[k], sources[i, 1] - columns[k]
+            least = min(least, down * down + right * right)
+        distances[i] = least
+    return distances
 
 
 @helper()
@@ -30,16 +41,8 @@ def nearest(sources, targets, most):
     """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
     if len(sources) <= most:
         return sources
-    distances = np.empty(len(sources), np.int64)
-    largest = 0
-    for i in range(len(sources)):
-        least = 1 << 40
-        for k in range(len(targets)):
-            down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
-            least = min(least, down * down + right * right)
-        distances[i] = least
-        largest = max(largest, least)
-    counts = np.zeros(largest + 1, np.int64)
+    distances = _distances(sources, targets)
+    counts = np.zeros(np.max(distances) + 1, np.int64)
     for i in range(len(sources)):
         counts[distances[i]] += 1
     last, left = 0, most
@@ -63,15 +66,11 @@ def around(sources, targets, most, known):
     Sources at the rim of a hole count as nearer than they are: those across it hold the answer where nearer ones behind
     the rim only repeat what the rim says.
     """
-    distances = np.empty(len(sources), np.int64)
+    distances = _distances(sources, targets)
     for i in range(len(sources)):
-        least = 1 << 40
-        for k in range(len(targets)):
-            down, right = sources[i, 0] - targets[k, 0], sources[i, 1] - targets[k, 1]
-            least = min(least, down * down + right * right)
         if _at_rim(known, sources[i, 0], sources[i, 1]):
-            least = int(_NEARER * least)
-        distances[i] = least * len(sources) + i
+            distances[i] = int(_NEARER * distances[i])
+        distances[i] = distances[i] * len(sources) + i
     return sources[np.argsort(distances)[:most]]
 
 

@@ -181,6 +181,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "max_sweeps": _integer(1),
     "metadata": _MAPPING,
     "min_change": _NOT_NEGATIVE,
+    "min_iter": _integer(0),
     "n_epochs": _integer(1),
     "n_filters": _integer(0),
     "n": _or_none(_integer(1)),

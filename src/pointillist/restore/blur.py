@@ -34,15 +34,15 @@ class Blur:
         return tuple(n + k - 1 for n, k in zip(shape, self.kernel.shape, strict=True))
 
     def apply(self, x: NDArray) -> NDArray:
-        """Seen samples of an extended signal (channels, height, width)."""
+        """Seen samples of an extended signal (channels, height, width); the signal itself where there is no blur."""
         if self.kernel.size == 1:
-            return x * x.dtype.type(self.kernel[0, 0])
+            return x if self.gain == 1 else x * x.dtype.type(self.gain)
         return scipy.signal.fftconvolve(x, self.kernel[None].astype(x.dtype), mode="valid", axes=(1, 2))
 
     def adjoint(self, y: NDArray) -> NDArray:
         """The transpose of `apply`."""
         if self.kernel.size == 1:
-            return y * y.dtype.type(self.kernel[0, 0])
+            return y if self.gain == 1 else y * y.dtype.type(self.gain)
         return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1].astype(y.dtype), mode="full", axes=(1, 2))
 
     def crop(self, x: NDArray, shape: tuple[int, ...]) -> NDArray:
@@ -52,6 +52,8 @@ class Blur:
 
     def power(self, shape: tuple[int, ...]) -> NDArray:
         """|ĥ|² on the frequencies of the cosine transform of `shape`."""
+        if self.kernel.size == 1:
+            return np.full(shape, self.gain**2)
         doubled = scipy.fft.fft2(self.kernel, [2 * n for n in shape])
         return np.abs(doubled[: shape[0], : shape[1]]) ** 2
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
@@ -121,7 +122,7 @@ def separate(damaged: Damaged, settings: Settings) -> list[Smooth]:
         return smooth_part(signal, weights, damaged.blur, settings.mu, colour=len(signal) == 3)
 
     # The sums and products here are too short for threads of BLAS, which would only wait for each other.
-    with threadpool_limits(1, "blas"):
+    with threadpool_limits(1, "blas"), scipy.fft.set_workers(settings.n_jobs if len(damaged.signals) == 1 else 1):
         alike = len({signal.shape for signal in damaged.signals}) == 1 and len(damaged.signals[0]) == 1
         if alike and sum(signal.size for signal in damaged.signals) <= _TOGETHER:
             return _together(damaged, settings)
@@ -191,11 +192,15 @@ def recover(
     penalty: float | NDArray,
     settings: Settings,
     smooth: list[Smooth] | None = None,
+    coder: CoordinateDescent | None = None,
 ) -> Recovered:
-    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known."""
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known.
+
+    A coder of one's own takes the place of that for the tolerance of the settings.
+    """
     if smooth is None:
         smooth = separate(damaged, settings)
-    result = code(damaged, smooth, filters, penalty, settings)
+    result = code(damaged, smooth, filters, penalty, settings, coder=coder)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import maximum_filter, minimum_filter1d
+from scipy.ndimage import minimum_filter1d
 
 from pointillist.restore.levels import doubled, halved, without_holes
 from pointillist.restore.neighbourhood import DEEPEST, SURROUNDINGS, predicted
@@ -121,8 +121,9 @@ def _fill_tile(tile: Box, holed: Holed, coarse: _Coarse | None, filling: Filling
         guess = without_holes(light[None], known[None])[0]
     guess = np.where(known, light, guess)
     values, deviation = predicted(
-        planes, wanted, known, guess, texture=filling.texture, n_jobs=n_jobs, deviations=filling.deviations
-    )
+        planes, wanted, known, guess,
+        texture=filling.texture, scattered=lone, n_jobs=n_jobs, deviations=filling.deviations,
+    )  # fmt: skip
     if filling.coded is not None and lone:
         values[:, wanted] += filling.trust() * (guess[wanted] - np.mean(values[:, wanted], axis=0))
     if coarse is not None and coarse.deviation is not None and deviation is not None and np.any(deep):
@@ -140,7 +141,13 @@ def scattered(missing: NDArray) -> bool:
 
 def beside(missing: NDArray) -> NDArray:
     """Seen pixels (height, width) with a missing one among their eight neighbours."""
-    return maximum_filter(missing.view(np.uint8), 3, mode="constant").view(bool) & ~missing
+    near = missing.copy()
+    near[1:] |= missing[:-1]
+    near[:-1] |= missing[1:]
+    around = near.copy()
+    around[:, 1:] |= near[:, :-1]
+    around[:, :-1] |= near[:, 1:]
+    return around & ~missing
 
 
 def _deep(missing: NDArray) -> NDArray | None:

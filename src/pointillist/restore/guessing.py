@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.restore.engine import Damaged, Recovered, Settings, recover
+from pointillist.restore.engine import Damaged, Recovered, Settings, quick_coder, recover
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.neighbourhood import predicted
 from pointillist.restore.penalties import (
@@ -23,6 +23,11 @@ from pointillist.restore.penalties import (
 )
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
+from pointillist.solvers import CoordinateDescent
+from pointillist.solvers.base import parallel
+
+GUESS_TOL = 0.8
+"""Relative duality gap of first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""
 
 _SAMPLED_TILES = 8  # on which the penalty is chosen
 _SMALL = 4 * TILE**2  # pixels up to which a picture is looked at whole
@@ -39,6 +44,8 @@ class Coder:
     price : float or str
         The penalty as people give it.
     settings : Settings
+    guess_tol : float or None
+        Relative duality gap of first guesses; None is that of the settings, which penalty and trust are chosen with.
     coded : dict
         What was recovered of each box, by its upper left corner.
     """
@@ -47,6 +54,7 @@ class Coder:
     filters: NDArray
     price: Penalty
     settings: Settings
+    guess_tol: float | None = None
     coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
     _choosing: Lock = field(default_factory=Lock)
 
@@ -67,19 +75,18 @@ class Coder:
         trial = self._trial
         settings = replace(self.settings, progress=None)
         fitted = recover(trial.left, self.filters, self._penalty, settings, trial.smooth)
-        along, square = 0.0, 0.0
-        for signal, gone, weights, codes in zip(
-            trial.crops.signals, trial.hidden, trial.left.weights, fitted.signals, strict=True
-        ):
-            truth, guess = np.mean(signal, axis=0), np.mean(codes, axis=0)
-            known, wanted = np.all(weights > 0, axis=0), np.any(gone, axis=0)
+
+        def work(i: int) -> tuple[float, float]:
+            truth, guess = np.mean(trial.crops.signals[i], axis=0), np.mean(fitted.signals[i], axis=0)
+            known, wanted = np.all(trial.left.weights[i] > 0, axis=0), np.any(trial.hidden[i], axis=0)
             full = truth.copy()
             full[~known] = guess[~known]
-            made = predicted(full[None], wanted, known, full)[0][0]
+            made = predicted(full[None], wanted, known, full, scattered=True)[0][0]
             away = (guess - made)[wanted]
-            along += float(np.sum(away * (truth - made)[wanted]))
-            square += float(np.sum(away**2))
-        return min(max(along / square, 0.0), 1.0) if square > 0 else 0.0
+            return float(np.sum(away * (truth - made)[wanted])), float(np.sum(away**2))
+
+        along, square = np.sum(parallel(work, range(len(trial.hidden)), settings.n_jobs), axis=0)
+        return float(np.clip(along / square, 0.0, 1.0)) if square > 0 else 0.0
 
     @cached_property
     def _penalty(self) -> float:
@@ -111,18 +118,25 @@ class Coder:
     def picture(self, box: Box, n_jobs: int) -> NDArray:
         """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
         picture = self.canvas.picture(box)
-        return picture.gather(self._recover(Damaged(*picture.signals(self.filters.shape[1])), box, n_jobs))
+        damaged = Damaged(*picture.signals(self.filters.shape[1]))
+        return picture.gather(self._recover(damaged, box, n_jobs))
 
     def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
         """The mean of the channels of a box, without holes; grey filters code that mean alone."""
         weights = np.broadcast_to(seen, planes.shape).astype(np.float64)
+        coder = None
+        if self.guess_tol is not None:  # without codes the gap may be small enough already
+            coder = quick_coder(self.guess_tol, cells=(1,), inner=0.9, max_sweeps=2, extra=4, min_iter=1)
         if self.filters.shape[1] == len(planes):
-            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs)[0], axis=0)
+            return np.mean(self._recover(Damaged([planes], [weights]), box, n_jobs, coder)[0], axis=0)
         light = np.mean(planes, axis=0, keepdims=True)
-        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs)[0][0]
+        return self._recover(Damaged([light], [weights[:1]]), box, n_jobs, coder)[0][0]
 
-    def _recover(self, damaged: Damaged, box: Box, n_jobs: int) -> list[NDArray]:
-        recovered = recover(damaged, self.filters, self.penalty, replace(self.settings, n_jobs=n_jobs, progress=None))
+    def _recover(
+        self, damaged: Damaged, box: Box, n_jobs: int, coder: CoordinateDescent | None = None
+    ) -> list[NDArray]:
+        settings = replace(self.settings, n_jobs=n_jobs, progress=None)
+        recovered = recover(damaged, self.filters, self.penalty, settings, coder=coder)
         self.coded[box[0].start, box[1].start] = recovered
         return recovered.signals
 
@@ -165,7 +179,7 @@ def fill_canvas(
         chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
         one = replace(canvas, planes=canvas.planes[chosen], missing=missing[None])
         if coder is not None:
-            coders.append(Coder(one, coder.filters, coder.price, settings))
+            coders.append(Coder(one, coder.filters, coder.price, settings, coder.guess_tol))
         filling = Filling(
             coded=coders[-1].guess if coders else None,
             everywhere=everywhere,

@@ -13,7 +13,7 @@ from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import answer, filling_details
 from pointillist.restore.engine import Settings, as_bank
 from pointillist.restore.filling import LARGE_TILE
-from pointillist.restore.guessing import Coder, fill_canvas
+from pointillist.restore.guessing import GUESS_TOL, Coder, fill_canvas
 from pointillist.restore.penalties import Penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, check_size, open_canvas
 from pointillist.restore.tiling import Box, inside, run_all, tiles, tiles_with, widened
@@ -21,6 +21,7 @@ from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 
 METHODS = ("auto", "neighbours", "codes")
+_TOL = 0.3  # of codes that are the answer
 _CONTEXT = 32  # pixels around a tile that are coded with it
 
 
@@ -36,7 +37,7 @@ def inpaint(
     deviations: bool = False,
     debias: bool = False,
     boundary: str = "same",
-    tol: float = 0.3,
+    tol: float | None = None,
     n_jobs: int | None = -1,
     device: str = "cpu",
     return_details: bool = False,
@@ -76,8 +77,9 @@ def inpaint(
         Refit the non-zeros by least squares on their support.
     boundary : {"same", "full"}
         Whether filters are centred on the picture's own pixels, or anywhere they touch it.
-    tol : float
-        Relative duality gap of the codes. The picture hardly changes below 0.3.
+    tol : float or None
+        Relative duality gap of the codes. None is 0.3, and 0.8 for first guesses with neither filters nor a penalty given:
+        below that pictures hardly change.
     n_jobs : int, optional
         Threads: -1 for all cores, None for what the surrounding joblib context says.
     device : str
@@ -124,12 +126,13 @@ def inpaint(
         check_unused(inpaint, f'method="{method}"', 'method="codes"', keep_seen=keep_seen)
     if deviations and not return_details:
         raise ValueError("deviations=True is told in Details: give return_details=True too")
-    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    settings = Settings(boundary, _TOL if tol is None else tol, debias, effective_jobs(n_jobs), device, progress)
     canvas = open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range)
     given = parse_penalty(penalty) is not None or filters is not None
     coder = None
     if method != "neighbours":
-        coder = _coder(canvas, filters, penalty, settings, needed=given or method == "codes")
+        guess_tol = GUESS_TOL if tol is None and not given else None
+        coder = _coder(canvas, filters, penalty, settings, guess_tol, needed=given or method == "codes")
     mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
     if mixed and (texture or deviations):
         raise ValueError(
@@ -148,14 +151,20 @@ def inpaint(
 
 
 def _coder(
-    canvas: Canvas, filters: ArrayLike | None, penalty: Penalty, settings: Settings, *, needed: bool
+    canvas: Canvas,
+    filters: ArrayLike | None,
+    penalty: Penalty,
+    settings: Settings,
+    guess_tol: float | None,
+    *,
+    needed: bool,
 ) -> Coder | None:
     """Make the coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
     bank = as_bank(filters)
     if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
         return None
     check_size(canvas.shape, bank.shape[2:])
-    return Coder(canvas, bank, penalty, settings)
+    return Coder(canvas, bank, penalty, settings, guess_tol)
 
 
 def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool) -> None:

@@ -24,6 +24,7 @@ SURROUNDINGS = 48
 DEEPEST = 10
 """Pixels farther than this from all that is known are left to a coarser picture."""
 
+_NEAR_SURROUNDINGS = 32  # the same where missing pixels are scattered
 _SQUARE = 32  # pixels that share one covariance
 _BLOCK, _SMALL = 16, 8  # pixels that are solved for together, in holes and in scratches
 _RING, _MOST = 5, 250  # how far beyond the nearest known pixel others are used, and how many at most
@@ -43,6 +44,7 @@ def predicted(
     guess: NDArray,
     *,
     texture: float = 0.0,
+    scattered: bool = False,
     n_jobs: int = 1,
     deviations: bool = False,
 ) -> tuple[NDArray, NDArray | None]:
@@ -58,6 +60,9 @@ def predicted(
         A picture of one channel without holes, whose covariances are used.
     texture : float from 0 to 1
         How much of the texture that the mean lacks is taken from nearby.
+    scattered : bool
+        Whether pixels are missing one by one. Then nearer surroundings tell the covariance better, and systems are small
+        enough for float32.
     n_jobs : int
         Threads.
     deviations : bool
@@ -76,11 +81,12 @@ def predicted(
     blocks, squares = _blocks(wanted, distance_transform_cdt(~known, "chessboard"))
     lag = int(np.max(np.maximum(blocks[:, 1] - blocks[:, 0], blocks[:, 3] - blocks[:, 2]) + 2 * blocks[:, 4]))
     lag = min(-(-lag // _LAG_STEP) * _LAG_STEP, _LAG)
-    tables, totals = _covariances(guess, squares, lag, n_jobs)
+    dtype, margin = (np.float32, _NEAR_SURROUNDINGS) if scattered else (np.float64, SURROUNDINGS)
+    tables, totals = _covariances(guess, squares, lag, margin, dtype, n_jobs)
     near = slice(_LAG - lag, _LAG + lag + 1)
     # A picture without any contrast is a plane, whatever the covariances; so small ones expect no error either.
     tables[tables[:, lag, lag] <= _QUIET] = _QUIET * _FLAT[near, near]
-    others = np.ascontiguousarray(_SMOOTH[:, near, near])
+    others = np.ascontiguousarray(_SMOOTH[:, near, near], dtype)
     # In any other order of memory the kernel would be compiled again.
     planes, known, wanted = (np.ascontiguousarray(array) for array in (planes, known, wanted))
 
@@ -121,17 +127,18 @@ def _largest(depth: NDArray, side: int) -> NDArray:
     return np.max(depth.reshape(height // side, side, width // side, side), axis=(1, 3))
 
 
-def _covariances(guess: NDArray, squares: NDArray, lag: int, n_jobs: int) -> tuple[NDArray, NDArray]:
+def _covariances(
+    guess: NDArray, squares: NDArray, lag: int, margin: int, dtype: type, n_jobs: int
+) -> tuple[NDArray, NDArray]:
     """Covariances (n, 2 lag + 1, 2 lag + 1) of a picture around squares, times the total weights, and these weights (n,).
 
     The picture is weighted by a window that is largest in a square's middle, and freed of its plane. The plain sum over
     pairs, not divided by the number of pairs, is a positive definite table.
     """
-    side = _SQUARE + 2 * SURROUNDINGS
-    padded = np.pad(guess, [(SURROUNDINGS, SURROUNDINGS - n % _SQUARE + _SQUARE) for n in guess.shape])
+    side = _SQUARE + 2 * margin
+    padded = np.pad(guess, [(margin, margin - n % _SQUARE + _SQUARE) for n in guess.shape])
     windows = [
-        np.pad(np.ones(n), (SURROUNDINGS, length - SURROUNDINGS - n))
-        for n, length in zip(guess.shape, padded.shape, strict=True)
+        np.pad(np.ones(n), (margin, length - margin - n)) for n, length in zip(guess.shape, padded.shape, strict=True)
     ]
 
     def work(some: NDArray) -> tuple[NDArray, NDArray]:
@@ -142,7 +149,7 @@ def _covariances(guess: NDArray, squares: NDArray, lag: int, n_jobs: int) -> tup
         )
         crops -= _planes(crops, rows**2, columns**2)
         crops *= rows[:, :, None] * columns[:, None]
-        return _correlated(crops, lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
+        return _correlated(crops.astype(dtype, copy=False), lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
 
     pieces = [squares[i : i + _TOGETHER] for i in range(0, len(squares), _TOGETHER)]
     tables, totals = zip(*parallel(work, pieces, n_jobs), strict=True)

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
+from pointillist.backends.bending import bend
 from pointillist.restore.blur import Blur
 from pointillist.restore.levels import without_holes
 from pointillist.restore.pictures import OPPONENT
@@ -67,11 +68,11 @@ def smooth_part(
     inverse = (1 / (np.mean(weights) * blur.power(shape) + roughness + 1e-12)).astype(np.float32)
     weights = weights.astype(np.float32)
 
-    def curvature(s: NDArray) -> NDArray:
-        return _mixed(2 * stiffness[:, None, None] * _bending(_mixed(s, mix)), mix, back=True)
-
     def matrix(s: NDArray) -> NDArray:
-        return blur.adjoint(weights * blur.apply(s)) + curvature(s)
+        mixed = _mixed(s, mix)
+        bent = np.empty_like(mixed)
+        bend(mixed, 2 * stiffness, bent)
+        return blur.adjoint(weights * blur.apply(s)) + _mixed(bent, mix, back=True)
 
     def precondition(r: NDArray) -> NDArray:
         spectrum = scipy.fft.dctn(_mixed(r, mix), axes=(1, 2), norm="ortho")
@@ -79,7 +80,9 @@ def smooth_part(
 
     known = np.where(weights > 0, signal, 0.0).astype(np.float32)
     start = _start(known, weights > 0, blur)
-    unseen = blur.adjoint((weights > 0).astype(np.float32)) < _BARELY if np.any(weights == 0) else None
+    unseen = None
+    if np.any(weights == 0):
+        unseen = (blur.adjoint((weights > 0).astype(np.float32)) < _BARELY).astype(np.float32)
     s, unsettled = _conjugate_gradients(matrix, precondition, blur.adjoint(weights * known), start, unseen)
     sharp, seen = (one.astype(np.float64) for one in (blur.crop(s, signal.shape[1:]), blur.apply(s)))
     return Smooth(sharp, seen, unsettled)
@@ -124,7 +127,7 @@ def _conjugate_gradients(
         length = size / curvature
         x += length * direction
         if unseen is not None:
-            moved = abs(length) * float(np.max(np.abs(direction), where=unseen, initial=0.0))
+            moved = abs(length) * float(np.max(np.abs(direction * unseen)))
             still = still + 1 if moved <= _STILL else 0
         residual -= length * image
         step = precondition(residual)
@@ -133,28 +136,7 @@ def _conjugate_gradients(
     return x, moved
 
 
-def _bending(s: NDArray) -> NDArray:
-    """Gradient of half the sum of all squared second differences over the last two axes.
-
-    Only differences inside the picture count, so that a ramp stays a ramp up to the border.
-    """
-    out = np.zeros_like(s)
-    down, right = np.diff(s, 2, axis=1), np.diff(s, 2, axis=2)
-    out[:, :-2] += down
-    out[:, 1:-1] -= 2 * down
-    out[:, 2:] += down
-    out[:, :, :-2] += right
-    out[:, :, 1:-1] -= 2 * right
-    out[:, :, 2:] += right
-    cross = 2 * np.diff(np.diff(s, axis=1), axis=2)
-    out[:, :-1, :-1] += cross
-    out[:, 1:, 1:] += cross
-    out[:, :-1, 1:] -= cross
-    out[:, 1:, :-1] -= cross
-    return out
-
-
 def _laplacian_symbol(shape: tuple[int, ...]) -> NDArray:
-    """Eigenvalues of minus the Laplacian in the cosine transform; their squares are nearly those of `_bending`."""
+    """Eigenvalues of minus the Laplacian in the cosine transform; their squares are nearly those of `bend`."""
     rows, columns = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in shape)
     return rows[:, None] + columns

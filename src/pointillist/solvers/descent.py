@@ -42,6 +42,8 @@ class CoordinateDescent(Schedule):
         Relative duality gap to reach. The true excess is usually a hundred times smaller.
     max_iter : int
         Rounds (scan, then descent) at most.
+    min_iter : int
+        Rounds at least, even if the gap is small enough before: that of no codes at all may be, for a rough tolerance.
     cells : tuple of int
         Side of the cells that take one new code each, for the first rounds; the last entry serves all later ones. Coarse
         cells first spread the codes out instead of crowding them around the strongest edges. Recordings of several

@@ -76,6 +76,7 @@ class Schedule:
 
     tol: float = 1e-3
     max_iter: int = 200
+    min_iter: int = 0
     cells: tuple[int, ...] = (3, 2, 1)
     inner: float = 0.5
     ridge: float = 0.0
@@ -108,7 +109,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     floor = 1 + 4 * sets.epsilon
     while True:
         found = sets.look(active, last=rounds == schedule.max_iter)
-        ratio, unsettled = found.ratio, still_open(found)
+        ratio, unsettled = found.ratio, still_open(found) | (rounds < schedule.min_iter)
         if not ridged:  # with a ridge another objective falls
             # Near the optimum the gap still falls when the objective has no digits left to fall.
             better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
