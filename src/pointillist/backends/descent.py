@@ -5,6 +5,7 @@ import numpy as np
 from pointillist.backends.blocks import FILTERS_A_BLOCK
 from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.convolution import base_of
+from pointillist.backends.lanes import lanes_of, width_of
 from pointillist.backends.vectors import (
     POSITIONS_AT_ONCE,
     best_at_positions,
@@ -12,8 +13,6 @@ from pointillist.backends.vectors import (
     best_of_block_local,
     correlate_block,
     dot_runs_at,
-    lanes_of,
-    width_of,
 )
 
 _BLOCK_LANES = lanes_of(FILTERS_A_BLOCK)
