@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pointillist.backends import banded
+from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import SPARE_SAMPLES
-from pointillist.backends.vectors import width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.quadratic import _image_offsets, band_width

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import SPARE_SAMPLES, make_layout, run_width
-from pointillist.backends.vectors import width_of
 
 
 @pytest.mark.parametrize(

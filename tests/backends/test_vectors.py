@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs, lanes_of
+from pointillist.backends.lanes import lanes_of
+from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs
 
 
 @njit

@@ -1,6 +1,7 @@
 """Tests of scans by transforms, against scans by sums."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,20 +13,21 @@ from pointillist.solvers import transforms
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
 
-SHAPES = [((50,), (9,)), ((17, 14), (5, 4)), ((7, 8, 6), (3, 2, 4))]
+SHAPES = [((50,), (9,)), ((96,), (7,)), ((17, 14), (5, 4)), ((12, 15), (5, 11)), ((7, 8, 6), (3, 2, 4))]
 
 
-def _scanned(state, residual):
+def _scanned(state, residual, mapper=map):
     best = np.full(state.problem.geometry.n_positions, 7.0, residual.dtype)
     winner = np.zeros(len(best), np.int32)
-    state.scan(residual, best, winner, map)
+    state.scan(residual, best, winner, mapper)
     return best, winner
 
 
 @pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
 @pytest.mark.parametrize(("signal", "size"), SHAPES)
 @pytest.mark.parametrize("kind", ["plain", "nonnegative", "local", "sample"])
-def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size, kind):
+@pytest.mark.parametrize("room", [1, 2**27])
+def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size, kind, room):
     rng = np.random.default_rng(0)
     problem, x = reference.problem(
         rng, signal, size, n_filters=11, channels=2, boundary=boundary, nonnegative=kind == "nonnegative"
@@ -40,8 +42,11 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
     monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: False)
     expected = _scanned(DescentState(problem), residual)
     monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
-    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", 1)  # several blocks
+    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", room)  # for several blocks, or one
     found = _scanned(DescentState(problem), residual)
+    with ThreadPoolExecutor(2) as pool:
+        shared = _scanned(DescentState(problem), residual, pool.map)
+    np.testing.assert_array_equal(shared, found)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     np.testing.assert_array_equal(found[1], expected[1])
 

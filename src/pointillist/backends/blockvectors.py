@@ -9,18 +9,21 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from pointillist.backends.blocks import FILTERS_A_BLOCK
-from pointillist.backends.vectors import (
-    POSITIONS_AT_ONCE,
+from pointillist.backends.lanes import (
     add_product,
-    broadcast_to,
-    byte_size,
+    broadcast,
     each_offset,
-    pointer_to,
+    largest_lane,
+    pointer,
+    ratio_of,
+    size_of,
+    store,
+    sums_of,
     vector_at,
     vector_type,
     whole_number,
-    zero_sums,
 )
+from pointillist.backends.vectors import POSITIONS_AT_ONCE
 
 
 @intrinsic
@@ -35,11 +38,10 @@ def correlate_block(typingctx, lanes, signal, base, filters, start, offsets, out
 
     def codegen(context, builder, sig, args):
         sums = _block_sums(context, builder, sig, args)
-        out_at = pointer_to(context, builder, sig.args[6], args[6])
+        out_at = pointer(context, builder, sig.args[6], args[6])
         for k, total in enumerate(sums):
             place = builder.add(args[7], builder.mul(args[8], whole_number(k)))
-            address = builder.bitcast(builder.gep(out_at, [place]), total.type.as_pointer())
-            builder.store(total, address, align=byte_size(total.type.element))
+            store(builder, out_at, place, total)
         return context.get_dummy_value()
 
     return signature, codegen
@@ -56,7 +58,7 @@ def best_of_block(typingctx, lanes, signal, base, filters, start, offsets, facto
 
     def codegen(context, builder, sig, args):
         def factor(factor_at, number, vector):
-            return broadcast_to(builder, builder.load(builder.gep(factor_at, [number])), vector)
+            return broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
 
         return _keep_best(context, builder, sig, args, factor)
 
@@ -115,14 +117,14 @@ def note_block(
 
     def codegen(context, builder, sig, args):
         def factor(factor_at, number, vector):
-            return broadcast_to(builder, builder.load(builder.gep(factor_at, [number])), vector)
+            return broadcast(builder, builder.load(builder.gep(factor_at, [number])), vector)
 
         notes = context.make_array(sig.args[15])(context, builder, args[15])
-        count_at = pointer_to(context, builder, sig.args[16], args[16])
+        count_at = pointer(context, builder, sig.args[16], args[16])
 
         def note(number, ratio):
             bits = builder.bitcast(
-                builder.fcmp_ordered(">", ratio, broadcast_to(builder, args[13], ratio.type)),
+                builder.fcmp_ordered(">", ratio, broadcast(builder, args[13], ratio.type)),
                 ir.IntType(ratio.type.count),
             )
             bits = builder.and_(bits, builder.shl(ir.Constant(bits.type, -1), builder.trunc(args[12], bits.type)))
@@ -157,22 +159,22 @@ def _keep_best(context, builder, sig, args, factor_of, note=None):
     sums = _block_sums(context, builder, sig, args)
     vector = sums[0].type
     whole = ir.VectorType(ir.IntType(32), vector.count)
-    factor_at = pointer_to(context, builder, sig.args[6], args[6])
-    best_at = pointer_to(context, builder, sig.args[9], args[9])
-    winner_at = builder.bitcast(pointer_to(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
+    factor_at = pointer(context, builder, sig.args[6], args[6])
+    best_at = pointer(context, builder, sig.args[9], args[9])
+    winner_at = builder.bitcast(pointer(context, builder, sig.args[10], args[10]), ir.IntType(32).as_pointer())
     best, best_address = vector_at(builder, best_at, args[11], vector)
     winner_address = builder.bitcast(builder.gep(winner_at, [args[11]]), whole.as_pointer())
     winner = builder.load(winner_address, align=4)
     for k, total in enumerate(sums):
         number = builder.add(args[7], whole_number(k))
-        ratio = _ratio(builder, total, factor_of(factor_at, number, vector), args[8])
+        ratio = ratio_of(builder, total, factor_of(factor_at, number, vector), args[8])
         if note is not None:
             note(number, ratio)
         better = builder.fcmp_ordered(">", ratio, best)
         best = builder.select(better, ratio, best)
-        numbers = broadcast_to(builder, builder.trunc(number, ir.IntType(32)), whole)
+        numbers = broadcast(builder, builder.trunc(number, ir.IntType(32)), whole)
         winner = builder.select(better, numbers, winner)
-    builder.store(best, best_address, align=byte_size(vector.element))
+    builder.store(best, best_address, align=size_of(vector.element))
     builder.store(winner, winner_address, align=4)
     return context.get_dummy_value()
 
@@ -180,15 +182,15 @@ def _keep_best(context, builder, sig, args, factor_of, note=None):
 def _block_sums(context, builder, sig, args):
     """The correlations of a block of filters, a vector of neighbouring positions each."""
     vector = vector_type(context, sig.args[1], sig.args[0])
-    signal_at = pointer_to(context, builder, sig.args[1], args[1])
-    filter_at = pointer_to(context, builder, sig.args[3], args[3])
-    sums = zero_sums(builder, vector, FILTERS_A_BLOCK)
+    signal_at = pointer(context, builder, sig.args[1], args[1])
+    filter_at = pointer(context, builder, sig.args[3], args[3])
+    sums = sums_of(builder, vector, FILTERS_A_BLOCK)
     with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
         sample, _ = vector_at(builder, signal_at, builder.add(args[2], offset), vector)
         row = builder.add(args[4], builder.mul(i, whole_number(FILTERS_A_BLOCK)))
         for k, slot in enumerate(sums):
             tap = builder.load(builder.gep(filter_at, [builder.add(row, whole_number(k))]))
-            add_product(builder, sample, broadcast_to(builder, tap, vector), slot)
+            add_product(builder, sample, broadcast(builder, tap, vector), slot)
     return [builder.load(slot) for slot in sums]
 
 
@@ -208,22 +210,22 @@ def best_at_positions(
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
         block = whole_number(FILTERS_A_BLOCK)
-        signal_at, base_at, filter_at = (pointer_to(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
-        sums = zero_sums(builder, vector, POSITIONS_AT_ONCE)
+        signal_at, base_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
+        sums = sums_of(builder, vector, POSITIONS_AT_ONCE)
         bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(POSITIONS_AT_ONCE)]
         with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
             taps, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, block)), vector)
             for slot, base in zip(sums, bases, strict=True):
                 sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
-                add_product(builder, broadcast_to(builder, sample, vector), taps, slot)
+                add_product(builder, broadcast(builder, sample, vector), taps, slot)
         factor_at, best_at, winner_at, place_at = (
-            pointer_to(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
+            pointer(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
         )
         for n, slot in enumerate(sums):
             where = builder.add(args[7], builder.mul(args[8], whole_number(n)))
             factor, _ = vector_at(builder, factor_at, where, vector)
-            ratio = _ratio(builder, builder.load(slot), factor, args[10])
-            top, lane = _largest_lane(builder, ratio)
+            ratio = ratio_of(builder, builder.load(slot), factor, args[10])
+            top, lane = largest_lane(builder, ratio)
             place = builder.load(builder.gep(place_at, [whole_number(n)]))
             address = builder.gep(best_at, [place])
             with builder.if_then(builder.fcmp_ordered(">", top, builder.load(address))):
@@ -233,30 +235,3 @@ def best_at_positions(
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _ratio(builder, total, factor, signed):
-    """Sums times factors, or their sizes where signs do not count."""
-    ratio, zero = builder.fmul(total, factor), ir.Constant(total.type, [0.0] * total.type.count)
-    size = builder.select(builder.fcmp_ordered("<", ratio, zero), builder.fsub(zero, ratio), ratio)
-    return builder.select(signed, ratio, size)
-
-
-def _largest_lane(builder, values):
-    """The largest value of a vector, and the number of the first lane that has it."""
-    count, folded = values.type.count, values
-    while folded.type.count > 1:
-        half = folded.type.count // 2
-        low, high = (_lanes_of(builder, folded, first, half) for first in (0, half))
-        folded = builder.select(builder.fcmp_ordered(">", high, low), high, low)
-    top = builder.extract_element(folded, ir.Constant(ir.IntType(32), 0))
-    bits = builder.bitcast(
-        builder.fcmp_ordered("==", values, broadcast_to(builder, top, values.type)), ir.IntType(count)
-    )
-    return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
-
-
-def _lanes_of(builder, values, first, count):
-    """Some neighbouring lanes of a vector."""
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
-    return builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)

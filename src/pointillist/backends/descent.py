@@ -6,7 +6,8 @@ from pointillist.backends.blocks import FILTERS_A_BLOCK
 from pointillist.backends.blockvectors import best_at_positions, best_of_block, best_of_block_local, correlate_block
 from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.convolution import base_of
-from pointillist.backends.vectors import POSITIONS_AT_ONCE, dot_runs_at, lanes_of, width_of
+from pointillist.backends.lanes import lanes_of, width_of
+from pointillist.backends.vectors import POSITIONS_AT_ONCE, dot_runs_at
 
 _BLOCK_LANES = lanes_of(FILTERS_A_BLOCK)
 

@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from pointillist.backends.compiling import helper
-from pointillist.backends.vectors import lanes_of
+from pointillist.backends.lanes import lanes_of
 
 LANES = 8
 """Numbers of a vector, of which rows have whole ones."""

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from pointillist.backends.blocks import FILTERS_A_BLOCK
-from pointillist.backends.vectors import lanes_of
+from pointillist.backends.lanes import lanes_of
 
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""

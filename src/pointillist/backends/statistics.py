@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pointillist.backends.compiling import allocating_kernel, helper, kernel
+from pointillist.backends.lanes import lanes_of
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
-from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows, lanes_of
+from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 
 def first_at(positions, n_positions):

@@ -25,30 +25,43 @@ from pointillist.backends.combining import (
     weighted_dot,
 )
 from pointillist.backends.compiling import helper, kernel, spliced
-from pointillist.backends.vectors import add_runs, add_runs_weighted, dot_runs, width_of
+from pointillist.backends.lanes import width_of
+from pointillist.backends.vectors import add_runs, add_runs_weighted, close_seam, dot_runs
 
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
+_COARSE = 0.01
+"""A residual before a sweep is compared with that after it if moves of this share of its largest sample are looked for: what
+it rounds is much beside small moves, and extrapolation makes more of it."""
+_PASSES = 4
+"""Passes over a region that take as long as comparing it before a sweep with it after that."""
 
 
 class Places(NamedTuple):
     """Where each code lies.
 
-    A padded circle has some samples twice. A code that reaches such samples has images, which change the others of them:
-    those of code i begin at bases[i] + images[m] for m from image_starts[i] to image_starts[i + 1].
+    The runs of code i lie at bases[i] + offsets[ways[i] + n] for n from 0 on: around a circle the offsets differ. There the
+    first `doubled` samples of a row of `length` stand behind its end again, so that no run is cut in two. A code that
+    changes some of them has a seam: of its row's first samples, so many were changed behind the end, and all others in
+    front. Codes without one have −1.
     """
 
     bases: np.ndarray  # where a code's box begins in the padded signal
     starts: np.ndarray  # where its filter begins in the runs
-    image_starts: np.ndarray
-    images: np.ndarray
+    ways: np.ndarray
+    offsets: np.ndarray
+    seams: np.ndarray
+    columns: np.ndarray  # how far from the beginning of its row each code begins
+    runs_a_row: int
+    length: int
+    doubled: int
 
 
 class Region(NamedTuple):
     """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
 
     Sums are taken over the rows `counted`, which hold every sample once. What a circle holds twice is in `twins`, pairs of
-    places in a step: adding them up along one axis after the other makes a step of codes without their images whole.
+    places in a step: adding them up makes a step of codes whole whose seams were left open.
     """
 
     first: int  # the first sample that is kept of a step, and how many are
@@ -76,13 +89,14 @@ def descend(
     extra,
     max_sweeps,
     region,
+    plain,
 ):
     """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
 
     `residual` is w (x − Dz), flat and padded, kept up to date. `chosen` are ascending indices into the arrays of codes.
-    `clean` codes meet weights of one only; `ridge` adds ½ ridge z² to the objective. The extra sweeps are extrapolated, and
-    end when the largest move falls below half of `target`. A move is √curvature · |change|, a distance in signal space;
-    returns the largest of the first sweep.
+    `clean` codes meet weights of one only, and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the
+    objective. The extra sweeps are extrapolated, and end when the largest move falls below half of `target`. A move is
+    √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
     """
     # Kernels that allocate nothing are compiled in half the time.
     span, width = region.span if extra > 0 else 0, width_of(layout.run_lanes)
@@ -93,7 +107,7 @@ def descend(
         curvatures, penalties, clean = curvatures[chosen], penalties[chosen], clean[chosen]
     moved = _descend(
         layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, own, residual, target, extra,
-        max_sweeps, region, memory, np.empty_like(chosen),
+        max_sweeps, region, memory, np.empty_like(chosen), plain,
     )  # fmt: skip
     if not whole:
         values[chosen] = own
@@ -102,10 +116,10 @@ def descend(
 
 def _places_of(places, chosen):
     """The places of some of the codes."""
-    firsts, counts = places.image_starts[chosen], np.diff(places.image_starts)[chosen]
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    images = places.images[np.repeat(firsts - starts[:-1], counts) + np.arange(starts[-1])]
-    return Places(places.bases[chosen], places.starts[chosen], starts, images)
+    return places._replace(
+        bases=places.bases[chosen], starts=places.starts[chosen], ways=places.ways[chosen], seams=places.seams[chosen],
+        columns=places.columns[chosen],
+    )  # fmt: skip
 
 
 @kernel
@@ -126,8 +140,10 @@ def _descend(
     region,
     memory,
     alive,
+    plain,
 ):
     count, first_move, n_codes = 0, 0.0, len(values)
+    compared = plain and target > _COARSE * _largest(residual, region)
     for turn in range(max_sweeps):
         for n in range(n_codes):
             alive[n] = n
@@ -146,19 +162,12 @@ def _descend(
         for _ in range(extra):
             newest = count % MEMORY
             step, move = memory.steps[newest], memory.moves[newest]
-            for row in region.rows:
-                for t in range(row - region.first, row - region.first + region.length):
-                    step[t] = 0
             for n in range(n_codes):
                 move[n] = -values[n]
-            again = _sweep(
+            again = _recorded_sweep(
                 layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
-                alive[:n_alive], step, region.first,
+                alive[:n_alive], step, region, compared,
             )  # fmt: skip
-            for p in range(len(region.twins)):
-                one, other = region.twins[p, 0], region.twins[p, 1]
-                step[one] += step[other]
-                step[other] = step[one]
             if again < 0.5 * target:
                 break
             count += 1
@@ -166,6 +175,66 @@ def _descend(
                 layout, places, penalties, ridge, weights, values, residual, region, memory, newest, min(count, MEMORY)
             )
     return first_move
+
+
+@spliced
+def _largest(residual, region):
+    """The size of the largest sample of a region."""
+    largest = residual.dtype.type(0)
+    for row in region.rows:
+        for t in range(row, row + region.length):
+            largest = max(largest, abs(residual[t]))
+    return largest
+
+
+@spliced
+def _recorded_sweep(
+    layout,
+    places,
+    curvatures,
+    penalties,
+    ridge,
+    clean,
+    weights,
+    nonnegative,
+    values,
+    residual,
+    chosen,
+    step,
+    region,
+    compared,
+):
+    """Make a sweep, and record how it changes x − Dz: code by code or, where codes are many, by what it did to the residual.
+
+    The latter only where residuals can be `compared`: weights must be one or zero (what x − Dz does where they are zero is
+    of no interest), and moves must be large beside the rounding of a residual.
+    """
+    length, first = region.length, region.first
+    by_codes = len(chosen) * len(layout.run_offsets) << len(layout.run_lanes)
+    differs = compared and by_codes > _PASSES * len(region.rows) * length
+    for row in region.rows:
+        begin, left = step[row - first : row - first + length], residual[row : row + length]
+        if differs:
+            for t in range(length):
+                begin[t] = -left[t]
+        else:
+            for t in range(length):
+                begin[t] = 0
+    moved = _sweep(
+        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+        step[:0] if differs else step, first,
+    )  # fmt: skip
+    if differs:
+        for row in region.rows:
+            begin, left = step[row - first : row - first + length], residual[row : row + length]
+            for t in range(length):
+                begin[t] += left[t]
+    else:
+        for p in range(len(region.twins)):
+            one, other = region.twins[p, 0], region.twins[p, 1]
+            step[one] += step[other]
+            step[other] = step[one]
+    return moved
 
 
 @helper()
@@ -186,8 +255,8 @@ def _sweep(
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
-    Unless it is empty, `step` takes up how x − Dz changes by the codes without their images; it begins at sample `first` of
-    the residual.
+    Unless it is empty, `step` takes up how x − Dz changes, with all seams left open; it begins at sample `first` of the
+    residual.
     """
     bases, starts = places.bases, places.starts
     recorded = len(step) > 0
@@ -195,7 +264,8 @@ def _sweep(
     for n in range(len(chosen)):
         i = chosen[n]
         curvature = curvatures[i]
-        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], layout.run_offsets)
+        offsets = _offsets(layout, places, i)
+        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], offsets)
         old = values[i]
         target = old * curvature + slope
         size = (target if nonnegative else abs(target)) - penalties[i]
@@ -210,7 +280,7 @@ def _sweep(
         else:
             _add_weighted(layout, places, i, residual, weights, change)
         if recorded:
-            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], layout.run_offsets, change)
+            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], offsets, change)
         moved = change * change * curvature
         if moved > largest:
             largest = moved
@@ -218,22 +288,35 @@ def _sweep(
 
 
 @spliced
+def _offsets(layout, places, i):
+    """Where the runs of a code lie relative to its base."""
+    return places.offsets[places.ways[i] : places.ways[i] + len(layout.run_offsets)]
+
+
+@spliced
 def _add(layout, places, i, signal, first, change):
     """Add a code's filter to a signal that begins at sample `first`."""
-    base, start = places.bases[i] - first, places.starts[i]
-    add_runs(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change)
-    for m in range(places.image_starts[i], places.image_starts[i + 1]):
-        add_runs(layout.run_lanes, signal, base + places.images[m], layout.runs, start, layout.run_offsets, change)
+    base, offsets = places.bases[i] - first, _offsets(layout, places, i)
+    add_runs(layout.run_lanes, signal, base, layout.runs, places.starts[i], offsets, change)
+    _close_seam(layout, places, i, signal, base, offsets)
 
 
 @spliced
 def _add_weighted(layout, places, i, signal, weights, change):
     """Add a code's filter to a signal, multiplied by the weights."""
-    base, start = places.bases[i], places.starts[i]
-    add_runs_weighted(layout.run_lanes, signal, base, layout.runs, start, layout.run_offsets, change, weights)
-    for m in range(places.image_starts[i], places.image_starts[i + 1]):
-        image = base + places.images[m]
-        add_runs_weighted(layout.run_lanes, signal, image, layout.runs, start, layout.run_offsets, change, weights)
+    base, offsets = places.bases[i], _offsets(layout, places, i)
+    add_runs_weighted(layout.run_lanes, signal, base, layout.runs, places.starts[i], offsets, change, weights)
+    _close_seam(layout, places, i, signal, base, offsets)
+
+
+@spliced
+def _close_seam(layout, places, i, signal, base, offsets):
+    """Make what a circle holds twice alike again, after a code was added whose box begins at `base`."""
+    if places.seams[i] >= 0:
+        begin = base - places.columns[i]
+        close_seam(
+            layout.run_lanes, signal, begin, offsets, places.runs_a_row, places.length, places.doubled, places.seams[i]
+        )
 
 
 @spliced

@@ -11,92 +11,26 @@ A padded lane reads past the end of its row and adds zero there, so signals need
 the end and concurrent writers need footprints that are disjoint including the padding.
 """
 
-from contextlib import contextmanager
-
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-_CONTRACT = ("contract",)
+from pointillist.backends.lanes import (
+    CONTRACT,
+    add_product,
+    broadcast,
+    each_offset,
+    multiply_add,
+    pointer,
+    size_of,
+    sum_lanes,
+    sums_of,
+    vector_at,
+    vector_type,
+    whole_number,
+)
 
 POSITIONS_AT_ONCE = 8
-
-
-def lanes_of(width):
-    """The tuple that tells kernels a width, which is a power of two: its length is the power.
-
-    It is as short as that because kernels take it apart, and each part is compiled.
-    """
-    return (None,) * (width.bit_length() - 1)
-
-
-def width_of(lanes):
-    """The width that a tuple of `lanes_of` tells."""
-    return 2 ** len(lanes)
-
-
-def pointer_to(context, builder, array_type, array):
-    return context.make_array(array_type)(context, builder, array).data
-
-
-def vector_at(builder, pointer, index, vector):
-    """Load `vector` lanes from `pointer[index:]`, aligned to one element only."""
-    element = builder.gep(pointer, [index])
-    address = builder.bitcast(element, vector.as_pointer())
-    loaded = builder.load(address, align=byte_size(vector.element))
-    return loaded, address
-
-
-def byte_size(element):
-    return 8 if isinstance(element, ir.DoubleType) else 4
-
-
-def broadcast_to(builder, scalar, vector):
-    index = ir.Constant(ir.IntType(32), 0)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, index)
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
-
-
-def _multiply_add(builder, a, b, c):
-    return builder.fadd(builder.fmul(a, b, flags=_CONTRACT), c, flags=_CONTRACT)
-
-
-def _sum_lanes(builder, vector_value):
-    vector = vector_value.type
-    suffix = f"v{vector.count}{'f64' if byte_size(vector.element) == 8 else 'f32'}"
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(vector.element, [vector.element, vector]), f"llvm.vector.reduce.fadd.{suffix}"
-    )
-    return builder.call(function, [ir.Constant(vector.element, 0.0), vector_value], fastmath=("reassoc",))
-
-
-def vector_type(context, array_type, lanes_type):
-    return ir.VectorType(context.get_value_type(array_type.dtype), 2**lanes_type.count)
-
-
-def whole_number(number):
-    return ir.Constant(ir.IntType(64), number)
-
-
-def zero_sums(builder, vector, count):
-    """Places for so many vectors to be summed in, zero at first; they end up in registers."""
-    slots = [cgutils.alloca_once(builder, vector) for _ in range(count)]
-    for slot in slots:
-        builder.store(ir.Constant(vector, [0.0] * vector.count), slot)
-    return slots
-
-
-def add_product(builder, a, b, slot):
-    builder.store(_multiply_add(builder, a, b, builder.load(slot)), slot)
-
-
-@contextmanager
-def each_offset(context, builder, array_type, array):
-    """A loop over an array of offsets, with the number of each and the offset itself."""
-    offsets = context.make_array(array_type)(context, builder, array)
-    with cgutils.for_range(builder, builder.extract_value(offsets.shape, 0)) as loop:
-        yield loop.index, builder.load(builder.gep(offsets.data, [loop.index]))
 
 
 @intrinsic
@@ -106,11 +40,11 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at = pointer_to(context, builder, sig.args[1], args[1])
-        filter_at = pointer_to(context, builder, sig.args[3], args[3])
+        signal_at = pointer(context, builder, sig.args[1], args[1])
+        filter_at = pointer(context, builder, sig.args[3], args[3])
         offset_array = context.make_array(sig.args[5])(context, builder, args[5])
         count = builder.extract_value(offset_array.shape, 0)
-        sums = zero_sums(builder, vector, 2)
+        sums = sums_of(builder, vector, 2)
 
         def accumulate(i, into):
             offset = builder.load(builder.gep(offset_array.data, [i]))
@@ -126,7 +60,7 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
             accumulate(builder.add(first, one), sums[1])
         with builder.if_then(builder.trunc(builder.and_(count, one), ir.IntType(1))):
             accumulate(builder.sub(count, one), sums[0])
-        return _sum_lanes(builder, builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
+        return sum_lanes(builder, builder.fadd(builder.load(sums[0]), builder.load(sums[1])))
 
     return signature, codegen
 
@@ -139,11 +73,11 @@ def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
         width = whole_number(vector.count)
-        signal_at = pointer_to(context, builder, sig.args[1], args[1])
-        base_at = pointer_to(context, builder, sig.args[2], args[2])
-        filter_at = pointer_to(context, builder, sig.args[3], args[3])
-        out_at = pointer_to(context, builder, sig.args[6], args[6])
-        sums = zero_sums(builder, vector, POSITIONS_AT_ONCE)
+        signal_at = pointer(context, builder, sig.args[1], args[1])
+        base_at = pointer(context, builder, sig.args[2], args[2])
+        filter_at = pointer(context, builder, sig.args[3], args[3])
+        out_at = pointer(context, builder, sig.args[6], args[6])
+        sums = sums_of(builder, vector, POSITIONS_AT_ONCE)
         bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(POSITIONS_AT_ONCE)]
         with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
             run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
@@ -151,7 +85,7 @@ def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
                 sample, _ = vector_at(builder, signal_at, builder.add(base, offset), vector)
                 add_product(builder, sample, run, slot)
         for n, slot in enumerate(sums):
-            builder.store(_sum_lanes(builder, builder.load(slot)), builder.gep(out_at, [whole_number(n)]))
+            builder.store(sum_lanes(builder, builder.load(slot)), builder.gep(out_at, [whole_number(n)]))
         return context.get_dummy_value()
 
     return signature, codegen
@@ -184,17 +118,50 @@ def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, s
 def _each_run(context, builder, sig, args, weights):
     vector = vector_type(context, sig.args[1], sig.args[0])
     width = whole_number(vector.count)
-    signal_at = pointer_to(context, builder, sig.args[1], args[1])
-    filter_at = pointer_to(context, builder, sig.args[3], args[3])
-    factor = broadcast_to(builder, context.cast(builder, args[6], sig.args[6], sig.args[1].dtype), vector)
+    signal_at = pointer(context, builder, sig.args[1], args[1])
+    filter_at = pointer(context, builder, sig.args[3], args[3])
+    factor = broadcast(builder, context.cast(builder, args[6], sig.args[6], sig.args[1].dtype), vector)
     with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
         place = builder.add(args[2], offset)
         old, address = vector_at(builder, signal_at, place, vector)
         run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
         if weights is not None:
-            weight, _ = vector_at(builder, pointer_to(context, builder, *weights), place, vector)
-            run = builder.fmul(run, weight, flags=_CONTRACT)
-        builder.store(_multiply_add(builder, run, factor, old), address, align=byte_size(vector.element))
+            weight, _ = vector_at(builder, pointer(context, builder, *weights), place, vector)
+            run = builder.fmul(run, weight, flags=CONTRACT)
+        builder.store(multiply_add(builder, run, factor, old), address, align=size_of(vector.element))
+
+
+@intrinsic
+def close_seam(typingctx, lanes, signal, begin, offsets, runs_a_row, length, doubled, seam):
+    """Make the first `doubled` samples of rows and those behind their ends alike, `length` samples further on.
+
+    The rows begin at `begin` + every `runs_a_row`th of the offsets. Of their first samples, those before `seam` are taken
+    from behind the end, and the others from the front; so many of them as there are lanes are moved at most.
+    """
+    signature = types.void(lanes, signal, begin, offsets, runs_a_row, length, doubled, seam)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        signal_at = pointer(context, builder, sig.args[1], args[1])
+        offsets = context.make_array(sig.args[3])(context, builder, args[3])
+        whole = ir.VectorType(ir.IntType(64), vector.count)
+        numbers = ir.Constant(whole, list(range(vector.count)))
+        held, late = (
+            builder.icmp_signed("<", numbers, broadcast(builder, limit, whole)) for limit in (args[6], args[7])
+        )
+        rows = builder.sdiv(builder.extract_value(offsets.shape, 0), args[4])
+        with cgutils.for_range(builder, rows) as loop:
+            offset = builder.load(builder.gep(offsets.data, [builder.mul(loop.index, args[4])]))
+            place = builder.add(args[2], offset)
+            front, front_address = vector_at(builder, signal_at, place, vector)
+            back, back_address = vector_at(builder, signal_at, builder.add(place, args[5]), vector)
+            both = builder.select(late, back, front)
+            size = size_of(vector.element)
+            builder.store(builder.select(held, both, front), front_address, align=size)
+            builder.store(builder.select(held, both, back), back_address, align=size)
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 ROWS_AT_ONCE = 6
@@ -211,10 +178,10 @@ def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, o
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
-        signal_at = pointer_to(context, builder, sig.args[1], args[1])
-        filter_at = pointer_to(context, builder, sig.args[4], args[4])
-        out_at = pointer_to(context, builder, sig.args[7], args[7])
-        sums, addresses, bases = zero_sums(builder, vector, ROWS_AT_ONCE), [], []
+        signal_at = pointer(context, builder, sig.args[1], args[1])
+        filter_at = pointer(context, builder, sig.args[4], args[4])
+        out_at = pointer(context, builder, sig.args[7], args[7])
+        sums, addresses, bases = sums_of(builder, vector, ROWS_AT_ONCE), [], []
         for a, slot in enumerate(sums):
             place = builder.add(args[8], whole_number(a * vector.count))
             value, address = vector_at(builder, out_at, place, vector)
@@ -223,12 +190,12 @@ def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, o
             bases.append(builder.add(args[2], builder.mul(whole_number(a), args[3])))
         with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
             tap = builder.load(builder.gep(filter_at, [builder.add(args[5], i)]))
-            value = broadcast_to(builder, tap, vector)
+            value = broadcast(builder, tap, vector)
             for slot, row_base in zip(sums, bases, strict=True):
                 sample, _ = vector_at(builder, signal_at, builder.add(row_base, offset), vector)
                 add_product(builder, sample, value, slot)
         for slot, address in zip(sums, addresses, strict=True):
-            builder.store(builder.load(slot), address, align=byte_size(vector.element))
+            builder.store(builder.load(slot), address, align=size_of(vector.element))
         return context.get_dummy_value()
 
     return signature, codegen

@@ -105,12 +105,13 @@ class Geometry:
         if self.boundary != "circular":
             return self.inside(flat)
         folded = self._box(flat)
-        for axis, (o, s) in enumerate(zip(self.offset, self.signal, strict=True), start=1):
-            target = (np.arange(folded.shape[axis]) - o) % s
-            wrapped = np.zeros((*folded.shape[:axis], s, *folded.shape[axis + 1 :]), flat.dtype)
-            np.add.at(np.moveaxis(wrapped, axis, 0), target, np.moveaxis(folded, axis, 0))
-            folded = wrapped
-        return folded
+        for axis, (o, n, f) in enumerate(zip(self.offset, self.signal, self.filter, strict=True), start=1):
+            along = np.moveaxis(folded, axis, 0)
+            middle = along[o : o + n].copy()
+            middle[n - o :] += along[:o]
+            middle[: f - 1 - o] += along[o + n :]
+            folded = np.moveaxis(middle, 0, axis)
+        return np.ascontiguousarray(folded)
 
     @cached_property
     def _inside(self) -> tuple[slice, ...]:

@@ -41,6 +41,24 @@ class ConvolutionOperator:
     def n_codes(self) -> int:
         return len(self.filters) * self.geometry.n_positions
 
+    @cached_property
+    def _squares(self) -> NDArray:
+        """Σ d² of every filter."""
+        ones = np.ones(self.geometry.padded_length, self.filters.dtype)
+        return self._weighted_squares(self.geometry.n_positions * np.arange(len(self.filters)), ones)
+
+    def _weighted_squares(self, indices: NDArray, weights: NDArray) -> NDArray:
+        out = np.empty(len(indices), self.filters.dtype)
+        convolution.curvatures(self.layout, indices, weights, out)
+        return out
+
+    def curvatures(self, indices: NDArray, weights: NDArray, clean: NDArray) -> NDArray:
+        """Σ w d² of some codes, for flat padded weights; those that are `clean` meet weights of one only."""
+        found = self._squares[indices // self.geometry.n_positions]
+        if not clean.all():
+            found[~clean] = self._weighted_squares(indices[~clean], weights)
+        return found
+
     def synthesise(self, indices: NDArray, values: NDArray) -> NDArray:
         """D z for sparse codes (flat indices and values), a signal (channels, *space)."""
         return self.geometry.gather(self.synthesise_padded(indices, values))

@@ -18,7 +18,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution
 from pointillist.backends.descent import merge, pick
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Certificate, Problem, certificate, inner, relative_gap
@@ -162,11 +161,12 @@ class HostWorkingSet:
             self._begin(*begin)
 
     @cached_property
-    def _seen(self) -> tuple[NDArray, NDArray]:
-        """The weights as a flat padded signal, and the positions whose whole box has weight one."""
+    def _seen(self) -> tuple[NDArray, NDArray, bool]:
+        """The weights as a flat padded signal, the positions whose whole box has weight one, and whether all are 1 or 0."""
         ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
         padded = self.geometry.spread(ones.astype(self.signal.dtype))
-        return padded, clean_positions(self.geometry, None if self.weights is None else padded)
+        clean = clean_positions(self.geometry, None if self.weights is None else padded)
+        return padded, clean, bool(np.all((ones == 0) | (ones == 1)))
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -318,12 +318,11 @@ class HostWorkingSet:
             return
         settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
         layout = self.problem.operator.layout
-        weights, clean_everywhere = self._seen
-        curvatures = np.empty(len(self.codes), dtype)
-        convolution.curvatures(layout, self.codes, weights, curvatures)
+        weights, clean_everywhere, plain = self._seen
         penalties = self.problem.penalty_at(self.codes).astype(dtype)
         positions = self.codes % self.geometry.n_positions
         clean = clean_everywhere[positions]
+        curvatures = self.problem.operator.curvatures(self.codes, weights, clean)
         if products.are_worth(self.geometry, self.problem.n_filters, positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
@@ -336,11 +335,10 @@ class HostWorkingSet:
 
         stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
 
-        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge)
+        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain)
         effort = Effort(target, settings.extra, settings.max_sweeps)
-        if (
-            self.near is not None
-        ):  # looking for violators takes little, and few are missing: what is left are slow swings
+        if self.near is not None:
+            # Looking for violators takes little, and few are missing: what is left are slow swings.
             effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
         descend(stage, codes, effort, self.mapper)
         self._keep(self.values != 0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import noting
-from pointillist.backends.vectors import width_of
+from pointillist.backends.lanes import width_of
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.dual import ALLOWED, SHRINKS, Worth, shrunk
 from pointillist.solvers.scanning import DescentState, scan_size

@@ -25,6 +25,8 @@ _NEGLIGIBLE = 0.07
 
 _FIRST = 2
 """Rounds at least that are thorough, however few cells there are."""
+_MOST_VIOLATION = 3.0
+"""What a violation counts at most in thorough rounds, in penalties."""
 _SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
 """After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
 
@@ -146,14 +148,15 @@ class _Effort:
 
     A working set that lacks codes which violate much is not worth many sweeps: more codes are. The first rounds, with coarse
     cells, are to spread few codes out and take little time, and those with a ridge are counted: there a violation counts
-    as one penalty at most. A signal whose violation hardly shrank in two rounds has codes that hang together: more rounds
-    like these would not help it, and it gets half the share from then on.
+    as a few penalties at most, with a ridge as one. A signal whose violation hardly shrank in two rounds has codes that
+    hang together: more rounds like these would not help it, and it gets half the share from then on.
     """
 
     def __init__(self, schedule: Schedule, count: int) -> None:
         self.thorough = (
             schedule.max_iter if schedule.ridge > 0 else max(len(schedule.cells) - 1, _FIRST)
         )  # so many rounds are
+        self.most = 1.0 if schedule.ridge > 0 else _MOST_VIOLATION
         self.share = np.full(count, schedule.inner)
         self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
@@ -170,5 +173,5 @@ class _Effort:
             # What comes of it is seen in two rounds.
             self.before = self.before[0], np.where(slow, np.inf, self.before[1])
         self.before = self.before[1], violation
-        counted = np.minimum(violation, 1.0) if rounds < self.thorough else violation
+        counted = np.minimum(violation, self.most) if rounds < self.thorough else violation
         return np.maximum(self.share * counted, 4 * epsilon)

@@ -1,7 +1,7 @@
 """Where the codes of a working set lie in a padded signal, and which of them can be descended on side by side.
 
-Large signals are cut into tiles, by colours so that tiles of one colour never touch. A padded circle holds some samples
-twice: codes that reach them have images, which keep both alike.
+Large signals are cut into tiles, by colours so that tiles of one colour never touch. Codes of a circle come round to its
+other side.
 """
 
 from itertools import product
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.descent import locate
-from pointillist.backends.layout import SPARE_SAMPLES, Layout, flat_offsets, run_offsets, strides_of
+from pointillist.backends.lanes import width_of
+from pointillist.backends.layout import SPARE_SAMPLES, Layout, flat_offsets, strides_of
 from pointillist.backends.sweeps import Places, Region
-from pointillist.backends.vectors import width_of
 from pointillist.model.geometry import Geometry
 
 Part = tuple[NDArray, Region]
@@ -39,7 +39,8 @@ def stage_of(
         return _on_circle(geometry, layout, codes, residual, weights)
     bases, starts = np.empty_like(codes), np.empty_like(codes)
     locate(layout, codes, bases, starts)
-    places = Places(bases, starts, np.zeros(len(codes) + 1, np.int64), np.empty(0, np.int64))
+    nowhere = np.zeros_like(codes)
+    places = Places(bases, starts, nowhere, layout.run_offsets, nowhere - 1, nowhere, 1, 1, 0)
     positions = codes % geometry.n_positions
     shape = (geometry.channels, *geometry.padded)
     partitions = [
@@ -67,65 +68,77 @@ def _rows(shape: tuple[int, ...], first: list[int], sides: list[int]) -> NDArray
 
 
 def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDArray, weights: NDArray) -> Stage:
-    """The stage of a circle, in a wider signal: images may reach beyond the padded one."""
-    margins = [f - 1 for f in geometry.filter]
-    shape = (geometry.channels, *(n + 2 * m for n, m in zip(geometry.padded, margins, strict=True)))
-    strides = strides_of(shape)[1:]
+    """The stage of a circle: its samples, with the first of each row behind its end again."""
+    lanes, around, length = width_of(layout.run_lanes), geometry.signal, geometry.signal[-1]
+    doubled = min(lanes, geometry.filter[-1]) - 1
+    # Behind each row is room for a run, so that closing a seam in one never waits for the row before.
+    shape = (geometry.channels, *around[:-1], length + lanes)
     filters, positions = np.divmod(codes, geometry.n_positions)
     axes = np.unravel_index(positions, geometry.grid)
-    bases = sum((axis + m) * stride for axis, m, stride in zip(axes, margins, strides, strict=True))
-    wide = layout._replace(run_offsets=run_offsets((geometry.channels, *geometry.filter), shape))
-    starts = filters * (len(wide.run_offsets) * width_of(wide.run_lanes))
-    sides = list(geometry.padded)
+    bases = np.asarray(sum(axis * stride for axis, stride in zip(axes, strides_of(shape)[1:], strict=True)))
+    ways, offsets = _ways(geometry, shape, lanes, axes)
+    column, size = axes[-1], geometry.filter[-1]
+    last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
+    seams = np.where(
+        (column < doubled) | (column + size > length),
+        np.maximum(np.minimum(last + lanes, column + size) - length, 0),
+        -1,
+    )
+    sides = list(around)
     region = Region(
         0, prod(shape) + SPARE_SAMPLES,
-        _rows(shape, margins, sides), sides[-1], _rows(shape, margins, list(geometry.signal)), geometry.signal[-1],
-        _twins(geometry, shape),
+        _rows(shape, [0] * len(sides), [*sides[:-1], length + doubled]), length + doubled,
+        _rows(shape, [0] * len(sides), sides), length,
+        _twins(shape, length, doubled),
     )  # fmt: skip
-    places = Places(np.asarray(bases), starts, *_images(geometry, axes, strides))
-    wide_residual, wide_weights = _widened(geometry, residual, shape), _widened(geometry, weights, shape)
-    return Stage(wide, places, wide_residual, wide_weights, [[[(np.arange(len(codes)), region)]]])
+    starts = filters * (len(layout.run_offsets) * lanes)
+    places = Places(bases, starts, ways, offsets, seams, column, -(-size // lanes), length, doubled)
+    there, seen = (_closed(geometry, flat, shape, length + doubled) for flat in (residual, weights))
+    return Stage(layout, places, there, seen, [[[(np.arange(len(codes)), region)]]])
 
 
-def _images(geometry: Geometry, axes: tuple[NDArray, ...], strides: NDArray) -> tuple[NDArray, NDArray]:
-    """Where the images of each code lie relative to it, and where those of each code begin in that list."""
-    owners, offsets = [], []
-    for turns in product((0, 1, -1), repeat=len(axes)):
-        if not any(turns):
-            continue
-        has = np.ones(len(axes[0]), bool)
-        for turn, axis, n, f in zip(turns, axes, geometry.signal, geometry.filter, strict=True):
-            if turn:
-                has &= axis < f - 1 if turn > 0 else axis + f > n
-        owners.append(np.flatnonzero(has))
-        offset = sum(turn * n * int(s) for turn, n, s in zip(turns, geometry.signal, strides, strict=True))
-        offsets.append(np.full(len(owners[-1]), offset, np.int64))
-    owner = np.concatenate(owners)
-    order = np.argsort(owner, kind="stable")
-    counts = np.bincount(owner, minlength=len(axes[0]))
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.concatenate(offsets)[order]
+def _ways(geometry: Geometry, shape: tuple[int, ...], lanes: int, axes: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
+    """Where the runs of codes lie relative to their bases: where each code's begin among all that differ, and all of these.
+
+    Runs that leave the circle come round to its other side. Which of them do depends on how near the end a code is.
+    """
+    steps = [1] * (len(axes) - 1) + [lanes]
+    counts = [-(-f // step) for f, step in zip(geometry.filter, steps, strict=True)]
+    before = [
+        np.minimum(-(-(n - axis) // step), count)
+        for n, axis, step, count in zip(geometry.signal, axes, steps, counts, strict=True)
+    ]  # runs along each axis that come before the end
+    kinds, own = np.unique(np.ravel_multi_index(before, [count + 1 for count in counts]), return_inverse=True)
+    offsets = np.zeros((len(kinds), 1), np.int64)
+    strides = strides_of(shape)
+    offsets = offsets + strides[0] * np.arange(geometry.channels)
+    for first, n, step, count, stride in zip(
+        np.unravel_index(kinds, [count + 1 for count in counts]),
+        geometry.signal,
+        steps,
+        counts,
+        strides[1:],
+        strict=True,
+    ):
+        along = np.arange(count)
+        own_offsets = (step * along - n * (along >= first[:, None])) * stride
+        offsets = (offsets[:, :, None] + own_offsets[:, None, :]).reshape(len(kinds), -1)
+    return own * offsets.shape[1], offsets.reshape(-1)
 
 
-def _twins(geometry: Geometry, shape: tuple[int, ...]) -> NDArray:
-    """Pairs of places in a wider signal that are one sample of the circle, along one axis after the other."""
-    inside = tuple(slice(f - 1, f - 1 + n) for f, n in zip(geometry.filter, geometry.padded, strict=True))
-    places = np.arange(prod(shape)).reshape(shape)[(slice(None), *inside)]
-    pairs = [np.empty((0, 2), np.int64)]
-    for axis, (n, f) in enumerate(zip(geometry.signal, geometry.filter, strict=True), start=1):
-        first = np.take(places, range(f - 1), axis)
-        again = np.take(places, range(n, n + f - 1), axis)
-        pairs.append(np.stack([first.ravel(), again.ravel()], axis=1))
-    return np.concatenate(pairs)
+def _twins(shape: tuple[int, ...], length: int, doubled: int) -> NDArray:
+    """Pairs of places that are one sample of a circle: the first of each row, and those behind its end."""
+    places = np.arange(prod(shape)).reshape(-1, shape[-1])[:, :doubled].reshape(-1)
+    return np.stack([places, places + length], axis=1)
 
 
-def _widened(geometry: Geometry, flat: NDArray, shape: tuple[int, ...]) -> NDArray:
-    """A padded signal in the middle of a wider one."""
-    wide = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
-    margins = [f - 1 for f in geometry.filter]
-    inside = tuple(slice(m, m + n) for m, n in zip(margins, geometry.padded, strict=True))
+def _closed(geometry: Geometry, flat: NDArray, shape: tuple[int, ...], width: int) -> NDArray:
+    """A padded circle without what it holds twice, but for the first samples of each row, which end after a width."""
     box = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
-    wide[: prod(shape)].reshape(shape)[(slice(None), *inside)] = box
-    return wide
+    closed = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
+    inside = (*(slice(n) for n in shape[:-1]), slice(width))
+    closed[: prod(shape)].reshape(shape)[inside] = box[inside]
+    return closed
 
 
 def partitions_of(geometry: Geometry, positions: NDArray, side: int) -> list[list[list[NDArray]]]:

@@ -18,6 +18,7 @@ class WorkingCodes(NamedTuple):
     clean: NDArray  # whether a code meets weights of one only
     nonnegative: bool
     ridge: float
+    plain: bool  # whether all weights are one or zero
 
 
 class Effort(NamedTuple):
@@ -42,7 +43,7 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
         members, region = part
         return sweeps.descend(
             stage.layout, stage.places, codes.curvatures, codes.penalties, ridge, codes.clean, stage.weights,
-            codes.nonnegative, codes.values, stage.residual, members, effort.target, effort.extra, most, region,
+            codes.nonnegative, codes.values, stage.residual, members, effort.target, effort.extra, most, region, codes.plain,
         )  # fmt: skip
 
     for turn in range(1 if whole else effort.max_sweeps):
