@@ -68,3 +68,10 @@ def test_photographs_edges_and_wide_bars_have_none(photograph):
 @pytest.mark.parametrize("shape", [(1, 1, 3), (1, 40, 1), (40, 1, 3), (0, 5, 3)])
 def test_tiny_pictures(shape):
     assert not lines_in(np.zeros(shape, np.float32)).any()
+
+
+@pytest.mark.parametrize(
+    "picture", [np.full((50, 60), 7, np.uint8), np.full((40, 40), np.nan), np.ones((30, 30, 4), np.uint16)]
+)
+def test_pictures_without_any_line(picture):
+    assert not pt.find_damage(picture, "scratches").any()
