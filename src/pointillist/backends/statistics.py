@@ -19,7 +19,10 @@ def first_at(positions, n_positions):
     return first
 
 
-@kernel
+_ROOM = 2**15
+"""Products that are kept before they are added: walking and adding alternate seldom, and the caches hold them."""
+
+
 def add_pairs(
     owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
 ):
@@ -31,10 +34,23 @@ def add_pairs(
     all leading shifts. `out[pair(k ≤ l)]` is the block of shifts δ = (position of l) − (position of k), flat, of shape
     (2·size − 1).
     """
+    in_a_row = (2 * int(size[-1]) - 1) * int(np.max(np.diff(first_at), initial=0))  # codes that one can meet there
+    room = max(_ROOM, min(in_a_row, len(filters)))
+    _add_pairs(
+        owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first,
+        last, out, out.reshape(-1), np.empty(room, np.int64), np.empty(room),
+    )  # fmt: skip
+
+
+@kernel
+def _add_pairs(
+    owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out,
+    flat, places, products,
+):  # fmt: skip
     n_filters = int((2 * out.shape[0] + 0.25) ** 0.5)
     axis_last = len(size) - 1
     reach, width, block = size[axis_last] - 1, grid[axis_last], out.shape[1]
-    flat = out.reshape(-1)
+    kept = 0
     for n in range(len(owners)):
         i = owners[n]
         k = filters[i]
@@ -55,11 +71,23 @@ def add_pairs(
             for axis in range(axis_last):
                 place = place * (2 * size[axis] - 1) + leading[h, axis] + size[axis] - 1
             place = start + place * (2 * size[axis_last] - 1) + reach - column
-            for j in range(first_at[other_row * width + begin], first_at[other_row * width + end]):
-                # The other half of the pairs adds zero: skipping it would be guessed wrong every other time.
-                other = filters[j]
-                product = value * values[j] if other >= k else 0.0
-                flat[place + max(other, k) * block + columns[j]] += product
+            nearest, beyond = first_at[other_row * width + begin], first_at[other_row * width + end]
+            if kept + beyond - nearest > len(places):
+                _add_at(flat, places, products, kept)
+                kept = 0
+            for j in range(nearest, beyond):
+                # The other half of the pairs is overwritten: skipping it would be guessed wrong every other time.
+                places[kept] = place + filters[j] * block + columns[j]
+                products[kept] = value * values[j]
+                kept += filters[j] >= k
+    _add_at(flat, places, products, kept)
+
+
+@helper()
+def _add_at(flat, places, products, count):
+    """Add products at their places: C is larger than the caches, and a loop without branches waits for many at once."""
+    for n in range(count):
+        flat[places[n]] += products[n]
 
 
 class Toeplitz(NamedTuple):
