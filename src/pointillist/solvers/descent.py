@@ -132,7 +132,7 @@ class HostWorkingSet:
         self.signal = signal
         self.epsilon = float(np.finfo(signal.dtype).eps)
         self.weights = self.problem.weights_of(i)
-        # Nobody waits for the gap of a ridge, and under sampling tight bounds spare no scan.
+        # Nobody waits for the gap of a ridge where few codes were drawn.
         self.loose = settings.ridge > 0 and self.problem.drawn is not None
         self.codes = np.empty(0, np.int64)
         self.values = np.empty(0, signal.dtype)
@@ -186,8 +186,10 @@ class HostWorkingSet:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes.
 
         Codes that nearly violated in the last scan may be all that is looked at, as long as the objective falls and no
-        certificate is in sight.
+        certificate is in sight. With a ridge the last look alone is worth a certificate.
         """
+        if self.settings.ridge > 0 and not last:
+            return _told(np.inf, np.inf, self._scan_roughly())
         loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
@@ -197,11 +199,10 @@ class HostWorkingSet:
             if gap <= self.settings.tol:
                 return _told(objective + self.constant, gap, self.followed.ratio)
         if last and self.settings.ridge > 0:  # an upper bound without a scan
-            self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
-            ratio = self.ratio + rounding
-            return _told(
-                objective + self.constant, relative_gap(objective, loss, energy, ratio, self.constant), self.ratio
-            )
+            rises = self.state.rises(self.geometry, self.residual - self.scanned, rough=self.loose)
+            self.ratio = float(np.max(self.best + rises.ravel()))
+            gap = relative_gap(objective, loss, energy, self.ratio + rounding, self.constant)
+            return _told(objective + self.constant, gap, self.ratio)
         point, flat = self.exact, self.residual
         if self.near is not None and falls and not last:
             self.ratio = self.near.look(flat, point, self.mapper)
@@ -215,6 +216,17 @@ class HostWorkingSet:
                 flat = self.geometry.spread(point.astype(self.values.dtype))
                 rounding = self.state.rounding(self.geometry, flat)
         return _told(objective + self.constant, self._certified_gap(point, flat, rounding), self.ratio)
+
+    def _scan_roughly(self) -> float:
+        """Scan a residual that is computed in the signal's own precision; returns the largest ratio, up to rounding."""
+        left = self.problem.operator.synthesise(self.codes, self.values)
+        np.subtract(self.signal, left, out=left)
+        self.residual = self.geometry.spread(left if self.weights is None else self.weights * left)
+        self.state.scan(self.residual, self.best, self.winner, self.mapper)
+        if len(self.beside):
+            self.state.scan_codes(self.residual, self.beside, self.best, self.winner)
+        self.scanned = self.residual.copy()
+        return float(np.max(self.best))
 
     def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float) -> float:
         """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
@@ -280,7 +292,7 @@ class HostWorkingSet:
             return float(np.max(self.best))
         stale = None
         if self.scanned is not None and self.state.can_screen:
-            self.slack += self._change(residual)
+            self.slack += self.state.rises(self.geometry, residual - self.scanned).ravel()
             stale = np.flatnonzero(self.best + self.slack > 1 + self.negligible - 2 * self.rounding)
         self.scanned = residual.copy()
         if self.certifies and self.near is None and can_note(state, self.ratio - 1):
@@ -296,10 +308,6 @@ class HostWorkingSet:
         if len(self.beside):
             state.scan_codes(residual, self.beside, self.best, self.winner)
         return float(np.max(self.best + self.slack))
-
-    def _change(self, residual: NDArray) -> NDArray:
-        """How much the ratio of each position can have risen at most since the last scan."""
-        return self.state.rises(self.geometry, residual - self.scanned, rough=self.loose).ravel()
 
     def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
