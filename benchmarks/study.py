@@ -18,7 +18,7 @@ from pointillist.report.blocks import Chart
 GRID: dict[str, tuple[Any, ...]] = {
     "learning": (0.2, 0.05),
     "sampling": (0.1, 0.2, 0.5),
-    "update__forgetting": (1.0, 2.0, 3.0),
+    "update__forgetting": (1.0, 2.0, 4.0),
     "update__n_sweeps": (1, 3),
     "batch_size": (1, 5),
 }

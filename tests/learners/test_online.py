@@ -203,7 +203,7 @@ def test_bad_settings_are_named(signals, setting, how, message):
 @pytest.mark.parametrize("forgetting", [1.0, 2.0, None])
 def test_weights_of_images_are_increments_of_a_power(forgetting):
     update = pt.FilterUpdate(forgetting=forgetting)
-    power = 3 if forgetting is None else forgetting
+    power = 4 if forgetting is None else forgetting
     np.testing.assert_allclose(signal_counts(update, 2, 3), np.diff(np.arange(2.0, 6.0) ** power))
     np.testing.assert_allclose(signal_counts(update, 0, 7).sum(), 7**power)
 

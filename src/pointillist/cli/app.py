@@ -129,7 +129,7 @@ def learn(
         int | None, typer.Option(min=1, metavar="N", help="online: signals in a step.", show_default="1")
     ] = None,
     forgetting: Annotated[
-        float | None, typer.Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="3")
+        float | None, typer.Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="4")
     ] = None,
     seed: Seed = 0,
     solver: Solver = None,

@@ -59,7 +59,7 @@ class FilterUpdate(ShortRepr):
     forgetting : float or None
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
-        same codes the result does not depend on how signals are split into batches. None is 3.
+        same codes the result does not depend on how signals are split into batches. None is 4.
     rank : int or None
         The largest rank of a filter over its channels, for learners with ``channels=True``: filter k is the sum of so many
         products ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 is what an event with one place of origin looks like to many

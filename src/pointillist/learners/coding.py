@@ -16,11 +16,11 @@ _HABITS: dict[str, dict[str, Any]] = {
     "cd": {"tol": 0.1},
 }
 """Settings of named solvers while learning."""
-_RIDGE_ROUNDS = {"max_iter": 4, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+_RIDGE_ROUNDS = {"max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
 """How far codes with a ridge are solved, however small it has become: more cost time and learned no better filters."""
 _LINE_ROUNDS = {"max_iter": 4, "max_sweeps": 3, "extra": 0, "tol": 0.0}
 """How far codes of one dimension, whose long filters overlap more, are solved: less learned filters that are 3% worse."""
-_FEW, _ROUNDS_OF_FEW = 0.25, 3
+_FEW, _ROUNDS_OF_FEW = 0.25, {"max_iter": 2, "max_sweeps": 3}
 """With no more than this share of all codes fewer rounds do: they learned filters as good in less time."""
 _LEAST_RIDGE = 0.05
 """On a line a smaller ridge is none: codes are then solved to the usual tolerance."""
@@ -103,6 +103,6 @@ def learning_solver(
             return make_solver(
                 solver, **({**_LINE_ROUNDS, "ridge": ridge} if ridge >= _LEAST_RIDGE else _HABITS[solver])
             )
-        few = {"max_iter": _ROUNDS_OF_FEW} if share <= _FEW else {}
+        few = _ROUNDS_OF_FEW if share <= _FEW else {}
         return make_solver(solver, **{**_RIDGE_ROUNDS, **few, "ridge": ridge})
     return make_solver(solver, **(_HABITS[solver] if learning is None else {"tol": float(learning)}))

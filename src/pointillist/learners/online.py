@@ -24,7 +24,7 @@ from pointillist.model.sampling import Sampling, seed_from
 from pointillist.model.signals import Signals
 from pointillist.solvers.base import Solver
 
-_FORGETTING = 3.0
+_FORGETTING = 4.0
 _HALF_LIFE = 10.0
 
 
