@@ -2,7 +2,8 @@
 
 SPORCO's online learner sees one patch after the other, with the settings that were tuned by hand and with the best of a
 search around them. How long do we take to dictionaries as good as its own after 20, 50, 100 and 200 patches? The patches
-are crops of the shipped photographs, contrast-normalised; what is learned is judged on crops of other photographs.
+are contrast-normalised: crops of the shipped photographs and, where POINTILLIST_DATA names a folder that has them, those of
+many natural photographs. What is learned is judged on patches of other photographs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from pointillist.reproduce.inputs import Inputs, Scale
 from pointillist.reproduce.judging import Trajectory, drawn
 from pointillist.reproduce.rivals import TUNED, Steps, as_ours, as_sporco, choose_threads, online_learner
 
-DATA = "crops of the shipped photographs, contrast-normalised"
+DATA = "natural patches, contrast-normalised"
 LEVELS = (20, 50, 100, 200)
 """Patches after which SPORCO's dictionaries are what we race to."""
 AROUND: dict[str, tuple[float, ...]] = {
@@ -36,8 +38,8 @@ AROUND: dict[str, tuple[float, ...]] = {
 """What each setting of SPORCO is multiplied with in the search, one setting after the other, the better one kept."""
 OURS: dict[str, dict[str, Any]] = {
     "defaults": {},
+    "γ = 6": {"update__forgetting": 6.0},
     "3 sweeps": {"update__n_sweeps": 3},
-    "γ = 6, 3 sweeps": {"update__forgetting": 6.0, "update__n_sweeps": 3},
     "γ = 6, 3 sweeps, pairs": {"update__forgetting": 6.0, "update__n_sweeps": 3, "batch_size": 2},
 }
 
@@ -46,22 +48,34 @@ OURS: dict[str, dict[str, Any]] = {
 class Stream:
     """What is learned from, where learning starts, and what dictionaries are judged on."""
 
+    name: str
     train: NDArray
     judged: NDArray
     start: NDArray
 
     @classmethod
-    def of(cls, context: Context) -> Stream:
-        """Patches of the size of the run."""
+    def of(cls, context: Context, folder: Path | None = None) -> Stream:
+        """Patches of the size of the run, of the shipped photographs or from a folder."""
         side, n_filters = context.pick((100, 100), (32, 8))
-        inputs = Inputs(Scale(n_filters=n_filters, side=side))
+        inputs = Inputs(Scale(n_filters=n_filters, side=side), folder)
         n_train, n_judged = context.pick((300, 16), (20, 2))
-        return cls(inputs.patches("train", n_train), inputs.patches("test", n_judged), inputs.start(n_filters))
+        name = "the shipped photographs" if folder is None else "many natural photographs"
+        return cls(name, inputs.patches("train", n_train), inputs.patches("test", n_judged), inputs.start(n_filters))
 
 
 def run(context: Context) -> Findings:
+    """Race to SPORCO on the patches of every source that there is."""
+    found = Findings(settings={"ours": OURS})
+    for folder in dict.fromkeys([context.inputs.folder, None]):
+        stream = Stream.of(context, folder)
+        context.say(f"patches of {stream.name}")
+        race(context, stream, found)
+    return found
+
+
+def race(context: Context, stream: Stream, found: Findings) -> None:
     """Tune SPORCO, let it learn, and race our learners to its levels."""
-    stream, levels = Stream.of(context), context.pick(LEVELS, (2, 5))
+    levels = context.pick(LEVELS, (2, 5))
     used = choose_threads(stream.train[:1], stream.start)
     tuned, searched = search(context, stream, context.pick(50, 2))
     settings = {"SPORCO, tuned by hand": TUNED}
@@ -75,7 +89,7 @@ def run(context: Context) -> Findings:
     target, limit = min(min(one.values) for one in rivals), context.pick(30.0, 3.0)
     mine = [_ours(context, stream, name, target, limit) for name in list(OURS)[: context.pick(len(OURS), 1)]]
     table = Table(
-        f"Online learning from natural patches: seconds to a held-out objective, at most {threads()} threads",
+        f"Online learning from patches of {stream.name}: seconds to a held-out objective, at most {threads()} threads",
         [
             "SPORCO setting",
             "patches",
@@ -92,9 +106,11 @@ def run(context: Context) -> Findings:
         for seen, seconds, value in zip(levels, rival.seconds, rival.values, strict=True):
             table.add(rival.name, seen, value, *judge.times_to(value, seconds, mine))
     curves = judge.curves(rivals, mine)
-    drawn_curves = chart("Learning from natural patches", "seconds of learning", "held-out objective", curves)
-    kept = {"ours": OURS, "sporco": {name: vars(steps) for name, steps in settings.items()}, "sporco threads": used}
-    return Findings([searched, table], [drawn_curves], kept)
+    title = f"Learning from patches of {stream.name}"
+    found.tables += [searched, table]
+    found.charts.append(chart(title, "seconds of learning", "held-out objective", curves))
+    sporco = {name: vars(steps) for name, steps in settings.items()}
+    found.settings[stream.name] = {"sporco": sporco, "sporco threads": used}
 
 
 def _ours(context: Context, stream: Stream, name: str, target: float, limit: float) -> judge.Descent:
@@ -111,7 +127,7 @@ def search(context: Context, stream: Stream, patches: int) -> tuple[Steps, Table
     first = learn(stream, TUNED, lambda spent, seen: seen >= patches)
     seconds = first.seconds[-1]
     table = Table(
-        f"SPORCO's online learner after {seconds:.1f} s",
+        f"SPORCO's online learner on patches of {stream.name} after {seconds:.1f} s",
         ["setting", "patches", "held out"],
         note="Each setting is changed in turn, and the better one is kept. The first was tuned by hand on other images.",
     )

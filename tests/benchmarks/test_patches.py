@@ -28,11 +28,12 @@ def test_a_setting_in_words():
     assert patches.words(TUNED) == "10 iterations, ρ = 50, η = 1 / (5 + t)"
 
 
-def test_the_record_has_a_row_for_every_level(context):
+def test_the_record_has_a_row_for_every_level(context, monkeypatch):
+    monkeypatch.delenv("POINTILLIST_DATA", raising=False)
     found = patches.run(context)
     searched, race = found.tables
     assert len(searched.rows) == 3
-    assert [row[1] for row in race.rows] == [2, 5] * len(found.settings["sporco"])
+    assert [row[1] for row in race.rows] == [2, 5] * len(found.settings["the shipped photographs"]["sporco"])
     context.record("patches", found, patches.DATA, 1.0)
     record = json.loads((context.folder / "patches.json").read_text())
     assert record["experiments"]["patches"]["tables"][1]["columns"][-1] == "ratio, our best"
