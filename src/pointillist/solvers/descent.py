@@ -27,7 +27,7 @@ from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, re
 from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
-from pointillist.solvers.staging import stage_of
+from pointillist.solvers.staging import residual_of, stage_of
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
 
@@ -141,6 +141,7 @@ class HostWorkingSet:
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
+        self.left: NDArray | None = None  # what the last descent left of `exact`, up to its rounding
         self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
@@ -188,7 +189,17 @@ class HostWorkingSet:
         Codes that nearly violated in the last scan may be all that is looked at, as long as the objective falls and no
         certificate is in sight.
         """
-        loss, energy, rounding = self._remain()
+        rough = not last and self.left is not None and self.ratio - 1 > _FAR * self.epsilon
+        found = self._look(last=last, rough=rough)
+        if not rough or found.gap[0] > self.settings.tol:
+            return found
+        self.objective = self._remain()[0] + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        objective = self.objective + self.constant
+        return _told(objective, max(0.0, 1 - self.bound / objective), self.ratio)
+
+    def _look(self, *, last: bool, rough: bool) -> Look:
+        """Look with what the last descent left, if it may be `rough`: then a gap below the tolerance is none yet."""
+        loss, energy, rounding = self._remain(rough=rough)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
         if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
@@ -230,19 +241,33 @@ class HostWorkingSet:
         self.bound = max(self.bound, (self.objective + self.constant) * (1 - gap))
         return gap
 
-    def _remain(self) -> tuple[float, float, float]:
-        """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
+    def _remain(self, *, rough: bool = False) -> tuple[float, float, float]:
+        """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan.
+
+        A `rough` one is what the last descent left.
+        """
         if self.follows is not None:
             left = remainder(self.problem, self.signal, self.codes, self.values)
             self.exact, self.residual = left.exact, left.rounded
             rounding = scan_rounding(self.problem, self.follows.terms, left.largest, self.residual.dtype)
             return left.loss, left.energy, rounding
-        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
-        np.subtract(self.signal, difference, out=difference)
-        self.exact = difference if self.weights is None else self.weights * difference
+        if rough and self.left is not None:
+            difference = self.exact = self.left.astype(np.float64)
+        else:
+            difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
+            np.subtract(self.signal, difference, out=difference)
+            self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose)
+        rounding = self._round()
         return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
+
+    def _round(self) -> float:
+        """Decide whether the scan of the residual may be coarse, and bound its rounding."""
+        rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose, coarse=True)
+        self.coarse = self.ratio - 1 > _COARSE * rounding
+        if not self.coarse:
+            rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose)
+        return rounding
 
     def prune(self, active: NDArray, share: float) -> None:
         self._keep(np.abs(self.values) >= share * self.problem.penalty_at(self.codes))
@@ -288,7 +313,7 @@ class HostWorkingSet:
             self.near = scan_noting(state, self.worth, residual, self.ratio - 1, *found, self.mapper)
             self.slack[:] = 0
         elif stale is None or not dual.are_few(stale, self.best):
-            state.scan(residual, self.best, self.winner, self.mapper)
+            state.scan(residual, self.best, self.winner, self.mapper, coarse=self.coarse)
             self.slack[:] = 0
         else:
             state.scan_positions(residual, stale, self.best, self.winner, self.mapper)
@@ -335,12 +360,16 @@ class HostWorkingSet:
 
         stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
 
-        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain)
+        codes = WorkingCodes(
+            self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain, self.state.bundles
+        )
         effort = Effort(target, settings.extra, settings.max_sweeps)
         if self.near is not None:
             # Looking for violators takes little, and few are missing: what is left are slow swings.
             effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
         descend(stage, codes, effort, self.mapper)
+        if self.certifies and plain and self.state.bundles is not None:  # large filters are added for as long as a scan
+            self.left = residual_of(self.geometry, stage)
         self._keep(self.values != 0)
 
     def _follow(self) -> None:
@@ -366,6 +395,10 @@ _CLOSER = 0.25
 """Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
+_COARSE = 4.0
+"""A scan may be coarse when violations are so many times what it rounds."""
+_FAR = 2.0**17
+"""A residual is computed anew from the codes when violations are less than so many times the relative rounding error."""
 _NEAR = 12.0
 """A local dual point is tried when the gap is so many times the tolerance."""
 _PASSES = 4
