@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 
 from pointillist.backends.compiling import helper, spliced
 from pointillist.backends.lanes import (
+    add_product,
     broadcast,
     each_offset,
     multiply_add,
@@ -21,7 +22,6 @@ from pointillist.backends.lanes import (
     store,
     sum_lanes,
     sums_of,
-    add_product,
     vector_at,
     vector_type,
     whole_number,
@@ -177,7 +177,7 @@ def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out):
 
 @intrinsic
 def _add(typingctx, lanes, count, signal, base, filters, starts, offsets, changes, step, where):
-    """Add so many filters, times their changes, to a signal from `base` on, and to a step from `where` on unless it is empty.
+    """Add so many filters, times their changes, to a signal from `base` on, and to a step from `where` on if there is one.
 
     The runs lie as those of `_dot`.
     """

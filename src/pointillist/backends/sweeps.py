@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
 from pointillist.backends.combining import (
     MEMORY,
     any_turns,
@@ -24,7 +25,6 @@ from pointillist.backends.combining import (
     take,
     weighted_dot,
 )
-from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
 from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.lanes import width_of
 from pointillist.backends.updates import add_code, update_code

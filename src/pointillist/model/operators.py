@@ -6,12 +6,14 @@ themselves with its `layout`.
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution
-from pointillist.backends.layout import Layout, make_layout
+from pointillist.backends.bundles import Bundles, make_bundles
+from pointillist.backends.layout import Layout, make_layout, run_width
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -36,6 +38,12 @@ class ConvolutionOperator:
     @cached_property
     def layout(self) -> Layout:
         return make_layout(self.filters, self.geometry.grid, self.geometry.padded)
+
+    @cached_property
+    def bundles(self) -> Bundles | None:
+        """What updates share of codes that begin close together; None where filters are too small to be worth it."""
+        spare = bundle_spare(self.filters, self.geometry)
+        return make_bundles(self.layout, spare) if spare > 0 else None
 
     @property
     def n_codes(self) -> int:
@@ -62,6 +70,12 @@ class ConvolutionOperator:
     def synthesise(self, indices: NDArray, values: NDArray) -> NDArray:
         """D z for sparse codes (flat indices and values), a signal (channels, *space)."""
         return self.geometry.gather(self.synthesise_padded(indices, values))
+
+    def synthesise_exactly(self, indices: NDArray, values: NDArray) -> NDArray:
+        """D z in float64, whatever the precision of the filters and the codes."""
+        flat = np.zeros(self.geometry.padded_length)
+        convolution.synthesise(self.layout, indices, values.astype(np.float64, copy=False), flat)
+        return self.geometry.gather(flat)
 
     def synthesise_padded(self, indices: NDArray, values: NDArray) -> NDArray:
         """The flat padded signal of sparse codes, before the boundary cuts or folds it."""
@@ -92,6 +106,25 @@ class ConvolutionOperator:
         out = np.empty(padded_filters * self.geometry.n_positions, flat.dtype)
         convolution.correlate_dense(self.layout, flat, 0, rows, out)
         return out[: self.n_codes].reshape(len(self.filters), *self.geometry.grid)
+
+
+def bundle_spare(filters: NDArray, geometry: Geometry) -> int:
+    """How many samples apart codes of a row may begin to be updated together; none if that is not worth its time.
+
+    These are the samples by which whole runs exceed a filter's rows. What a bundle reaches must not go all around a circle.
+    """
+    length = filters.shape[-1]
+    width = run_width(length)
+    spare, runs = -length % width, prod(filters.shape[1:-1]) * -(-length // width)
+    whole_rows = length >= width and (geometry.boundary != "circular" or length + spare <= geometry.signal[-1])
+    worth = runs >= _WORTH_RUNS and spare >= _LEAST_SPARE and len(filters) ** 2 * (spare + 1) <= _MOST_PRODUCTS
+    return spare if whole_rows and worth else 0
+
+
+_WORTH_RUNS, _LEAST_SPARE = 40, 3
+"""Runs of a filter, and samples that codes may begin apart, from which on bundles are worth their time."""
+_MOST_PRODUCTS = 2**22
+"""Inner products of filters that are kept at most."""
 
 
 def synthesise(

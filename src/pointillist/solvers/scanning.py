@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import descent
-from pointillist.backends.bundles import Bundles, make_bundles
-from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, inner
@@ -80,16 +78,6 @@ class DescentState:
         """Inner products of the filters at all shifts, for signals of one dimension."""
         return overlap_table(self.problem.filters) if self.separable is None else self.separable.overlaps.table
 
-    @cached_property
-    def bundles(self) -> Bundles | None:
-        """What codes share that are updated together; None where filters are too small for that to be worth its time."""
-        problem, layout = self.problem, self.problem.operator.layout
-        spare = bundle_spare(problem.geometry, width_of(layout.run_lanes))
-        small = len(layout.run_offsets) < _WORTH_BUNDLES
-        if spare < _LEAST_SPARE or small or problem.n_filters**2 * (spare + 1) > _MOST_PRODUCTS:
-            return None
-        return make_bundles(layout, spare)
-
     def rises(self, geometry: Geometry, change: NDArray, *, rough: bool = False) -> NDArray:
         """How much a change of a padded residual can raise |Dᵀr| / λ at most, at every position of a geometry.
 
@@ -116,9 +104,7 @@ class DescentState:
         step = max(1, int(_CHUNK_POSITIONS / self.share / self.problem.geometry.grid[-1]))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
-    def scan(
-        self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper, *, coarse: bool = False
-    ) -> None:
+    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper, *, coarse: bool = False) -> None:
         """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was.
 
         A coarse scan may round more, as `rounding` tells, and takes less time.
@@ -200,15 +186,6 @@ def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtyp
     return terms * unit * problem.largest_norm * largest / problem.smallest_penalty
 
 
-def bundle_spare(geometry: Geometry, lanes: int) -> int:
-    """How many samples apart codes of a row may begin to be updated together: those by which whole runs exceed a row."""
-    length = geometry.filter[-1]
-    spare = -length % lanes
-    fits = geometry.boundary != "circular" or length + spare <= geometry.signal[-1]
-    return spare if length >= lanes and fits else 0
-
-
-_WORTH_BUNDLES, _LEAST_SPARE, _MOST_PRODUCTS = 40, 3, 2**23
 _CHUNK_POSITIONS = 4096
 _DENSE = 0.25
 _RUNNING = 1e-12

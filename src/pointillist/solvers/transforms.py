@@ -30,6 +30,8 @@ _SPECTRA_BYTES = 2**27
 """Memory that the spectra of all filters may take; larger signals are transformed in blocks."""
 _FILTERS_A_LINE = 8
 """Samples of a block of a signal of one dimension, beside those of a filter: longer lines leave the processor's caches."""
+_COARSE = 4.0
+"""A scan may be coarse when violations are so many times what that may round."""
 _TERMS = 7  # rounding: of the residual, the spectra, the factors and the ratios, to the precision of the signal
 
 
@@ -126,6 +128,10 @@ class Transforms:
         unit = float(np.finfo(residual.dtype if coarse else np.float64).eps)
         transforms = 16 * log2(max(prod(self.blocks), 2)) * unit * self.largest_gain
         return (own + transforms) * norm / problem.smallest_penalty
+
+    def may_be_coarse(self, residual: NDArray, violation: float) -> bool:
+        """Whether a scan may be coarse, after one that found a violation."""
+        return residual.dtype != np.float64 and violation > _COARSE * self.rounding(residual, coarse=True)
 
     def scan(
         self,
