@@ -6,6 +6,7 @@ them does to the slopes of the others is told by the inner products of their fil
 needed.
 """
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +27,16 @@ from pointillist.backends.lanes import (
     vector_type,
     whole_number,
 )
-from pointillist.backends.layout import aligned_zeros
+from pointillist.backends.layout import aligned_zeros, run_width
 from pointillist.backends.updates import close, minimum_of, offsets_of
 from pointillist.backends.vectors import dot_runs
 
 BUNDLED = 4
 """Codes that are updated together at most."""
+_WORTH_RUNS, _LEAST_SPARE = 40, 3
+"""Runs of a filter, and samples that codes may begin apart, from which on bundles are worth their time."""
+_MOST_PRODUCTS = 2**22
+"""Inner products of filters that are kept at most."""
 _ONE, _TWO, _THREE, _FOUR = ((None,) * n for n in (1, 2, 3, 4))
 
 
@@ -44,6 +49,20 @@ class Bundles(NamedTuple):
     starts: np.ndarray  # (BUNDLED,) where each filter begins, as seen from the bundle's box
     slopes: np.ndarray  # (BUNDLED,)
     changes: np.ndarray  # (BUNDLED,)
+
+
+def bundle_spare(shape, around=None):
+    """How many samples apart codes of a row may begin to be updated together; none if that is not worth its time.
+
+    These are the samples by which whole runs exceed a row of filters (n_filters, channels, *size). A bundle must not meet
+    itself on a circle, which has `around` samples along the last axis.
+    """
+    length = shape[-1]
+    width = run_width(length)
+    spare, runs = -length % width, prod(shape[1:-1]) * -(-length // width)
+    fits = length >= width and (around is None or length + spare <= around)
+    worth = runs >= _WORTH_RUNS and spare >= _LEAST_SPARE and shape[0] ** 2 * (spare + 1) <= _MOST_PRODUCTS
+    return spare if fits and worth else 0
 
 
 def make_bundles(layout, spare):

@@ -6,14 +6,13 @@ themselves with its `layout`.
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution
-from pointillist.backends.bundles import Bundles, make_bundles
-from pointillist.backends.layout import Layout, make_layout, run_width
+from pointillist.backends.bundles import Bundles, bundle_spare, make_bundles
+from pointillist.backends.layout import Layout, make_layout
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -42,7 +41,8 @@ class ConvolutionOperator:
     @cached_property
     def bundles(self) -> Bundles | None:
         """What updates share of codes that begin close together; None where filters are too small to be worth it."""
-        spare = bundle_spare(self.filters, self.geometry)
+        around = self.geometry.signal[-1] if self.geometry.boundary == "circular" else None
+        spare = bundle_spare(self.filters.shape, around)
         return make_bundles(self.layout, spare) if spare > 0 else None
 
     @property
@@ -106,25 +106,6 @@ class ConvolutionOperator:
         out = np.empty(padded_filters * self.geometry.n_positions, flat.dtype)
         convolution.correlate_dense(self.layout, flat, 0, rows, out)
         return out[: self.n_codes].reshape(len(self.filters), *self.geometry.grid)
-
-
-def bundle_spare(filters: NDArray, geometry: Geometry) -> int:
-    """How many samples apart codes of a row may begin to be updated together; none if that is not worth its time.
-
-    These are the samples by which whole runs exceed a filter's rows. What a bundle reaches must not go all around a circle.
-    """
-    length = filters.shape[-1]
-    width = run_width(length)
-    spare, runs = -length % width, prod(filters.shape[1:-1]) * -(-length // width)
-    whole_rows = length >= width and (geometry.boundary != "circular" or length + spare <= geometry.signal[-1])
-    worth = runs >= _WORTH_RUNS and spare >= _LEAST_SPARE and len(filters) ** 2 * (spare + 1) <= _MOST_PRODUCTS
-    return spare if whole_rows and worth else 0
-
-
-_WORTH_RUNS, _LEAST_SPARE = 40, 3
-"""Runs of a filter, and samples that codes may begin apart, from which on bundles are worth their time."""
-_MOST_PRODUCTS = 2**22
-"""Inner products of filters that are kept at most."""
 
 
 def synthesise(
