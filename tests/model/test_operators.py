@@ -129,3 +129,15 @@ def test_synthesise_serves_signals_of_several_shapes(boundary, reference):
 def test_a_boundary_that_there_is_not_is_named():
     with pytest.raises(ValueError, match="boundary must be one of valid"):
         signal_shape((5,), (3,), "mirror")
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_exact_signals_are_those_of_filters_in_float64(boundary):
+    rng = np.random.default_rng(3)
+    filters, geometry = rng.standard_normal((4, 2, 5, 19)).astype(np.float32), Geometry((20, 30), (5, 19), 2, boundary)
+    single, double = ConvolutionOperator(filters, geometry), ConvolutionOperator(filters.astype(float), geometry)
+    codes = np.sort(rng.choice(single.n_codes, 200, replace=False))
+    values = rng.standard_normal(200).astype(np.float32)
+    exact = single.synthesise_exactly(codes, values)
+    assert exact.dtype == np.float64
+    np.testing.assert_array_equal(exact, double.synthesise(codes, values.astype(float)))

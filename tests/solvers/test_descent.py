@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
 
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
@@ -135,3 +136,45 @@ def test_a_ridge_solves_the_elastic_net_and_its_gap_still_bounds(monkeypatch, re
 def test_a_negative_ridge_is_refused():
     with pytest.raises(ValueError, match="ridge"):
         CoordinateDescent(ridge=-1.0)
+
+
+def _large_filters(reference, boundary, side=70):
+    """A problem whose codes are bundled, of filters as smooth as large ones are, and a signal made of them."""
+    rng = np.random.default_rng(8)
+    problem, _ = reference.problem(rng, (side, side), (21, 21), n_filters=20, boundary=boundary, dtype=np.float32)
+    smooth = gaussian_filter(problem.filters, (0, 0, 2, 2))
+    smooth /= np.sqrt(np.sum(smooth**2, axis=(1, 2, 3), keepdims=True))
+    problem = dataclasses.replace(problem, filters=smooth, penalty=np.full((20, 1), 0.3, np.float32))
+    codes = rng.choice(problem.operator.n_codes, 400, replace=False)
+    x = problem.operator.synthesise(codes, rng.standard_normal(400).astype(np.float32))
+    x += 0.2 * rng.standard_normal(x.shape).astype(np.float32)
+    assert problem.operator.bundles is not None
+    return problem, x
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+@pytest.mark.parametrize("tol", [0.2, 1e-3, 1e-6])
+def test_answers_with_large_filters_are_as_exact_as_others(reference, boundary, tol):
+    """Looks that take the residual as descent left it must not show in what is told in the end."""
+    problem, x = _large_filters(reference, boundary)
+    solver = CoordinateDescent(tol=tol)
+    result = solver.solve(solver.prepare(problem), [x])
+    codes, values = result.codes.indices[0], result.codes.values[0]
+    exact = certificate(problem, 0, x, codes, values)
+    assert result.objective[0] == pytest.approx(exact.objective, rel=1e-12)
+    np.testing.assert_allclose(result.residuals[0], exact.residual, rtol=1e-6, atol=1e-6)
+    precise = dataclasses.replace(problem, filters=problem.filters.astype(float), penalty=problem.penalty.astype(float))
+    tight = CoordinateDescent(tol=1e-9, max_iter=2000)
+    best = tight.solve(tight.prepare(precise), [x.astype(float)]).objective[0]
+    assert result.gap[0] <= tol
+    assert result.objective[0] * (1 - result.gap[0]) <= best * (1 + 1e-7) <= result.objective[0] * (1 + 2e-7)
+
+
+def test_large_filters_give_the_same_bits_with_any_number_of_threads(reference):
+    problem, x = _large_filters(reference, "same", side=180)
+    solver = CoordinateDescent(tol=1e-2, tile=32)
+    one, two = (solver.solve(solver.prepare(dataclasses.replace(problem)), [x], n_jobs=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.codes.indices[0], two.codes.indices[0])
+    np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])
+    assert one.objective[0] == two.objective[0]
+    assert one.gap[0] == two.gap[0]

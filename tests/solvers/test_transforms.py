@@ -16,10 +16,10 @@ from pointillist.solvers.scanning import DescentState
 SHAPES = [((50,), (9,)), ((96,), (7,)), ((17, 14), (5, 4)), ((12, 15), (5, 11)), ((7, 8, 6), (3, 2, 4))]
 
 
-def _scanned(state, residual, mapper=map):
+def _scanned(state, residual, mapper=map, coarse=False):
     best = np.full(state.problem.geometry.n_positions, 7.0, residual.dtype)
     winner = np.zeros(len(best), np.int32)
-    state.scan(residual, best, winner, mapper)
+    state.scan(residual, best, winner, mapper, coarse=coarse)
     return best, winner
 
 
@@ -49,6 +49,28 @@ def test_both_scans_find_the_same(reference, monkeypatch, boundary, signal, size
     np.testing.assert_array_equal(shared, found)
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
     np.testing.assert_array_equal(found[1], expected[1])
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+@pytest.mark.parametrize("room", [1, 2**27])
+def test_a_coarse_scan_rounds_as_little_as_it_says(reference, monkeypatch, boundary, room):
+    problem, x = reference.problem(
+        np.random.default_rng(2), (40, 30), (15, 11), n_filters=20, boundary=boundary, dtype=np.float32, penalty=0.2
+    )
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    monkeypatch.setattr(transforms, "_SPECTRA_BYTES", room)
+    state, residual = DescentState(problem), problem.geometry.spread(x)
+    fine, _ = _scanned(state, residual)
+    coarse, _ = _scanned(state, residual, coarse=True)
+    with ThreadPoolExecutor(2) as pool:
+        shared, _ = _scanned(state, residual, pool.map, coarse=True)
+    np.testing.assert_array_equal(shared, coarse)
+    off, bound = np.max(np.abs(fine - coarse)), state.rounding(problem.geometry, residual, coarse=True)
+    assert 0 < off < 1e-4 * np.max(fine)
+    assert off < bound
+    assert state.transforms.may_be_coarse(residual, 5 * bound)
+    assert not state.transforms.may_be_coarse(residual, 3 * bound)
+    assert not state.transforms.may_be_coarse(residual.astype(np.float64), np.inf)
 
 
 @pytest.mark.parametrize("boundary", ["same", "circular"])

@@ -7,6 +7,7 @@ divided by the number of samples.
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +58,9 @@ def _radices(length):
     return radices if length == 1 else None
 
 
+@lru_cache(maxsize=64)
 def line_of(length, dtype):
-    """The passes of a transform of so many numbers, for which `can_transform` holds."""
+    """The passes of a transform of so many numbers, for which `can_transform` holds; nobody writes into them."""
     radices, twiddles, rest = _radices(length), [np.empty(0)], length
     for radix in radices:
         p, j = np.ogrid[: rest // radix, 1:radix]

@@ -45,7 +45,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     places = _places(tuple(box), tuple(grid), tuple(padded))
     width = run_width(box[-1])
     n_rows, chunks = len(places.taps) // box[-1], -(-box[-1] // width)
-    padded_rows = _aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
+    padded_rows = aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
     padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
     runs = padded_rows.reshape(-1)
     with np.errstate(over="ignore"):  # problems that need the squares come in another scale
@@ -64,7 +64,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
     )
 
 
-def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Zeros that begin where a line of the cache does, so that no run of filters lies in two of them."""
     n_bytes = prod(shape) * dtype.itemsize
     room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
 from pointillist.backends.combining import (
     MEMORY,
     any_turns,
@@ -26,7 +27,7 @@ from pointillist.backends.combining import (
 )
 from pointillist.backends.compiling import helper, kernel, spliced
 from pointillist.backends.lanes import width_of
-from pointillist.backends.vectors import add_runs, add_runs_weighted, close_seam, dot_runs
+from pointillist.backends.updates import add_code, update_code
 
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
@@ -35,26 +36,6 @@ _COARSE = 0.01
 it rounds is much beside small moves, and extrapolation makes more of it."""
 _PASSES = 4
 """Passes over a region that take as long as comparing it before a sweep with it after that."""
-
-
-class Places(NamedTuple):
-    """Where each code lies.
-
-    The runs of code i lie at bases[i] + offsets[ways[i] + n] for n from 0 on: around a circle the offsets differ. There the
-    first `doubled` samples of a row of `length` stand behind its end again, so that no run is cut in two. A code that
-    changes some of them has a seam: of its row's first samples, so many were changed behind the end, and all others in
-    front. Codes without one have −1.
-    """
-
-    bases: np.ndarray  # where a code's box begins in the padded signal
-    starts: np.ndarray  # where its filter begins in the runs
-    ways: np.ndarray
-    offsets: np.ndarray
-    seams: np.ndarray
-    columns: np.ndarray  # how far from the beginning of its row each code begins
-    runs_a_row: int
-    length: int
-    doubled: int
 
 
 class Region(NamedTuple):
@@ -90,24 +71,27 @@ def descend(
     max_sweeps,
     region,
     plain,
+    bundles=None,
 ):
     """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
 
     `residual` is w (x − Dz), flat and padded, kept up to date. `chosen` are ascending indices into the arrays of codes.
     `clean` codes meet weights of one only, and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the
     objective. The extra sweeps are extrapolated, and end when the largest move falls below half of `target`. A move is
-    √curvature · |change|, a distance in signal space; returns the largest of the first sweep.
+    √curvature · |change|, a distance in signal space; returns the largest of the first sweep. With `bundles`, neighbours in a
+    row are updated together.
     """
     # Kernels that allocate nothing are compiled in half the time.
     span, width = region.span if extra > 0 else 0, width_of(layout.run_lanes)
     memory = make_memory(span, region.counted_length, len(chosen), width, residual.dtype)
+    bundles = None if bundles is None else with_own_room(bundles)
     own, whole = values, len(chosen) == len(values)
     if not whole:  # what lies side by side is gone through in a fraction of the time
         places, own = _places_of(places, chosen), values[chosen]
         curvatures, penalties, clean = curvatures[chosen], penalties[chosen], clean[chosen]
     moved = _descend(
         layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, own, residual, target, extra,
-        max_sweeps, region, memory, np.empty_like(chosen), plain,
+        max_sweeps, region, memory, np.empty_like(chosen), plain, bundles,
     )  # fmt: skip
     if not whole:
         values[chosen] = own
@@ -141,6 +125,7 @@ def _descend(
     memory,
     alive,
     plain,
+    bundles,
 ):
     count, first_move, n_codes = 0, 0.0, len(values)
     compared = plain and target > _COARSE * _largest(residual, region)
@@ -149,7 +134,7 @@ def _descend(
             alive[n] = n
         moved = _sweep(
             layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            residual[:0], region.first,
+            residual[:0], region.first, bundles,
         )  # fmt: skip
         if turn == 0:
             first_move = moved
@@ -166,7 +151,7 @@ def _descend(
                 move[n] = -values[n]
             again = _recorded_sweep(
                 layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
-                alive[:n_alive], step, region, compared,
+                alive[:n_alive], step, region, compared, bundles,
             )  # fmt: skip
             if again < 0.5 * target:
                 break
@@ -203,6 +188,7 @@ def _recorded_sweep(
     step,
     region,
     compared,
+    bundles,
 ):
     """Make a sweep, and record how it changes x − Dz: code by code or, where codes are many, by what it did to the residual.
 
@@ -222,7 +208,7 @@ def _recorded_sweep(
                 begin[t] = 0
     moved = _sweep(
         layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-        step[:0] if differs else step, first,
+        step[:0] if differs else step, first, bundles,
     )  # fmt: skip
     if differs:
         for row in region.rows:
@@ -252,71 +238,30 @@ def _sweep(
     chosen,
     step,
     first,
+    bundles,
 ):
     """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
 
     Unless it is empty, `step` takes up how x − Dz changes, with all seams left open; it begins at sample `first` of the
     residual.
     """
-    bases, starts = places.bases, places.starts
-    recorded = len(step) > 0
-    largest = 0.0
-    for n in range(len(chosen)):
-        i = chosen[n]
-        curvature = curvatures[i]
-        offsets = _offsets(layout, places, i)
-        slope = dot_runs(layout.run_lanes, residual, bases[i], layout.runs, starts[i], offsets)
-        old = values[i]
-        target = old * curvature + slope
-        size = (target if nonnegative else abs(target)) - penalties[i]
-        # No branches by signs, which no processor foretells.
-        new = (size if target > 0 else -size) / (curvature + ridge) if size > 0 else target * 0
-        if new == old:
-            continue
-        change = old - new
-        values[i] = new
-        if clean[i]:
-            _add(layout, places, i, residual, 0, change)
+    largest, n = 0.0, 0
+    while n < len(chosen):
+        count = 1 if bundles is None else count_bundled(places, clean, bundles, chosen, n)
+        if count == 1:
+            moved = update_code(
+                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen[n],
+                step, first,
+            )  # fmt: skip
         else:
-            _add_weighted(layout, places, i, residual, weights, change)
-        if recorded:
-            add_runs(layout.run_lanes, step, bases[i] - first, layout.runs, starts[i], offsets, change)
-        moved = change * change * curvature
+            moved = update_bundle(
+                layout, places, curvatures, penalties, ridge, nonnegative, values, residual, chosen[n : n + count], step,
+                first, bundles,
+            )  # fmt: skip
         if moved > largest:
             largest = moved
+        n += count
     return np.sqrt(largest)
-
-
-@spliced
-def _offsets(layout, places, i):
-    """Where the runs of a code lie relative to its base."""
-    return places.offsets[places.ways[i] : places.ways[i] + len(layout.run_offsets)]
-
-
-@spliced
-def _add(layout, places, i, signal, first, change):
-    """Add a code's filter to a signal that begins at sample `first`."""
-    base, offsets = places.bases[i] - first, _offsets(layout, places, i)
-    add_runs(layout.run_lanes, signal, base, layout.runs, places.starts[i], offsets, change)
-    _close_seam(layout, places, i, signal, base, offsets)
-
-
-@spliced
-def _add_weighted(layout, places, i, signal, weights, change):
-    """Add a code's filter to a signal, multiplied by the weights."""
-    base, offsets = places.bases[i], _offsets(layout, places, i)
-    add_runs_weighted(layout.run_lanes, signal, base, layout.runs, places.starts[i], offsets, change, weights)
-    _close_seam(layout, places, i, signal, base, offsets)
-
-
-@spliced
-def _close_seam(layout, places, i, signal, base, offsets):
-    """Make what a circle holds twice alike again, after a code was added whose box begins at `base`."""
-    if places.seams[i] >= 0:
-        begin = base - places.columns[i]
-        close_seam(
-            layout.run_lanes, signal, begin, offsets, places.runs_a_row, places.length, places.doubled, places.seams[i]
-        )
 
 
 @spliced
@@ -364,7 +309,7 @@ def _clip(layout, places, values, step, move, first):
             clipped = True
             for n in range(begin, end):
                 if values[n] != 0 and (values[n] + move[n]) * values[n] <= 0:
-                    _add(layout, places, n, step, first, values[n] + move[n])
+                    add_code(layout, places, n, step, first, values[n] + move[n])
                     move[n] = -values[n]
     return clipped
 
@@ -379,6 +324,6 @@ def _leave_zeros(layout, places, values, step, move, first):
             any_left = True
             for n in range(begin, end):
                 if values[n] == 0 and move[n] != 0:
-                    _add(layout, places, n, step, first, move[n])
+                    add_code(layout, places, n, step, first, move[n])
                     move[n] = 0
     return any_left

@@ -93,7 +93,10 @@ def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
 
 @intrinsic
 def add_runs(typingctx, lanes, signal, base, filters, start, offsets, scale):
-    """signal[base + offsets[i] :][:lanes] += scale · filters[start + i·lanes :][:lanes], in place."""
+    """signal[base + offsets[i] :][:lanes] += scale · filters[start + i·lanes :][:lanes], in place.
+
+    Filters may be of less precision than the signal, in which all is computed.
+    """
     signature = types.void(lanes, signal, base, filters, start, offsets, scale)
 
     def codegen(context, builder, sig, args):
@@ -116,7 +119,7 @@ def add_runs_weighted(typingctx, lanes, signal, base, filters, start, offsets, s
 
 
 def _each_run(context, builder, sig, args, weights):
-    vector = vector_type(context, sig.args[1], sig.args[0])
+    vector, stored = (vector_type(context, sig.args[i], sig.args[0]) for i in (1, 3))
     width = whole_number(vector.count)
     signal_at = pointer(context, builder, sig.args[1], args[1])
     filter_at = pointer(context, builder, sig.args[3], args[3])
@@ -124,7 +127,9 @@ def _each_run(context, builder, sig, args, weights):
     with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
         place = builder.add(args[2], offset)
         old, address = vector_at(builder, signal_at, place, vector)
-        run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), vector)
+        run, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, width)), stored)
+        if stored != vector:
+            run = builder.fpext(run, vector)
         if weights is not None:
             weight, _ = vector_at(builder, pointer(context, builder, *weights), place, vector)
             run = builder.fmul(run, weight, flags=CONTRACT)

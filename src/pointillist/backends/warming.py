@@ -78,16 +78,18 @@ def compile_descent(filter_size: int) -> None:
     """Descend on a code in a small picture of float32, for the sake of the kernel that this compiles and keeps."""
     import numpy as np
 
-    from pointillist.backends import sweeps
+    from pointillist.backends import bundles, sweeps, updates
 
     layout, signal, _ = _small(filter_size)
     rows = np.arange(filter_size) * 3 * filter_size
     codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
-    places = sweeps.Places(codes, codes, codes, layout.run_offsets, codes - 1, codes, 1, 1, 0)
+    places = updates.Places(codes, codes, codes, layout.run_offsets, codes - 1, codes, 1, 1, 0)
     region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size, np.empty((0, 2), np.int64))
+    spare = bundles.bundle_spare((1, 1, filter_size, filter_size))
+    together = bundles.make_bundles(layout, spare) if spare > 0 else None
     sweeps.descend(
         layout, places, one, one, np.float32(0), np.ones(1, bool), signal, False, np.zeros(1, np.float32), signal.copy(),
-        codes, 1.0, 1, 1, region, True,
+        codes, 1.0, 1, 1, region, True, together,
     )  # fmt: skip
 
 
@@ -109,20 +111,19 @@ def compile_search(filter_size: int) -> None:
     descent.scan_positions(layout, signal, codes, factors, False, best, winner)
     lines = signal[: grid[0]].reshape(1, -1, 1)
     descent.window_sums(lines, 1, lines.copy())
-    exact, wide, _ = _small(filter_size, "float64")
-    convolution.synthesise(exact, codes, np.ones(1), wide)
+    convolution.synthesise(layout, codes, np.ones(1), signal.astype(np.float64))
 
 
-def _small(filter_size: int, dtype: str = "float32") -> tuple[Any, Any, Any]:
+def _small(filter_size: int) -> tuple[Any, Any, Any]:
     """One filter laid out for a picture of three times its side, the flat picture, and the grid of positions."""
     import numpy as np
 
     from pointillist.backends.layout import SPARE_SAMPLES, make_layout
 
     side = 3 * filter_size
-    filters, grid = np.ones((1, 1, filter_size, filter_size), dtype), np.full(2, side - filter_size + 1)
+    filters, grid = np.ones((1, 1, filter_size, filter_size), np.float32), np.full(2, side - filter_size + 1)
     layout = make_layout(filters, tuple(grid.tolist()), (side, side))
-    return layout, np.ones(side**2 + SPARE_SAMPLES, dtype), grid
+    return layout, np.ones(side**2 + SPARE_SAMPLES, np.float32), grid
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import convolution
+from pointillist.backends.bundles import Bundles, bundle_spare, make_bundles
 from pointillist.backends.layout import Layout, make_layout
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
@@ -37,6 +38,13 @@ class ConvolutionOperator:
     def layout(self) -> Layout:
         return make_layout(self.filters, self.geometry.grid, self.geometry.padded)
 
+    @cached_property
+    def bundles(self) -> Bundles | None:
+        """What updates share of codes that begin close together; None where filters are too small to be worth it."""
+        around = self.geometry.signal[-1] if self.geometry.boundary == "circular" else None
+        spare = bundle_spare(self.filters.shape, around)
+        return make_bundles(self.layout, spare) if spare > 0 else None
+
     @property
     def n_codes(self) -> int:
         return len(self.filters) * self.geometry.n_positions
@@ -62,6 +70,12 @@ class ConvolutionOperator:
     def synthesise(self, indices: NDArray, values: NDArray) -> NDArray:
         """D z for sparse codes (flat indices and values), a signal (channels, *space)."""
         return self.geometry.gather(self.synthesise_padded(indices, values))
+
+    def synthesise_exactly(self, indices: NDArray, values: NDArray) -> NDArray:
+        """D z in float64, whatever the precision of the filters and the codes."""
+        flat = np.zeros(self.geometry.padded_length)
+        convolution.synthesise(self.layout, indices, values.astype(np.float64, copy=False), flat)
+        return self.geometry.gather(flat)
 
     def synthesise_padded(self, indices: NDArray, values: NDArray) -> NDArray:
         """The flat padded signal of sparse codes, before the boundary cuts or folds it."""

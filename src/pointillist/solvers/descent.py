@@ -27,7 +27,8 @@ from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, re
 from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
 from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
-from pointillist.solvers.staging import stage_of
+from pointillist.solvers.staging import residual_of, stage_of
+from pointillist.solvers.starting import allowed_start
 from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
 
 
@@ -126,8 +127,8 @@ class HostWorkingSet:
         negligible: float = 0.0,
     ) -> None:
         self.settings, self.state, self.i, self.mapper = settings, state, i, mapper
-        promised = settings.tol <= LOOSE and settings.ridge == 0 and not settings.keep_start
-        self.certifies = certifies and promised
+        self.confirms = certifies and settings.ridge == 0 and not settings.keep_start
+        self.certifies = self.confirms and settings.tol <= LOOSE
         self.problem, self.geometry = state.problem, state.problem.geometry
         self.signal = signal
         self.epsilon = float(np.finfo(signal.dtype).eps)
@@ -141,6 +142,8 @@ class HostWorkingSet:
         self.rounding = 0.0  # largest bound on the rounding of a ratio so far
         self.exact: NDArray = signal  # w (x − Dz) in float64; `residual` is padded, in the signal's precision
         self.residual: NDArray = signal
+        self.left: NDArray | None = None  # what the last descent made of `exact`, up to its rounding
+        self.coarse = False  # whether the next scan may be
         self.best = np.zeros(self.geometry.n_positions, signal.dtype)  # ratio of the last scan of a position
         self.winner = np.zeros(self.geometry.n_positions, np.int32)  # and its filter
         self.slack = np.zeros(self.geometry.n_positions, signal.dtype)  # how much the ratio can have risen since
@@ -158,7 +161,9 @@ class HostWorkingSet:
         self.bound = -np.inf  # what the objective is at least, as far as is certain
         self.seen = self.best, self.winner  # where violators are taken from
         if begin is not None:
-            self._begin(*begin)
+            self.codes, self.values, self.beside = allowed_start(
+                self.problem, *begin, signal.dtype, settings.keep_start
+            )
 
     @cached_property
     def _seen(self) -> tuple[NDArray, NDArray, bool]:
@@ -168,20 +173,6 @@ class HostWorkingSet:
         clean = clean_positions(self.geometry, None if self.weights is None else padded)
         return padded, clean, bool(np.all((ones == 0) | (ones == 1)))
 
-    def _begin(self, codes: NDArray, values: NDArray) -> None:
-        """Start from those codes that the sample and the sign allow."""
-        kept = values > 0 if self.problem.nonnegative else values != 0
-        if self.problem.sample is not None:
-            sampled = _among(self.problem.sample, codes)
-            if self.settings.keep_start:
-                self.beside = codes[kept & ~sampled]
-            else:
-                kept &= sampled
-        none, zeros = self.codes, self.values
-        codes, values = codes[kept], values[kept].astype(zeros.dtype)
-        self.codes, _ = merge(none, zeros, codes, self.geometry.n_positions, self.problem.n_filters)
-        self.values = values[np.searchsorted(codes, self.codes)]
-
     def look(self, active: NDArray, *, last: bool) -> Look:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes.
 
@@ -190,7 +181,16 @@ class HostWorkingSet:
         """
         if self.settings.ridge > 0 and not last:
             return _told(np.inf, np.inf, self._scan_roughly())
-        loss, energy, rounding = self._remain()
+        as_left = not last and self.left is not None and self.ratio - 1 > _FAR * self.epsilon
+        found = self._look(last=last, as_left=as_left)
+        if not as_left or found.gap[0] > self.settings.tol:
+            return found
+        self.objective = self._remain()[0] + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
+        return _bounded(self.objective + self.constant, self.bound, self.ratio)
+
+    def _look(self, *, last: bool, as_left: bool) -> Look:
+        """Look at the codes; where the residual is taken `as_left` by the last descent, the objective is rounded."""
+        loss, energy, rounding = self._remain(as_left=as_left)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
         falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
         if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
@@ -209,9 +209,7 @@ class HostWorkingSet:
             self.seen = self.near.best, self.near.winner
             point, hoped = self.near.promise(objective, self.settings.tol, self.mapper)
             if hoped > self.settings.tol:
-                return _told(
-                    objective + self.constant, max(0.0, 1 - self.bound / (objective + self.constant)), self.ratio
-                )
+                return _bounded(objective + self.constant, self.bound, self.ratio)
             if point is not self.exact:
                 flat = self.geometry.spread(point.astype(self.values.dtype))
                 rounding = self.state.rounding(self.geometry, flat)
@@ -232,6 +230,9 @@ class HostWorkingSet:
         """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
         tol, expected = self.settings.tol, self.ratio
         self.ratio = self._scan(flat, rounding)
+        if self.coarse and self.worth.gap(self.objective, point, self.ratio) <= tol:  # a finer scan may tell
+            self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
+            self.ratio = self._scan(flat, rounding)
         self.seen = self.best, self.winner
         if self.near is not None and self.ratio - 1 > _MISSED * (expected - 1):
             self.near = None  # others violate by now
@@ -242,18 +243,23 @@ class HostWorkingSet:
         self.bound = max(self.bound, (self.objective + self.constant) * (1 - gap))
         return gap
 
-    def _remain(self) -> tuple[float, float, float]:
-        """Compute the residual; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and a bound on the rounding of its scan."""
+    def _remain(self, *, as_left: bool = False) -> tuple[float, float, float]:
+        """Compute the residual, or take it `as_left`; returns ½ Σ w (x − Dz)², Σ w x (x − Dz) and its scan's rounding."""
         if self.follows is not None:
             left = remainder(self.problem, self.signal, self.codes, self.values)
             self.exact, self.residual = left.exact, left.rounded
             rounding = scan_rounding(self.problem, self.follows.terms, left.largest, self.residual.dtype)
             return left.loss, left.energy, rounding
-        difference = self.problem.exact_operator.synthesise(self.codes, self.values.astype(np.float64))
-        np.subtract(self.signal, difference, out=difference)
-        self.exact = difference if self.weights is None else self.weights * difference
+        if as_left and self.left is not None:
+            difference = self.exact = self.left.astype(np.float64)
+        else:
+            difference = self.problem.operator.synthesise_exactly(self.codes, self.values)
+            np.subtract(self.signal, difference, out=difference)
+            self.exact = difference if self.weights is None else self.weights * difference
         self.residual = self.geometry.spread(self.exact.astype(self.values.dtype))
-        rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose)
+        transforms = self.state.transforms
+        self.coarse = transforms is not None and transforms.may_be_coarse(self.residual, self.ratio - 1)
+        rounding = self.state.rounding(self.geometry, self.residual, rough=self.loose, coarse=self.coarse)
         return 0.5 * inner(self.exact, difference), inner(self.exact, self.signal), rounding
 
     def prune(self, active: NDArray, share: float) -> None:
@@ -300,7 +306,7 @@ class HostWorkingSet:
             self.near = scan_noting(state, self.worth, residual, self.ratio - 1, *found, self.mapper)
             self.slack[:] = 0
         elif stale is None or not dual.are_few(stale, self.best):
-            state.scan(residual, self.best, self.winner, self.mapper)
+            state.scan(residual, self.best, self.winner, self.mapper, coarse=self.coarse)
             self.slack[:] = 0
         else:
             state.scan_positions(residual, stale, self.best, self.winner, self.mapper)
@@ -321,6 +327,7 @@ class HostWorkingSet:
 
     def descend(self, active: NDArray, targets: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
+        self.left = None
         if self.follows is not None:
             self._follow()
             return
@@ -340,15 +347,18 @@ class HostWorkingSet:
             )  # fmt: skip
             self._keep(self.values != 0)
             return
-
+        bundles = self.problem.operator.bundles
         stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
-
-        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain)
+        codes = WorkingCodes(
+            self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain, bundles
+        )
         effort = Effort(target, settings.extra, settings.max_sweeps)
         if self.near is not None:
             # Looking for violators takes little, and few are missing: what is left are slow swings.
             effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
         descend(stage, codes, effort, self.mapper)
+        if self.confirms and plain and bundles is not None:  # to add large filters anew takes as long as a scan
+            self.left = residual_of(self.geometry, stage)
         self._keep(self.values != 0)
 
     def _follow(self) -> None:
@@ -374,6 +384,8 @@ _CLOSER = 0.25
 """Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
+_FAR = 2.0**17
+"""A residual is computed anew from the codes when violations are less than so many times the relative rounding error."""
 _NEAR = 12.0
 """A local dual point is tried when the gap is so many times the tolerance."""
 _PASSES = 4
@@ -391,9 +403,6 @@ def _told(objective: float, gap: float, ratio: float) -> Look:
     return Look(np.array([objective]), np.array([gap]), np.array([ratio]))
 
 
-def _among(sample: NDArray, codes: NDArray) -> NDArray:
-    """Which codes are in an ascending sample; much faster than sorting both, since codes are few and samples are not."""
-    if len(sample) == 0:
-        return np.zeros(len(codes), bool)
-    place = np.minimum(np.searchsorted(sample, codes), len(sample) - 1)
-    return sample[place] == codes
+def _bounded(objective: float, bound: float, ratio: float) -> Look:
+    """What a look tells of an objective that is known to be `bound` at least."""
+    return _told(objective, max(0.0, 1 - bound / objective), ratio)

@@ -104,8 +104,11 @@ class DescentState:
         step = max(1, int(_CHUNK_POSITIONS / self.share / self.problem.geometry.grid[-1]))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
-    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
-        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was."""
+    def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper, *, coarse: bool = False) -> None:
+        """For every position the largest |Dᵀr| / λ over the (sampled) filters, and which filter it was.
+
+        A coarse scan may round more, as `rounding` tells, and takes less time.
+        """
         problem = self.problem
         best[:] = 0
         if problem.drawn is not None and not self.is_dense:
@@ -116,7 +119,7 @@ class DescentState:
             self.separable.scan(residual, self.row_chunks, factors, best, winner, mapper)
             return
         if self.transforms is not None:
-            self.transforms.scan(residual, factors, best, winner, mapper)
+            self.transforms.scan(residual, factors, best, winner, mapper, coarse=coarse)
             return
 
         layout = problem.operator.layout
@@ -127,14 +130,14 @@ class DescentState:
         # One thread has nothing to share out, and every call of a kernel takes its time.
         list(mapper(work, self.row_chunks if mapper is not map else [(0, len(layout.row_bases))]))
 
-    def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False) -> float:
+    def rounding(self, geometry: Geometry, residual: NDArray, *, rough: bool = False, coarse: bool = False) -> float:
         """A bound of what rounding can take from max |Dᵀr| / λ in a scan of a flat padded residual.
 
         Each correlation is a sum of n products, off by n ε ‖d‖ ‖r‖ at most, where r is what lies in its filter's box. With
-        `rough` it is the whole residual, for a looser bound in less time.
+        `rough` it is the whole residual, for a looser bound in less time; `coarse` is what `scan` is told.
         """
         if self.transforms is not None:
-            return self.transforms.rounding(residual)
+            return self.transforms.rounding(residual, coarse=coarse)
         largest = np.sqrt(inner(residual, residual) if rough else np.max(box_sums(geometry, residual**2)))
         terms = self.problem.filters[0].size + 2 if self.separable is None else self.separable.terms
         return scan_rounding(self.problem, terms, float(largest), residual.dtype)

@@ -265,7 +265,7 @@ class Projection:
     def _valued(self, i: int, indices: NDArray, values: NDArray) -> tuple[float, NDArray]:
         """The objective of codes of signal i and what they leave of it, in all channels and float64."""
         weights = self.problem.weights_of(i)
-        difference = self.signals[i] - self.problem.exact_operator.synthesise(indices, values.astype(np.float64))
+        difference = self.signals[i] - self.problem.operator.synthesise_exactly(indices, values)
         residual = difference if weights is None else weights * difference
         price = inner(self.problem.penalty_at(indices), np.abs(values))
         return 0.5 * inner(residual, difference) + price + self.problem.constant_of(i), residual

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from pointillist.backends.descent import locate
 from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import SPARE_SAMPLES, Layout, flat_offsets, strides_of
-from pointillist.backends.sweeps import Places, Region
+from pointillist.backends.sweeps import Region
+from pointillist.backends.updates import Places
 from pointillist.model.geometry import Geometry
 
 Part = tuple[NDArray, Region]
@@ -77,7 +78,10 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
     axes = np.unravel_index(positions, geometry.grid)
     bases = np.asarray(sum(axis * stride for axis, stride in zip(axes, strides_of(shape)[1:], strict=True)))
     ways, offsets = _ways(geometry, shape, lanes, axes)
+    runs_a_row = -(-geometry.filter[-1] // lanes)
     column, size = axes[-1], geometry.filter[-1]
+    if runs_a_row * lanes <= length:  # bundles of codes fill their runs
+        size = runs_a_row * lanes
     last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
     seams = np.where(
         (column < doubled) | (column + size > length),
@@ -92,7 +96,7 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
         _twins(shape, length, doubled),
     )  # fmt: skip
     starts = filters * (len(layout.run_offsets) * lanes)
-    places = Places(bases, starts, ways, offsets, seams, column, -(-size // lanes), length, doubled)
+    places = Places(bases, starts, ways, offsets, seams, column, runs_a_row, length, doubled)
     there, seen = (_closed(geometry, flat, shape, length + doubled) for flat in (residual, weights))
     return Stage(layout, places, there, seen, [[[(np.arange(len(codes)), region)]]])
 
@@ -139,6 +143,15 @@ def _closed(geometry: Geometry, flat: NDArray, shape: tuple[int, ...], width: in
     inside = (*(slice(n) for n in shape[:-1]), slice(width))
     closed[: prod(shape)].reshape(shape)[inside] = box[inside]
     return closed
+
+
+def residual_of(geometry: Geometry, stage: Stage) -> NDArray:
+    """What a stage's residual has become, as a signal (channels, *space)."""
+    if geometry.boundary != "circular":
+        return geometry.inside(stage.residual)
+    shape = (geometry.channels, *geometry.signal[:-1], geometry.signal[-1] + width_of(stage.layout.run_lanes))
+    circle = stage.residual[: prod(shape)].reshape(shape)[..., : geometry.signal[-1]]
+    return np.roll(circle, [-o for o in geometry.offset], range(1, circle.ndim))
 
 
 def partitions_of(geometry: Geometry, positions: NDArray, side: int) -> list[list[list[NDArray]]]:

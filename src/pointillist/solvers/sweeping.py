@@ -5,6 +5,7 @@ from typing import NamedTuple
 from numpy.typing import NDArray
 
 from pointillist.backends import sweeps
+from pointillist.backends.bundles import Bundles
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.staging import Part, Stage
 
@@ -19,6 +20,7 @@ class WorkingCodes(NamedTuple):
     nonnegative: bool
     ridge: float
     plain: bool  # whether all weights are one or zero
+    bundles: Bundles | None = None  # for codes that are updated together, where that is worth its time
 
 
 class Effort(NamedTuple):
@@ -44,6 +46,7 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
         return sweeps.descend(
             stage.layout, stage.places, codes.curvatures, codes.penalties, ridge, codes.clean, stage.weights,
             codes.nonnegative, codes.values, stage.residual, members, effort.target, effort.extra, most, region, codes.plain,
+            codes.bundles,
         )  # fmt: skip
 
     for turn in range(1 if whole else effort.max_sweeps):

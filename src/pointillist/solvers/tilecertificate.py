@@ -60,7 +60,7 @@ class Certifier:
         reach = [-(-(f - 1) // self.blocks.side) for f in self.whole.problem.geometry.filter]
         tile = tuple(slice(max(c - r, 0), c + 1) for c, r in zip(block, reach, strict=True))
         view = self._view(tile)
-        fit = view.problem.exact_operator.synthesise(*view.local(*self.codes.of(tile)))
+        fit = view.problem.operator.synthesise_exactly(*view.local(*self.codes.of(tile)))
         own, there = self._samples(block, view)
         difference = self.whole.signal[there] - fit[own]
         return 0.5 * inner(

@@ -85,7 +85,7 @@ class TileView:
         left = self.residual.astype(np.float64)
         if self.weights is not None:
             left = np.divide(left, self.weights, out=np.zeros_like(left), where=self.weights > 0)
-        left += self.problem.exact_operator.synthesise(codes, values.astype(np.float64))
+        left += self.problem.operator.synthesise_exactly(codes, values)
         return left.astype(self.residual.dtype)
 
     def put(self, residual: NDArray) -> NDArray:

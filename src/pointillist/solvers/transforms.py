@@ -1,6 +1,7 @@
 """Scans by Fourier transforms, for filters so large that these take fewer operations than sums over their samples.
 
-Transforms are taken in float64, so that what they round is nothing beside the tolerance. A circle is transformed as it is,
+Transforms are taken in float64, so that what they round is nothing beside the tolerance, or in the precision of the signal
+where violations are large beside what that rounds. A circle is transformed as it is,
 if its sides have small factors only; other signals in blocks that overlap by a filter, of which only the positions without
 wrapped samples count.
 """
@@ -29,6 +30,8 @@ _SPECTRA_BYTES = 2**27
 """Memory that the spectra of all filters may take; larger signals are transformed in blocks."""
 _FILTERS_A_LINE = 8
 """Samples of a block of a signal of one dimension, beside those of a filter: longer lines leave the processor's caches."""
+_COARSE = 4.0
+"""A scan may be coarse when violations are so many times what that may round."""
 _TERMS = 7  # rounding: of the residual, the spectra, the factors and the ratios, to the precision of the signal
 
 
@@ -88,7 +91,7 @@ class Transforms:
     """The spectra of a problem's filters, and the scan that uses them."""
 
     problem: Problem
-    _arranged: dict[int, tuple[NDArray, NDArray]] = field(default_factory=dict)
+    _arranged: dict[tuple[int, np.dtype], tuple[NDArray, NDArray]] = field(default_factory=dict)
 
     @cached_property
     def blocks(self) -> tuple[int, ...]:
@@ -117,39 +120,55 @@ class Transforms:
         sums = np.sum(np.abs(self.problem.filters.astype(np.float64)), axis=tuple(range(2, self.problem.filters.ndim)))
         return float(np.sqrt(np.max(np.sum(sums**2, axis=1))))
 
-    def rounding(self, residual: NDArray) -> float:
-        """A bound of what rounding can take from max |Dᵀr| / λ."""
+    def rounding(self, residual: NDArray, *, coarse: bool = False) -> float:
+        """A bound of what rounding can take from max |Dᵀr| / λ, for a coarse scan or an ordinary one."""
         problem = self.problem
         norm = float(np.sqrt(np.sum(residual.astype(np.float64) ** 2)))
         own = _TERMS * float(np.finfo(residual.dtype).eps) / 2 * problem.largest_norm
-        transforms = 16 * log2(max(prod(self.blocks), 2)) * float(np.finfo(np.float64).eps) * self.largest_gain
+        unit = float(np.finfo(residual.dtype if coarse else np.float64).eps)
+        transforms = 16 * log2(max(prod(self.blocks), 2)) * unit * self.largest_gain
         return (own + transforms) * norm / problem.smallest_penalty
 
-    def scan(self, residual: NDArray, factors: NDArray, best: NDArray, winner: NDArray, mapper: Mapper) -> None:
+    def may_be_coarse(self, residual: NDArray, violation: float) -> bool:
+        """Whether a scan may be coarse, after one that found a violation."""
+        return residual.dtype != np.float64 and violation > _COARSE * self.rounding(residual, coarse=True)
+
+    def scan(
+        self,
+        residual: NDArray,
+        factors: NDArray,
+        best: NDArray,
+        winner: NDArray,
+        mapper: Mapper,
+        *,
+        coarse: bool = False,
+    ) -> None:
         """For every position the largest |Dᵀr| · factor over the filters, and which filter it was.
 
-        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` and `winner` are flat.
+        `residual` is flat and padded, `factors` (at least n_filters, 1 or n_positions); `best` and `winner` are flat. A
+        coarse scan transforms in the precision of the residual.
         """
         geometry = self.problem.geometry
         padded = residual[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
         found, which = best.reshape(geometry.grid), winner.reshape(geometry.grid)
-        shaped = self._arrange(factors)
+        shaped = self._arrange(factors, residual.dtype if coarse else np.dtype(np.float64))
         for positions in self._boxes():
             samples = tuple(slice(p.start, p.start + b) for p, b in zip(positions, self.blocks, strict=True))
             own = shaped[(slice(None), *positions)] if factors.shape[1] > 1 else shaped
             block = _Block(self, padded[(slice(None), *samples)], np.ascontiguousarray(own), found[positions].shape)
             found[positions], which[positions] = block.scan(mapper)
 
-    def _arrange(self, factors: NDArray) -> NDArray:
-        """Factors in float64 as (groups, 1 or *grid, TOGETHER), those of a group side by side."""
-        given, arranged = self._arranged.get(factors.shape[1], (None, None))
+    def _arrange(self, factors: NDArray, dtype: np.dtype) -> NDArray:
+        """Factors in some precision as (groups, 1 or *grid, TOGETHER), those of a group side by side."""
+        kind = factors.shape[1], dtype
+        given, arranged = self._arranged.get(kind, (None, None))
         if arranged is None or given is not factors:
             groups, grid = len(self.spectra), self.problem.geometry.grid
-            full = np.zeros((groups * TOGETHER, factors.shape[1]))
+            full = np.zeros((groups * TOGETHER, factors.shape[1]), dtype)
             full[: self.problem.n_filters] = factors[: self.problem.n_filters]
             space = grid if factors.shape[1] > 1 else (1,) * len(grid)
             arranged = np.ascontiguousarray(np.moveaxis(full.reshape(groups, TOGETHER, *space), 1, -1))
-            self._arranged[factors.shape[1]] = factors, arranged
+            self._arranged[kind] = factors, arranged
         return arranged
 
     def _boxes(self) -> list[Box]:
@@ -178,7 +197,10 @@ def _transformed(samples: NDArray, shape: tuple[int, ...]) -> NDArray:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One block of a residual, samples (channels, *space), with what its positions (*kept) need to be scanned."""
+    """One block of a residual, samples (channels, *space), with what its positions (*kept) need to be scanned.
+
+    Transforms are taken in the precision of the factors.
+    """
 
     transforms: Transforms
     samples: NDArray
@@ -191,34 +213,39 @@ class _Block:
         axes, blocks = tuple(range(1, self.samples.ndim)), self.transforms.blocks
         numbers = np.moveaxis(fft.fftn(self.samples.astype(np.float64), blocks, axes), 1, -1)
         numbers = np.ascontiguousarray(numbers).reshape(len(self.samples), -1, blocks[0])
-        return numbers.view(np.float64).reshape(*numbers.shape, 2)
+        return numbers.view(np.float64).reshape(*numbers.shape, 2).astype(self.factors.dtype, copy=False)
 
     def scan(self, mapper: Mapper) -> tuple[NDArray, NDArray]:
         """Largest ratios and their filters, (*kept) each."""
         groups = range(len(self.transforms.spectra))
-        best, winner = np.zeros(prod(self.kept)), np.zeros(prod(self.kept), np.int32)
+        best, winner, numbers = self._room()
         if mapper is map:
             for group in groups:
-                self._scan_group(group, best, winner)
+                self._scan_group(group, best, winner, numbers)
         else:
             for ratios, filters in mapper(self._scan_alone, groups):
                 better = ratios > best
                 best[better], winner[better] = ratios[better], filters[better]
         return best.reshape(self.kept), winner.reshape(self.kept)
 
-    def _scan_alone(self, group: int) -> tuple[NDArray, NDArray]:
-        found = np.zeros(prod(self.kept)), np.zeros(prod(self.kept), np.int32)
-        self._scan_group(group, *found)
-        return found
+    def _room(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Ratios of zero, their filters, and room for what a group is transformed into along the first axis."""
+        lines = self.kept[0] * prod(self.transforms.blocks[1:]) if len(self.kept) > 1 else prod(self.transforms.blocks)
+        best = np.zeros(prod(self.kept), self.factors.dtype)
+        return best, np.zeros(len(best), np.int32), np.empty(lines * TOGETHER, best.dtype)
 
-    def _scan_group(self, group: int, best: NDArray, winner: NDArray) -> None:
+    def _scan_alone(self, group: int) -> tuple[NDArray, NDArray]:
+        best, winner, numbers = self._room()
+        self._scan_group(group, best, winner, numbers)
+        return best, winner
+
+    def _scan_group(self, group: int, best: NDArray, winner: NDArray, numbers: NDArray) -> None:
         """Scan for the filters of a group, and keep what is better than the best so far."""
-        blocks, kept = self.transforms.blocks, self.kept
+        blocks, kept, dtype = self.transforms.blocks, self.kept, self.factors.dtype
         if len(blocks) == 1:  # a line is a row
             blocks, kept = (1, *blocks), (1, *kept)
-        lines = [fourier.line_of(n, np.float64) for n in blocks]
-        strides, (x, y) = strides_of(blocks), np.empty((2, max(blocks) * TOGETHER))
-        numbers = np.empty(kept[0] * prod(blocks[1:]) * TOGETHER)
+        lines = [fourier.line_of(n, dtype) for n in blocks]
+        strides, (x, y) = strides_of(blocks), np.empty((2, max(blocks) * TOGETHER), dtype)
         spectra, spectrum = self.transforms.spectra[group].reshape(-1), self.spectrum
         spectrum = spectrum.reshape(len(spectrum), -1, blocks[0], 2)
         fourier.transform_products(LANES, lines[0], spectra, spectrum, kept[0], x, y, numbers)

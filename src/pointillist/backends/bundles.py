@@ -1,0 +1,232 @@
+"""Codes of one row whose boxes nearly coincide, updated together: their samples of the residual are read and written once.
+
+A filter's rows are stored in whole runs, with zeros behind them. Codes that begin within so many samples fit into the box of
+the first: their filters are read from a little before their beginning, where the zeros of the row before are. What one of
+them does to the slopes of the others is told by the inner products of their filters, which are computed when they are first
+needed.
+"""
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
+
+from pointillist.backends.compiling import helper, spliced
+from pointillist.backends.lanes import (
+    add_product,
+    broadcast,
+    each_offset,
+    multiply_add,
+    pointer,
+    store,
+    sum_lanes,
+    sums_of,
+    vector_at,
+    vector_type,
+    whole_number,
+)
+from pointillist.backends.layout import aligned_zeros, run_width
+from pointillist.backends.updates import close, minimum_of, offsets_of
+from pointillist.backends.vectors import dot_runs
+
+BUNDLED = 4
+"""Codes that are updated together at most."""
+_WORTH_RUNS, _LEAST_SPARE = 40, 3
+"""Runs of a filter, and samples that codes may begin apart, from which on bundles are worth their time."""
+_MOST_PRODUCTS = 2**22
+"""Inner products of filters that are kept at most."""
+_ONE, _TWO, _THREE, _FOUR = ((None,) * n for n in (1, 2, 3, 4))
+
+
+class Bundles(NamedTuple):
+    """What updates of bundles share, and room for one of them."""
+
+    runs: np.ndarray  # the runs of all filters, behind a run of zeros
+    products: np.ndarray  # (n_filters, n_filters, spare + 1) of filters, the second shifted; NaN until computed
+    run_starts: np.ndarray  # (n_runs,) where each run begins in the store of a filter
+    starts: np.ndarray  # (BUNDLED,) where each filter begins, as seen from the bundle's box
+    slopes: np.ndarray  # (BUNDLED,)
+    changes: np.ndarray  # (BUNDLED,)
+
+
+def bundle_spare(shape, around=None):
+    """How many samples apart codes of a row may begin to be updated together; none if that is not worth its time.
+
+    These are the samples by which whole runs exceed a row of filters (n_filters, channels, *size). A bundle must not meet
+    itself on a circle, which has `around` samples along the last axis.
+    """
+    length = shape[-1]
+    width = run_width(length)
+    spare, runs = -length % width, prod(shape[1:-1]) * -(-length // width)
+    fits = length >= width and (around is None or length + spare <= around)
+    worth = runs >= _WORTH_RUNS and spare >= _LEAST_SPARE and shape[0] ** 2 * (spare + 1) <= _MOST_PRODUCTS
+    return spare if fits and worth else 0
+
+
+def make_bundles(layout, spare):
+    """What bundles of codes that begin within `spare` samples need, which must be fewer than a row has zeros behind it."""
+    width, dtype = 1 << len(layout.run_lanes), layout.runs.dtype
+    runs = aligned_zeros((width + len(layout.runs),), dtype)
+    runs[width:] = layout.runs
+    products = np.full((layout.n_filters, layout.n_filters, spare + 1), np.nan, dtype)
+    return Bundles(runs, products, width * np.arange(len(layout.run_offsets)), *_room(dtype))
+
+
+def with_own_room(bundles):
+    """The same bundles for another thread."""
+    starts, slopes, changes = _room(bundles.runs.dtype)
+    return bundles._replace(starts=starts, slopes=slopes, changes=changes)
+
+
+def _room(dtype):
+    return np.zeros(BUNDLED, np.int64), np.zeros(BUNDLED, dtype), np.zeros(BUNDLED, dtype)
+
+
+@spliced
+def count_bundled(places, clean, bundles, chosen, n):
+    """How many of the codes chosen[n:] are updated together."""
+    base, count = places.bases[chosen[n]], 0
+    spare, most = bundles.products.shape[2] - 1, min(BUNDLED, len(chosen) - n)
+    while count < most and clean[chosen[n + count]] and 0 <= places.bases[chosen[n + count]] - base <= spare:
+        count += 1
+    return max(count, 1)
+
+
+@helper()
+def update_bundle(
+    layout,
+    places,
+    curvatures,
+    penalties,
+    ridge,
+    nonnegative,
+    values,
+    residual,
+    members,
+    step,
+    first,
+    bundles,
+):
+    """Move the codes `members` to their minima in turn; returns the largest curvature times the square of a change.
+
+    All of them are clean. Unless it is empty, `step` takes up how x − Dz changes, as in `update_code`.
+    """
+    starts, slopes, changes, head = bundles.starts, bundles.slopes, bundles.changes, members[0]
+    base, offsets, lanes = places.bases[head], offsets_of(layout, places, head), layout.run_lanes
+    count, runs, front = len(members), bundles.runs, 1 << len(layout.run_lanes)
+    for a in range(count):
+        starts[a] = front + places.starts[members[a]] - (places.bases[members[a]] - base)
+    if count == 2:
+        _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes)
+    elif count == 3:
+        _dot(lanes, _THREE, residual, base, runs, starts, offsets, slopes)
+    else:
+        _dot(lanes, _FOUR, residual, base, runs, starts, offsets, slopes)
+    for a in range(count):
+        i = members[a]
+        new = minimum_of(values[i], slopes[a], curvatures[i], penalties[i], ridge, nonnegative)
+        changes[a] = values[i] - new
+        values[i] = new
+        for b in range(a + 1, count):
+            if changes[a] != 0:
+                slopes[b] += changes[a] * _product(layout, places, bundles, i, members[b])
+    largest, kept = 0.0, 0
+    for a in range(count):
+        moved = changes[a] * changes[a] * curvatures[members[a]]
+        if moved > largest:
+            largest = moved
+        if changes[a] != 0:
+            changes[kept], starts[kept] = changes[a], starts[a]
+            kept += 1
+    if kept == 0:
+        return largest
+    if kept == 1:
+        _add(lanes, _ONE, residual, base, runs, starts, offsets, changes, step, base - first)
+    elif kept == 2:
+        _add(lanes, _TWO, residual, base, runs, starts, offsets, changes, step, base - first)
+    elif kept == 3:
+        _add(lanes, _THREE, residual, base, runs, starts, offsets, changes, step, base - first)
+    else:
+        _add(lanes, _FOUR, residual, base, runs, starts, offsets, changes, step, base - first)
+    close(layout, places, head, residual, base)
+    return largest
+
+
+@spliced
+def _product(layout, places, bundles, i, j):
+    """The inner product of the filters of two codes where they lie, the first of which does not lie behind the other."""
+    start, other, shift = places.starts[i], places.starts[j], places.bases[j] - places.bases[i]
+    size = len(bundles.run_starts) << len(layout.run_lanes)
+    k, m = start // size, other // size
+    found = bundles.products[k, m, shift]
+    if np.isnan(found):
+        front = 1 << len(layout.run_lanes)
+        found = dot_runs(
+            layout.run_lanes, bundles.runs, front + other - shift, bundles.runs, front + start, bundles.run_starts
+        )
+        bundles.products[k, m, shift] = found
+    return found
+
+
+@intrinsic
+def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out):
+    """out[a] = Σ_i signal[base + offsets[i] :][:lanes] · filters[starts[a] + i·lanes :][:lanes], for so many filters."""
+    signature = types.void(lanes, count, signal, base, filters, starts, offsets, out)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[2], sig.args[0])
+        n, width = sig.args[1].count, whole_number(vector.count)
+        signal_at, filter_at, start_at, out_at = (pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7))
+        begins = [builder.load(builder.gep(start_at, [whole_number(a)])) for a in range(n)]
+        sums = sums_of(builder, vector, n)
+        with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
+            sample, _ = vector_at(builder, signal_at, builder.add(args[3], offset), vector)
+            more = builder.mul(i, width)
+            for begin, slot in zip(begins, sums, strict=True):
+                run, _ = vector_at(builder, filter_at, builder.add(begin, more), vector)
+                add_product(builder, sample, run, slot)
+        for a, slot in enumerate(sums):
+            builder.store(sum_lanes(builder, builder.load(slot)), builder.gep(out_at, [whole_number(a)]))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def _add(typingctx, lanes, count, signal, base, filters, starts, offsets, changes, step, where):
+    """Add so many filters, times their changes, to a signal from `base` on, and to a step from `where` on if there is one.
+
+    The runs lie as those of `_dot`.
+    """
+    signature = types.void(lanes, count, signal, base, filters, starts, offsets, changes, step, where)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[2], sig.args[0])
+        n, width = sig.args[1].count, whole_number(vector.count)
+        signal_at, filter_at, start_at, change_at, step_at = (
+            pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7, 8)
+        )
+        numbers = [whole_number(a) for a in range(n)]
+        begins = [builder.load(builder.gep(start_at, [a])) for a in numbers]
+        factors = [broadcast(builder, builder.load(builder.gep(change_at, [a])), vector) for a in numbers]
+        step_array = context.make_array(sig.args[8])(context, builder, args[8])
+        recorded = builder.icmp_signed(">", builder.extract_value(step_array.shape, 0), whole_number(0))
+        with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
+            total, more = None, builder.mul(i, width)
+            for begin, factor in zip(begins, factors, strict=True):
+                run, _ = vector_at(builder, filter_at, builder.add(begin, more), vector)
+                total = builder.fmul(run, factor) if total is None else multiply_add(builder, run, factor, total)
+            _put(builder, signal_at, builder.add(args[3], offset), total)
+            with builder.if_then(recorded):
+                _put(builder, step_at, builder.add(args[9], offset), total)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _put(builder, pointer_, where, total):
+    """Add a vector to what lies at pointer_[where:]."""
+    before, _ = vector_at(builder, pointer_, where, total.type)
+    store(builder, pointer_, where, builder.fadd(before, total))
