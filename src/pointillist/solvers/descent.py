@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -25,10 +24,10 @@ from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
+from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
-from pointillist.solvers.staging import stage_of
-from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
+from pointillist.solvers.scanning import DescentState, scan_rounding, scan_size
+from pointillist.solvers.sweeping import Effort, Ground, descend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,20 +152,14 @@ class HostWorkingSet:
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
+        self.ground = Ground(self.problem, i, settings.tile)
+        self.projector = Projector(self.ground, mapper)
         self.worth, self.constant = dual.Worth(self.problem, i, signal), self.problem.constant_of(i)
         self.near: NearCodes | None = None  # codes that nearly violated in the last scan of all
         self.bound = -np.inf  # what the objective is at least, as far as is certain
         self.seen = self.best, self.winner  # where violators are taken from
         if begin is not None:
             self._begin(*begin)
-
-    @cached_property
-    def _seen(self) -> tuple[NDArray, NDArray, bool]:
-        """The weights as a flat padded signal, the positions whose whole box has weight one, and whether all are 1 or 0."""
-        ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
-        padded = self.geometry.spread(ones.astype(self.signal.dtype))
-        clean = clean_positions(self.geometry, None if self.weights is None else padded)
-        return padded, clean, bool(np.all((ones == 0) | (ones == 1)))
 
     def _begin(self, codes: NDArray, values: NDArray) -> None:
         """Start from those codes that the sample and the sign allow."""
@@ -190,43 +183,57 @@ class HostWorkingSet:
         """
         loss, energy, rounding = self._remain()
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
+        falls, self.objective, total = objective < self.objective * (1 - _VISIBLE), objective, objective + self.constant
         if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
             ratio = self.followed.ratio + self.followed.rounding + self.rounding
             gap = relative_gap(objective, loss, energy, ratio, self.constant)
             if gap <= self.settings.tol:
-                return _told(objective + self.constant, gap, self.followed.ratio)
+                return _told(total, gap, self.followed.ratio)
         if last and self.settings.ridge > 0:  # an upper bound without a scan
             self.ratio = float(np.max(self.best + self.slack + self._change(self.residual)))
-            ratio = self.ratio + rounding
-            return _told(
-                objective + self.constant, relative_gap(objective, loss, energy, ratio, self.constant), self.ratio
-            )
+            gap = relative_gap(objective, loss, energy, self.ratio + rounding, self.constant)
+            return _told(total, gap, self.ratio)
         point, flat = self.exact, self.residual
         if self.near is not None and falls and not last:
-            self.ratio = self.near.look(flat, point, self.mapper)
+            self.ratio = self.near.look(flat, self.mapper)
             self.seen = self.near.best, self.near.winner
-            point, hoped = self.near.promise(objective, self.settings.tol, self.mapper)
-            if hoped > self.settings.tol:
-                return _told(
-                    objective + self.constant, max(0.0, 1 - self.bound / (objective + self.constant)), self.ratio
-                )
-            if point is not self.exact:
-                flat = self.geometry.spread(point.astype(self.values.dtype))
-                rounding = self.state.rounding(self.geometry, flat)
-        return _told(objective + self.constant, self._certified_gap(point, flat, rounding), self.ratio)
+            promising = self._promising(rounding)
+            if promising is None:
+                return _told(total, max(0.0, 1 - self.bound / total), self.ratio)
+            point, flat = promising, self.geometry.spread(promising.astype(self.values.dtype))
+            rounding = self.state.rounding(self.geometry, flat)
+        return _told(total, self._certified_gap(point, flat, rounding), self.ratio)
+
+    def _promising(self, rounding: float) -> NDArray | None:
+        """A dual point that certifies the codes as far as the noted ones tell, if there is one nearby."""
+        assert self.near is not None, "only noted codes can tell"
+        goal = dual.Goal(self.worth, self.objective, self.settings.tol, rounding)
+        if goal.gap(self.exact, self.ratio - 1) <= goal.tol:
+            return self.exact
+        if expected_gap(self.near.best, self.codes) > _HOPEFUL * goal.tol:
+            return None
+        found = self.projector.project(goal, self.exact, self.near.above(2 - self.ratio))
+        return found.point if goal.gap(*found) <= goal.tol else None
 
     def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float) -> float:
         """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
-        tol, expected = self.settings.tol, self.ratio
+        expected, near, goal = self.ratio, self.near, dual.Goal(self.worth, self.objective, self.settings.tol, rounding)
         self.ratio = self._scan(flat, rounding)
         self.seen = self.best, self.winner
-        if self.near is not None and self.ratio - 1 > _MISSED * (expected - 1):
-            self.near = None  # others violate by now
-        gap = self.worth.gap(self.objective, point, self.ratio + rounding)
-        if self.certifies and tol < gap < _NEAR * tol:
+        gap = goal.gap(point, self.ratio - 1)
+        if self.certifies and gap > goal.tol:
             ratios = self.best + self.slack + self.best.dtype.type(rounding)
-            gap = min(gap, dual.local_gap(self.state, self.worth, self.objective, point, ratios, tol, self.mapper))
+            if self.follows is not None:  # of few codes, or of many channels
+                move = dual.shrink(self.geometry, goal.tol) if gap < _NEAR * goal.tol else None
+            else:
+                hopeful = expected_gap(self.best + self.slack, self.codes) <= _HOPEFUL * goal.tol
+                move = self.projector.correction(goal, self.codes) if hopeful else None
+            if move is not None:
+                gap = min(gap, dual.local_gap(self.state, goal, point, ratios, self.winner.copy(), move, self.mapper))
+        if near is not None and self.ratio - 1 > _MISSED * (expected - 1):
+            self.near = None  # others violate by now
+        if near is not None and point is not self.exact:  # it was not the residual that was scanned
+            self.seen, self.ratio = near.merged(self.best, self.winner), max(self.ratio, expected)
         self.bound = max(self.bound, (self.objective + self.constant) * (1 - gap))
         return gap
 
@@ -285,7 +292,7 @@ class HostWorkingSet:
         self.scanned = residual.copy()
         if self.certifies and self.near is None and can_note(state, self.ratio - 1):
             found = self.best, self.winner
-            self.near = scan_noting(state, self.worth, residual, self.ratio - 1, *found, self.mapper)
+            self.near = scan_noting(state, residual, self.ratio - 1, *found, self.mapper)
             self.slack[:] = 0
         elif stale is None or not dual.are_few(stale, self.best):
             state.scan(residual, self.best, self.winner, self.mapper)
@@ -316,31 +323,25 @@ class HostWorkingSet:
         if self.follows is not None:
             self._follow()
             return
-        settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
-        layout = self.problem.operator.layout
-        weights, clean_everywhere, plain = self._seen
-        penalties = self.problem.penalty_at(self.codes).astype(dtype)
-        positions = self.codes % self.geometry.n_positions
-        clean = clean_everywhere[positions]
-        curvatures = self.problem.operator.curvatures(self.codes, weights, clean)
-        if products.are_worth(self.geometry, self.problem.n_filters, positions):
+        settings, target = self.settings, float(targets[0])
+        codes = self.ground.working(self.codes, self.values, settings.ridge)
+        if products.are_worth(self.geometry, self.problem.n_filters, self.codes % self.geometry.n_positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
-                slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=curvatures,
-                penalties=penalties, clean=clean, weights=weights, ridge=settings.ridge, target=target,
-                nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
+                slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=codes.curvatures,
+                penalties=codes.penalties, clean=codes.clean, weights=self.ground.weights, ridge=settings.ridge,
+                target=target, nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
             )  # fmt: skip
             self._keep(self.values != 0)
             return
-
-        stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
-
-        codes = WorkingCodes(self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain)
         effort = Effort(target, settings.extra, settings.max_sweeps)
         if self.near is not None:
             # Looking for violators takes little, and few are missing: what is left are slow swings.
-            effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
-        descend(stage, codes, effort, self.mapper)
+            passes = max(1, round(min(expected_gap(self.seen[0], self.codes) / settings.tol, _PASSES)))
+            effort = Effort(
+                target, 2 * settings.extra, min(settings.max_sweeps, passes), sweeps_a_tile=2, smooth=_SMOOTH
+            )
+        descend(self.ground.stage(self.codes, self.residual), codes, effort, self.mapper)
         self._keep(self.values != 0)
 
     def _follow(self) -> None:
@@ -367,9 +368,14 @@ _CLOSER = 0.25
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _NEAR = 12.0
-"""A local dual point is tried when the gap is so many times the tolerance."""
+"""A dual point is shrunk locally when the gap is so many times the tolerance."""
+_HOPEFUL = 1.6
+"""A dual point is projected when the gap that is expected of it is so many times the tolerance at most."""
 _PASSES = 4
-"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways."""
+"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways. There are fewer
+where the gap that is expected of a projected point is fewer tolerances."""
+_SMOOTH = 4
+"""Plain sweeps at the end of such a round."""
 _VISIBLE = 1e-9
 """Share that an objective has to fall by for violators to be looked for among nearly violating codes alone."""
 _MISSED = 1.5
