@@ -9,7 +9,6 @@ from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.problem import certificate
 from pointillist.solvers import descent, nearby
 from pointillist.solvers.descent import CoordinateDescent
-from pointillist.solvers.dual import Worth
 from pointillist.solvers.scanning import DescentState
 
 SHAPES = [((90,), (7,)), ((21, 37), (4, 5)), ((70, 80), (3, 3)), ((5, 9, 20), (2, 3, 4))]
@@ -30,7 +29,7 @@ def noted(problem, x, violation, mapper=map):
     n_positions = problem.geometry.n_positions
     best, winner = np.full(n_positions, 7, x.dtype), np.zeros(n_positions, np.int32)
     state = DescentState(problem)
-    found = nearby.scan_noting(state, Worth(problem, 0, x), problem.geometry.spread(x), violation, best, winner, mapper)
+    found = nearby.scan_noting(state, problem.geometry.spread(x), violation, best, winner, mapper)
     return found, best, winner
 
 
@@ -67,7 +66,7 @@ def test_a_scan_notes_all_codes_above_its_floor(reference, signal, size, boundar
 def test_violators_are_found_among_the_noted_codes(reference, dtype):
     problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3), dtype=dtype)
     near, _, _ = noted(problem, x, 0.3)
-    largest = near.look(problem.geometry.spread(x), x, map)
+    largest = near.look(problem.geometry.spread(x), map)
     worst = np.max(ratios, axis=0)
     assert largest == pytest.approx(1.15, rel=1e-5)
     np.testing.assert_allclose(near.best, np.where(worst > 1, worst, 0), rtol=1e-5)
@@ -78,10 +77,10 @@ def test_codes_far_below_one_are_forgotten(reference):
     problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
     near, _, _ = noted(problem, x, 0.3)
     share = (1.01 / 1.15) * x
-    near.look(problem.geometry.spread(share), share, map)
+    near.look(problem.geometry.spread(share), map)
     assert near.floor == pytest.approx(0.95)
     np.testing.assert_array_equal(codes_of(near), np.flatnonzero(ratios * (1.01 / 1.15) > 0.95))
-    assert near.look(problem.geometry.spread(x), x, map) == pytest.approx(1.15)
+    assert near.look(problem.geometry.spread(x), map) == pytest.approx(1.15)
 
 
 def test_too_many_codes_are_not_noted(reference, monkeypatch):
@@ -114,13 +113,13 @@ def test_what_is_certified_with_near_codes_is_true(reference, noting, boundary, 
     tight = CoordinateDescent(tol=1e-6 if dtype == np.float64 else 1e-5)
     optimum = tight.solve(tight.prepare(problem), [x])
     noting.clear()
-    solver = CoordinateDescent(tol=1e-3)
+    solver = CoordinateDescent(tol=1e-4)
     found = solver.solve(solver.prepare(problem), [x])
     assert noting
-    assert found.gap[0] <= 1e-3
+    assert found.gap[0] <= 1e-4
     bound = found.objective[0] * (1 - found.gap[0])
     assert bound <= optimum.objective[0]
-    assert found.objective[0] <= optimum.objective[0] * (1 + 1e-3)
+    assert found.objective[0] <= optimum.objective[0] * (1 + 1e-4)
 
 
 def test_a_solve_that_ends_early_has_the_gap_of_all_codes(reference, noting):

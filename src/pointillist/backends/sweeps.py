@@ -78,8 +78,8 @@ def descend(
     `residual` is w (x − Dz), flat and padded, kept up to date. `chosen` are ascending indices into the arrays of codes.
     `clean` codes meet weights of one only, and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the
     objective. The extra sweeps are extrapolated, and end when the largest move falls below half of `target`. A move is
-    √curvature · |change|, a distance in signal space; returns the largest of the first sweep. With `bundles`, neighbours in a
-    row are updated together.
+    √curvature · |change|, a distance in signal space; returns the largest of the first sweep. With `bundles`, neighbours
+    in a row are updated together.
     """
     # Kernels that allocate nothing are compiled in half the time.
     span, width = region.span if extra > 0 else 0, width_of(layout.run_lanes)

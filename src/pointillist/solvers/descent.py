@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -25,11 +24,12 @@ from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
+from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.rounds import Look, Schedule, solve_by_rounds
-from pointillist.solvers.scanning import DescentState, clean_positions, scan_rounding, scan_size
-from pointillist.solvers.staging import residual_of, stage_of
+from pointillist.solvers.scanning import DescentState, scan_rounding, scan_size
+from pointillist.solvers.staging import residual_of
 from pointillist.solvers.starting import allowed_start
-from pointillist.solvers.sweeping import Effort, WorkingCodes, descend
+from pointillist.solvers.sweeping import Effort, Ground, descend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class CoordinateDescent(Schedule):
         to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
-        of all codes rounds have four passes at most, and up to twice as many extra ones.
+        of all codes rounds have four passes at most, up to twice as many extra ones, and plain ones at the end.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
     keep_start : bool
@@ -156,6 +156,8 @@ class HostWorkingSet:
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
+        self.ground = Ground(self.problem, i, settings.tile)
+        self.projector = Projector(self.ground, mapper)
         self.worth, self.constant = dual.Worth(self.problem, i, signal), self.problem.constant_of(i)
         self.near: NearCodes | None = None  # codes that nearly violated in the last scan of all
         self.bound = -np.inf  # what the objective is at least, as far as is certain
@@ -164,14 +166,6 @@ class HostWorkingSet:
             self.codes, self.values, self.beside = allowed_start(
                 self.problem, *begin, signal.dtype, settings.keep_start
             )
-
-    @cached_property
-    def _seen(self) -> tuple[NDArray, NDArray, bool]:
-        """The weights as a flat padded signal, the positions whose whole box has weight one, and whether all are 1 or 0."""
-        ones = np.ones(self.signal.shape, self.signal.dtype) if self.weights is None else self.weights
-        padded = self.geometry.spread(ones.astype(self.signal.dtype))
-        clean = clean_positions(self.geometry, None if self.weights is None else padded)
-        return padded, clean, bool(np.all((ones == 0) | (ones == 1)))
 
     def look(self, active: NDArray, *, last: bool) -> Look:
         """Compute the residual from the codes, scan it (or bound it by the last scan), and certify the codes.
@@ -192,28 +186,38 @@ class HostWorkingSet:
         """Look at the codes; where the residual is taken `as_left` by the last descent, the objective is rounded."""
         loss, energy, rounding = self._remain(as_left=as_left)
         objective = loss + inner(self.problem.penalty_at(self.codes), np.abs(self.values))
-        falls, self.objective = objective < self.objective * (1 - _VISIBLE), objective
+        falls, self.objective, total = objective < self.objective * (1 - _VISIBLE), objective, objective + self.constant
         if self.followed is not None:  # what correlations became may do: they are as good as their scan, nearly
             ratio = self.followed.ratio + self.followed.rounding + self.rounding
             gap = relative_gap(objective, loss, energy, ratio, self.constant)
             if gap <= self.settings.tol:
-                return _told(objective + self.constant, gap, self.followed.ratio)
+                return _told(total, gap, self.followed.ratio)
         if last and self.settings.ridge > 0:  # an upper bound without a scan
             rises = self.state.rises(self.geometry, self.residual - self.scanned, rough=self.loose)
             self.ratio = float(np.max(self.best + rises.ravel()))
             gap = relative_gap(objective, loss, energy, self.ratio + rounding, self.constant)
-            return _told(objective + self.constant, gap, self.ratio)
+            return _told(total, gap, self.ratio)
         point, flat = self.exact, self.residual
         if self.near is not None and falls and not last:
-            self.ratio = self.near.look(flat, point, self.mapper)
+            self.ratio = self.near.look(flat, self.mapper)
             self.seen = self.near.best, self.near.winner
-            point, hoped = self.near.promise(objective, self.settings.tol, self.mapper)
-            if hoped > self.settings.tol:
-                return _bounded(objective + self.constant, self.bound, self.ratio)
-            if point is not self.exact:
-                flat = self.geometry.spread(point.astype(self.values.dtype))
-                rounding = self.state.rounding(self.geometry, flat)
-        return _told(objective + self.constant, self._certified_gap(point, flat, rounding), self.ratio)
+            promising = self._promising(rounding)
+            if promising is None:
+                return _bounded(total, self.bound, self.ratio)
+            point, flat = promising, self.geometry.spread(promising.astype(self.values.dtype))
+            rounding = self.state.rounding(self.geometry, flat)
+        return _told(total, self._certified_gap(point, flat, rounding), self.ratio)
+
+    def _promising(self, rounding: float) -> NDArray | None:
+        """A dual point that certifies the codes as far as the noted ones tell, if there is one nearby."""
+        assert self.near is not None, "only noted codes can tell"
+        goal = dual.Goal(self.worth, self.objective, self.settings.tol, rounding)
+        if goal.gap(self.exact, self.ratio - 1) <= goal.tol:
+            return self.exact
+        if expected_gap(self.near.best, self.codes) > _HOPEFUL * goal.tol:
+            return None
+        found = self.projector.project(goal, self.exact, self.near.above(2 - self.ratio))
+        return found.point if goal.gap(*found) <= goal.tol else None
 
     def _scan_roughly(self) -> float:
         """Scan a residual that is computed in the signal's own precision; returns the largest ratio, up to rounding."""
@@ -228,18 +232,27 @@ class HostWorkingSet:
 
     def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float) -> float:
         """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
-        tol, expected = self.settings.tol, self.ratio
+        expected, near, tol = self.ratio, self.near, self.settings.tol
         self.ratio = self._scan(flat, rounding)
         if self.coarse and self.worth.gap(self.objective, point, self.ratio) <= tol:  # a finer scan may tell
             self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
             self.ratio = self._scan(flat, rounding)
+        goal = dual.Goal(self.worth, self.objective, tol, rounding)
         self.seen = self.best, self.winner
-        if self.near is not None and self.ratio - 1 > _MISSED * (expected - 1):
-            self.near = None  # others violate by now
-        gap = self.worth.gap(self.objective, point, self.ratio + rounding)
-        if self.certifies and tol < gap < _NEAR * tol:
+        gap = goal.gap(point, self.ratio - 1)
+        if self.certifies and gap > goal.tol:
             ratios = self.best + self.slack + self.best.dtype.type(rounding)
-            gap = min(gap, dual.local_gap(self.state, self.worth, self.objective, point, ratios, tol, self.mapper))
+            if self.follows is not None:  # of few codes, or of many channels
+                move = dual.shrink(self.geometry, goal.tol) if gap < _NEAR * goal.tol else None
+            else:
+                hopeful = expected_gap(self.best + self.slack, self.codes) <= _HOPEFUL * goal.tol
+                move = self.projector.correction(goal, self.codes) if hopeful else None
+            if move is not None:
+                gap = min(gap, dual.local_gap(self.state, goal, point, ratios, self.winner.copy(), move, self.mapper))
+        if near is not None and self.ratio - 1 > _MISSED * (expected - 1):
+            self.near = None  # others violate by now
+        if near is not None and point is not self.exact:  # it was not the residual that was scanned
+            self.seen, self.ratio = near.merged(self.best, self.winner), max(self.ratio, expected)
         self.bound = max(self.bound, (self.objective + self.constant) * (1 - gap))
         return gap
 
@@ -303,7 +316,7 @@ class HostWorkingSet:
         self.scanned = residual.copy()
         if self.certifies and self.near is None and can_note(state, self.ratio - 1):
             found = self.best, self.winner
-            self.near = scan_noting(state, self.worth, residual, self.ratio - 1, *found, self.mapper)
+            self.near = scan_noting(state, residual, self.ratio - 1, *found, self.mapper)
             self.slack[:] = 0
         elif stale is None or not dual.are_few(stale, self.best):
             state.scan(residual, self.best, self.winner, self.mapper, coarse=self.coarse)
@@ -331,33 +344,29 @@ class HostWorkingSet:
         if self.follows is not None:
             self._follow()
             return
-        settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
-        layout = self.problem.operator.layout
-        weights, clean_everywhere, plain = self._seen
-        penalties = self.problem.penalty_at(self.codes).astype(dtype)
-        positions = self.codes % self.geometry.n_positions
-        clean = clean_everywhere[positions]
-        curvatures = self.problem.operator.curvatures(self.codes, weights, clean)
-        if products.are_worth(self.geometry, self.problem.n_filters, positions):
+        settings, target = self.settings, float(targets[0])
+        codes = self.ground.working(self.codes, self.values, settings.ridge)
+        if products.are_worth(self.geometry, self.problem.n_filters, self.codes % self.geometry.n_positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
-                slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=curvatures,
-                penalties=penalties, clean=clean, weights=weights, ridge=settings.ridge, target=target,
-                nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
+                slopes=self.problem.operator.correlate_padded(self.residual, self.codes), curvatures=codes.curvatures,
+                penalties=codes.penalties, clean=codes.clean, weights=self.ground.weights, ridge=settings.ridge,
+                target=target, nonnegative=self.problem.nonnegative, extra=settings.extra, max_sweeps=settings.max_sweeps,
             )  # fmt: skip
             self._keep(self.values != 0)
             return
-        bundles = self.problem.operator.bundles
-        stage = stage_of(self.geometry, layout, self.codes, self.residual, weights, self.settings.tile)
-        codes = WorkingCodes(
-            self.values, curvatures, penalties, clean, self.problem.nonnegative, settings.ridge, plain, bundles
-        )
         effort = Effort(target, settings.extra, settings.max_sweeps)
         if self.near is not None:
             # Looking for violators takes little, and few are missing: what is left are slow swings.
-            effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, _PASSES), sweeps_a_tile=2)
+            passes = max(1, round(min(expected_gap(self.seen[0], self.codes) / settings.tol, _PASSES)))
+            effort = Effort(
+                target, 2 * settings.extra, min(settings.max_sweeps, passes), sweeps_a_tile=2, smooth=_SMOOTH
+            )
+        stage = self.ground.stage(self.codes, self.residual)
         descend(stage, codes, effort, self.mapper)
-        if self.confirms and plain and bundles is not None:  # to add large filters anew takes as long as a scan
+        if (
+            self.confirms and codes.plain and codes.bundles is not None
+        ):  # to add large filters anew takes as long as a scan
             self.left = residual_of(self.geometry, stage)
         self._keep(self.values != 0)
 
@@ -387,9 +396,14 @@ _WORTH_THREADS = 2**28
 _FAR = 2.0**17
 """A residual is computed anew from the codes when violations are less than so many times the relative rounding error."""
 _NEAR = 12.0
-"""A local dual point is tried when the gap is so many times the tolerance."""
+"""A dual point is shrunk locally when the gap is so many times the tolerance."""
+_HOPEFUL = 1.6
+"""A dual point is projected when the gap that is expected of it is so many times the tolerance at most."""
 _PASSES = 4
-"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways."""
+"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways. There are fewer
+where the gap that is expected of a projected point is fewer tolerances."""
+_SMOOTH = 4
+"""Plain sweeps at the end of such a round."""
 _VISIBLE = 1e-9
 """Share that an objective has to fall by for violators to be looked for among nearly violating codes alone."""
 _MISSED = 1.5

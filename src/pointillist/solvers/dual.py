@@ -1,12 +1,14 @@
-"""A dual point that is shrunk where the residual violates, and nowhere else.
+"""Dual points that are moved where the residual violates, and nowhere else.
 
 Any θ with |D_jᵀθ| ≤ λ_j for all codes bounds the optimum from below. The residual divided by its largest ratio |D_jᵀr| / λ_j
-is such a point, but a single bad position shrinks all of it. Feasibility is local: each sample is divided by the largest
-ratio of the positions whose filters reach it. What the next scan still finds above one is shrunk globally, so that the
-bound holds whatever was done before.
+is such a point, but a single bad position shrinks all of it. Feasibility is local: each sample can be divided by the largest
+ratio of the positions whose filters reach it, or multiples of filters can be subtracted (see `projecting`). What the next
+scan still finds above one is shrunk globally, so that the bound holds whatever was done before.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +21,10 @@ from pointillist.solvers.scanning import DescentState
 
 ALLOWED = 0.5
 """Violations of a local dual point up to this share of the tolerance are not shrunk one by one."""
-_FURTHER, SHRINKS = 4.0, 2
-"""A point is shrunk a second time when the gap then is so many times the tolerance at most, and no more often."""
+_FURTHER, _MOVES = 4.0, 2
+"""A point is moved a second time when the gap then is so many times the tolerance at most, and no more often."""
+_LEAST_ROOM = 0.05
+"""Share of the tolerance that violations may take at least: less takes many projections."""
 _SCREENED = 0.6
 """Scan scattered positions instead of all when less than this share of them is left: they take 1.5 times as long each."""
 
@@ -42,19 +46,51 @@ class Worth:
         return relative_gap(objective, loss, energy, ratio, self.problem.constant_of(self.i))
 
 
-def local_gap(
-    state: DescentState, worth: Worth, objective: float, point: NDArray, ratios: NDArray, tol: float, mapper: Mapper
-) -> float:
-    """The gap of a point that is shrunk where it violates, as far as that is worth a scan.
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """A gap up to `tol` for codes with an objective, from points whose ratios are known up to a rounding."""
 
-    `ratios` are upper bounds of the point's, flat. Violations below a share of the tolerance are left to the scale of the
-    whole, and only such positions are scanned that the change can have brought above them.
+    worth: Worth
+    objective: float
+    tol: float
+    rounding: float
+
+    def gap(self, point: NDArray, violation: float = 0.0) -> float:
+        """The gap of a point whose ratios exceed one by at most `violation`."""
+        return self.worth.gap(self.objective, point, 1 + self.rounding + violation)
+
+    def room(self, point: NDArray) -> float:
+        """How much the ratios of a point may exceed one, about: a little where its gap is too large anyway."""
+        return max(self.tol - self.gap(point), _LEAST_ROOM * self.tol)
+
+
+class Moved(NamedTuple):
+    """A dual point (channels, *space), and by how much its ratios exceed one at least, as far as is known."""
+
+    point: NDArray
+    violation: float = 0.0
+
+
+Move = Callable[[NDArray, NDArray, NDArray], Moved]
+"""Moves a point to where less is violated, given upper bounds of its ratios, flat, and the filters that have them."""
+
+
+def local_gap(
+    state: DescentState, goal: Goal, point: NDArray, ratios: NDArray, winner: NDArray, move: Move, mapper: Mapper
+) -> float:
+    """The gap of a point that is moved where it violates, as far as that is worth a scan.
+
+    `ratios` are upper bounds of the point's, flat, and `winner` the filters that have them; the latter is overwritten.
+    Violations below a share of the tolerance are left to the scale of the whole, and only such positions are scanned that
+    the change can have brought above them.
     """
-    geometry, gap = state.problem.geometry, np.inf
-    winner, flat = np.empty(len(ratios), np.int32), geometry.spread(point.astype(ratios.dtype))
+    geometry, gap, tol = state.problem.geometry, np.inf, goal.tol
+    flat = geometry.spread(point.astype(ratios.dtype))
     allowed = ratios.dtype.type(1 + ALLOWED * tol)
-    for _ in range(SHRINKS):
-        point, before = shrunk(geometry, point, ratios / allowed), flat
+    for _ in range(_MOVES):
+        (point, violation), before = move(point, ratios, winner), flat
+        if goal.gap(point, violation) > tol:
+            break
         flat = geometry.spread(point.astype(ratios.dtype))
         positions = None
         if state.can_screen:
@@ -66,7 +102,7 @@ def local_gap(
         else:
             state.scan(flat, ratios, winner, mapper)
             ratios += ratios.dtype.type(state.rounding(geometry, flat))
-        last, gap = gap, min(gap, worth.gap(objective, point, float(np.max(ratios))))
+        last, gap = gap, min(gap, goal.worth.gap(goal.objective, point, float(np.max(ratios))))
         if gap <= tol or gap > _FURTHER * tol or not gap < 0.7 * last:
             break
     return gap
@@ -75,6 +111,12 @@ def local_gap(
 def are_few(positions: NDArray, every: NDArray) -> bool:
     """Whether some positions are scanned faster by themselves than with all others."""
     return len(positions) < _SCREENED * len(every)
+
+
+def shrink(geometry: Geometry, tol: float) -> Move:
+    """What shrinks points where they violate by more than a share of the tolerance."""
+    allowed = 1 + ALLOWED * tol
+    return lambda point, ratios, _: Moved(shrunk(geometry, point, ratios / ratios.dtype.type(allowed)))
 
 
 def shrunk(geometry: Geometry, residual: NDArray, ratios: NDArray) -> NDArray:

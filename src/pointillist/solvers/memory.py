@@ -18,7 +18,7 @@ def descent_bytes(geometry: Geometry, density: float, itemsize: int) -> int:
         Bytes of a sample.
     """
     padded = geometry.padded_length * ((5 + MEMORY) * itemsize + 16)
-    # A noted code: position, box, filter and two ratios.
+    # A noted code: position, box, filter, ratio, and a part of what projections take.
     grid = geometry.n_positions * (4 * itemsize + 24 + NOTES_A_POSITION * (20 + 2 * itemsize))
     # A code in the working set: index, value, box, start, curvature, penalty, order, and copies of some.
     codes = int(density * geometry.n_positions)

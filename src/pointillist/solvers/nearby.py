@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from pointillist.backends import noting
 from pointillist.backends.lanes import width_of
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.dual import ALLOWED, SHRINKS, Worth, shrunk
 from pointillist.solvers.scanning import DescentState, scan_size
 
 _WORTH_NOTING = 2**25
@@ -27,8 +26,6 @@ _EXPECTED, _FAR = 0.7, 0.3
 """How far below one the ratios of noted codes go: this share of the last violation, but not further than that."""
 _NARROWED, _NARROWEST = 3.0, 0.05
 """Codes stay noted while their ratios are less than so many violations below one, or less than that."""
-_PROMISING = 8.0
-"""A local dual point is tried out when the gap is so many times the tolerance, as far as the noted codes tell."""
 
 
 class _Notes(NamedTuple):
@@ -40,66 +37,43 @@ class _Notes(NamedTuple):
     bounds: NDArray  # (n_filters + 1,) where those of each filter begin
 
 
-class _Past(NamedTuple):
-    """A residual (channels, *space) that was looked at, and the ratios of the noted codes with their signs."""
-
-    residual: NDArray
-    ratios: list[NDArray]
-
-
 class NearCodes:
     """The codes whose ratios exceeded `floor` in a scan of signal i, and what has become of them.
 
     `best` and `winner` have, for each position, the largest ratio above one of the last look and its filter.
     """
 
-    def __init__(self, state: DescentState, worth: Worth, pieces: list[NDArray], floor: float) -> None:
-        self.state, self.worth, self.floor = state, worth, floor
+    def __init__(self, state: DescentState, pieces: list[NDArray], floor: float) -> None:
+        self.state, self.floor = state, floor
         self.pieces = [_sorted(state, codes) for codes in pieces]
         self.best = np.zeros(state.problem.geometry.n_positions, state.per_penalty.dtype)
         self.winner = np.zeros(len(self.best), np.int32)
         self.ratio = np.inf  # the largest of the last look
-        self.past: list[_Past] = []
+        self.ratios: list[NDArray] = []  # of the noted codes in the last look, piece by piece, with their signs
 
-    def look(self, flat: NDArray, residual: NDArray, mapper: Mapper) -> float:
-        """Find the violators of a residual, given flat and padded too, among the noted codes; returns the largest ratio."""
-        found = self._ratios(flat, mapper)
-        self.ratio = self._largest(found)
-        self._keep_violators(found, self.best, self.winner)
-        self.past = [*self.past[-1:], _Past(residual, found)]
+    def look(self, flat: NDArray, mapper: Mapper) -> float:
+        """Find the violators of a residual, flat and padded, among the noted codes; returns the largest ratio."""
+        self.ratios = self._ratios(flat, mapper)
+        signed = self.state.problem.nonnegative
+        self.ratio = max(float(np.max(some if signed else np.abs(some), initial=0)) for some in self.ratios)
+        self.best[:] = 0
+        for notes, some in zip(self.pieces, self.ratios, strict=True):
+            noting.keep_violators(notes.positions, notes.filters, some, signed, self.best, self.winner)
         enough = max(_NARROWED * (self.ratio - 1), _NARROWEST)
         if enough < _EXPECTED * (1 - self.floor):
             self._narrow(1 - enough)
         return self.ratio
 
-    def promise(self, objective: float, tol: float, mapper: Mapper) -> tuple[NDArray, float]:
-        """The better of the last residual and the mean of the last two, and what its gap will be at least.
+    def above(self, floor: float) -> NDArray:
+        """The noted codes whose ratios exceeded `floor` in the last look."""
+        n_positions = np.int64(self.state.problem.geometry.n_positions)
+        kept = [np.abs(some) > floor for some in self.ratios]
+        pairs = zip(self.pieces, kept, strict=True)
+        return np.concatenate([notes.filters[some] * n_positions + notes.positions[some] for notes, some in pairs])
 
-        Descent swings around the optimum, and the swings of two residuals cancel in part.
-        """
-        point, ratios = self.past[-1]
-        if len(self.past) > 1:
-            both = zip(*(one.ratios for one in self.past), strict=True)
-            means = [(before + after) / 2 for before, after in both]
-            if self._largest(means) < self.ratio:
-                point, ratios = (self.past[0].residual + point) / 2, means
-        return point, self._local_gap(objective, point, ratios, tol, mapper)
-
-    def _local_gap(self, objective: float, point: NDArray, ratios: list[NDArray], tol: float, mapper: Mapper) -> float:
-        """What `dual.local_gap` finds if no other code violates."""
-        gap = self.worth.gap(objective, point, self._largest(ratios))
-        if gap > _PROMISING * tol:
-            return gap
-        geometry, best, winner = self.state.problem.geometry, np.empty_like(self.best), np.empty_like(self.winner)
-        allowed = best.dtype.type(1 + ALLOWED * tol)
-        for _ in range(SHRINKS):
-            if gap <= tol:
-                break
-            self._keep_violators(ratios, best, winner)
-            point = shrunk(geometry, point, best / allowed)
-            ratios = self._ratios(geometry.spread(point.astype(best.dtype)), mapper)
-            gap = min(gap, self.worth.gap(objective, point, self._largest(ratios)))
-        return gap
+    def merged(self, best: NDArray, winner: NDArray) -> tuple[NDArray, NDArray]:
+        """The larger ratio of each position, of the last look or of a scan, and its filter."""
+        return np.maximum(self.best, best), np.where(self.best > best, self.winner, winner)
 
     def _ratios(self, flat: NDArray, mapper: Mapper) -> list[NDArray]:
         """The ratios of the noted codes, piece by piece, with their signs."""
@@ -112,24 +86,12 @@ class NearCodes:
 
         return list(mapper(work, self.pieces))
 
-    def _largest(self, ratios: list[NDArray]) -> float:
-        signed = self.state.problem.nonnegative
-        return max(float(np.max(some if signed else np.abs(some), initial=0)) for some in ratios)
-
-    def _keep_violators(self, ratios: list[NDArray], best: NDArray, winner: NDArray) -> None:
-        best[:] = 0
-        signed = self.state.problem.nonnegative
-        for notes, some in zip(self.pieces, ratios, strict=True):
-            noting.keep_violators(notes.positions, notes.filters, some, signed, best, winner)
-
     def _narrow(self, floor: float) -> None:
         """Forget the codes whose ratios are not above `floor`."""
         self.floor = floor
-        kept = [np.abs(some) > floor for some in self.past[-1].ratios]
-        pairs = zip(self.pieces, kept, strict=True)
-        self.pieces = [_chosen(notes, some) for notes, some in pairs]
-        for past in self.past:
-            past.ratios[:] = [ratios[some] for ratios, some in zip(past.ratios, kept, strict=True)]
+        kept = [np.abs(some) > floor for some in self.ratios]
+        self.pieces = [_chosen(notes, some) for notes, some in zip(self.pieces, kept, strict=True)]
+        self.ratios = [ratios[some] for ratios, some in zip(self.ratios, kept, strict=True)]
 
 
 def can_note(state: DescentState, violation: float) -> bool:
@@ -141,7 +103,6 @@ def can_note(state: DescentState, violation: float) -> bool:
 
 def scan_noting(
     state: DescentState,
-    worth: Worth,
     residual: NDArray,
     violation: float,
     best: NDArray,
@@ -167,7 +128,7 @@ def scan_noting(
     # What moves in the next round is as large as the violations now.
     if len(noted) < len(pieces) or _EXPECTED * (float(np.max(best)) - 1) > 1 - floor:
         return None
-    return NearCodes(state, worth, noted, floor)
+    return NearCodes(state, noted, floor)
 
 
 def _sorted(state: DescentState, codes: NDArray) -> _Notes:

@@ -1,13 +1,21 @@
-"""Sweeps over a working set until little moves, whole or by tiles of which several threads take one each."""
+"""Sweeps over codes until little moves, or until few violate: whole or by tiles of which several threads take one each."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends import sweeps
 from pointillist.backends.bundles import Bundles
+from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.staging import Part, Stage
+from pointillist.solvers.scanning import clean_positions
+from pointillist.solvers.staging import Part, Stage, stage_of
 
 
 class WorkingCodes(NamedTuple):
@@ -24,12 +32,55 @@ class WorkingCodes(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How long to sweep; see `CoordinateDescent`. A tile gets so many sweeps at most before the next cut."""
+    """How long to sweep; see `CoordinateDescent`. A tile gets so many sweeps at most before the next cut.
+
+    Plain sweeps at the end make the residual `smooth`: extrapolated ones leave small swings, which cost little of the
+    objective and much of a bound.
+    """
 
     target: float
     extra: int
     max_sweeps: int
     sweeps_a_tile: int = 3
+    smooth: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What all sweeps over codes of signal i share; large signals are cut into tiles of a side."""
+
+    problem: Problem
+    i: int
+    tile: int
+
+    @cached_property
+    def weights(self) -> NDArray:
+        """The weights as a flat padded signal."""
+        geometry, dtype = self.problem.geometry, self.problem.filters.dtype
+        given = self.problem.weights_of(self.i)
+        ones = np.ones((geometry.channels, *geometry.signal), dtype) if given is None else given
+        return geometry.spread(ones.astype(dtype))
+
+    @cached_property
+    def _kinds(self) -> tuple[NDArray, bool]:
+        """Which positions have a whole box of weight one, and whether all weights are one or zero."""
+        given = self.problem.weights_of(self.i)
+        clean = clean_positions(self.problem.geometry, None if given is None else self.weights)
+        return clean, given is None or bool(np.all((given == 0) | (given == 1)))
+
+    def working(self, codes: NDArray, values: NDArray, ridge: float = 0.0) -> WorkingCodes:
+        """What sweeps over some codes need; they change the values."""
+        clean_everywhere, plain = self._kinds
+        clean = clean_everywhere[codes % self.problem.geometry.n_positions]
+        curvatures = self.problem.operator.curvatures(codes, self.weights, clean)
+        penalties = self.problem.penalty_at(codes).astype(values.dtype)
+        bundles = self.problem.operator.bundles
+        return WorkingCodes(values, curvatures, penalties, clean, self.problem.nonnegative, ridge, plain, bundles)
+
+    def stage(self, codes: NDArray, residual: NDArray) -> Stage:
+        """Where some codes lie; sweeps may change the residual, which is flat and padded."""
+        geometry, layout = self.problem.geometry, self.problem.operator.layout
+        return stage_of(geometry, layout, codes, residual, self.weights, self.tile)
 
 
 def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -> None:
@@ -39,17 +90,44 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
     """
     whole = sum(map(len, stage.partitions[0])) <= 1
     most = effort.max_sweeps if whole else min(effort.max_sweeps, effort.sweeps_a_tile)
+    work = _worker(stage, codes, effort.target, effort.extra, most)
+    for turn in range(1 if whole else effort.max_sweeps):
+        if _go_through(stage, turn, work, mapper) < effort.target:
+            break
+    for turn in range(effort.smooth):
+        _go_through(stage, turn, _worker(stage, codes, 0.0, 0, 1), mapper)
+
+
+def project(stage: Stage, codes: WorkingCodes, times: int, mapper: Mapper) -> NDArray:
+    """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀr| ≤ λ; returns the sums of their values.
+
+    A code that begins at zero takes from the residual just what exceeds its penalty: a projection onto its condition. Since
+    each sweep forgets what the last one took, nothing is ever given back. The values of the last sweep are left.
+    """
+    taken, work = np.zeros_like(codes.values), _worker(stage, codes, 0.0, 0, 1)
+    for turn in range(times):
+        codes.values[:] = 0
+        _go_through(stage, turn, work, mapper)
+        taken += codes.values
+    return taken
+
+
+def _worker(stage: Stage, codes: WorkingCodes, target: float, extra: int, most: int) -> Callable[[Part], float]:
+    """What sweeps over a tile at most so often, and returns the largest move of the first sweep."""
     ridge = codes.values.dtype.type(codes.ridge)
 
     def work(part: Part) -> float:
         members, region = part
         return sweeps.descend(
             stage.layout, stage.places, codes.curvatures, codes.penalties, ridge, codes.clean, stage.weights,
-            codes.nonnegative, codes.values, stage.residual, members, effort.target, effort.extra, most, region, codes.plain,
+            codes.nonnegative, codes.values, stage.residual, members, target, extra, most, region, codes.plain,
             codes.bundles,
         )  # fmt: skip
 
-    for turn in range(1 if whole else effort.max_sweeps):
-        partition = stage.partitions[turn % len(stage.partitions)]
-        if max((moved for tiles in partition for moved in mapper(work, tiles)), default=0.0) < effort.target:
-            break
+    return work
+
+
+def _go_through(stage: Stage, turn: int, work: Callable[[Part], float], mapper: Mapper) -> float:
+    """Work on all tiles, cut in another way each turn; returns the largest move."""
+    partition = stage.partitions[turn % len(stage.partitions)]
+    return max((moved for tiles in partition for moved in mapper(work, tiles)), default=0.0)
