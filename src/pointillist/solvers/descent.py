@@ -111,6 +111,7 @@ class HostWorkingSet:
     """
 
     n_signals = 1
+    eased = False
 
     def __init__(
         self,
@@ -301,17 +302,17 @@ class HostWorkingSet:
         """How much the ratio of each position can have risen at most since the last scan."""
         return self.state.rises(self.geometry, residual - self.scanned, rough=self.loose).ravel()
 
-    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
+    def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         if self.follows is not None:  # violators are looked for between the sweeps
             return
-        floor = self.best.dtype.type(max(floor, 1 + self.negligible))
+        floor = self.best.dtype.type(max(floors[0], 1 + self.negligible))
         fresh = pick(*self.seen, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
-    def descend(self, active: NDArray, targets: NDArray) -> None:
+    def descend(self, active: NDArray, targets: NDArray, raised: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
         if self.follows is not None:
             self._follow()
@@ -319,7 +320,7 @@ class HostWorkingSet:
         settings, dtype, target = self.settings, self.values.dtype, float(targets[0])
         layout = self.problem.operator.layout
         weights, clean_everywhere, plain = self._seen
-        penalties = self.problem.penalty_at(self.codes).astype(dtype)
+        penalties = (raised[0] * self.problem.penalty_at(self.codes)).astype(dtype)
         positions = self.codes % self.geometry.n_positions
         clean = clean_everywhere[positions]
         curvatures = self.problem.operator.curvatures(self.codes, weights, clean)
