@@ -111,7 +111,6 @@ class HostWorkingSet:
     """
 
     n_signals = 1
-    eased = False
 
     def __init__(
         self,
@@ -151,6 +150,7 @@ class HostWorkingSet:
             self.best[:], self.scanned = known
         followable = certifies and settings.ridge == 0 and can_follow(self.problem)
         self.follows = state.followed if followable else None  # the scan of what is followed
+        self.eased = certifies and begin is None and self.follows is None
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0

@@ -172,6 +172,8 @@ class SignalGroup:
             self.signals = self._spread(signals)
             self.weights = self._ones() if weights is None else self._spread(weights)
         self.weight_stride = np.int64(0 if len(self.weights) == 1 else np.prod(padded))
+        equal = weights is None or bool(((self.weights == 0) | (self.weights == 1)).all())
+        self.plain = np.int32(equal)  # whether all weights are one or zero
         self.difference = None
         self.residual = cupy.empty((self.n, *padded), np.float32)
         self.best = cupy.empty((self.n, plan.n_positions), np.float32)
@@ -330,6 +332,7 @@ class SignalGroup:
         arguments = (
             *arguments,
             self.weight_stride,
+            self.plain,
             self.codes,
             self.values,
             self.curvatures,

@@ -283,7 +283,8 @@ __device__ void put_back(const Tile& s, const History& h, bool changed) {
     float* newest = step_of(h, h.newest);
     each_sample(s, [&](int i, i64 j, bool) {
         const float step = changed ? window[i] : 0.0f;
-        window[i] = fmaf(__ldg(weights + j), step, aside[i]);
+        const float left = aside[i];
+        window[i] = is_unseen(left) ? left : fmaf(__ldg(weights + j), step, left);
         if (changed) newest[i] += step;
     });
     __syncthreads();
@@ -308,10 +309,11 @@ __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board*
 // non-zeros, until the largest move falls below the signal's target; they are extrapolated where `room` is given, of
 // `room_size` floats for each block: what `History` keeps. Filters are padded to whole warps, their samples in the order of
 // the `lanes`. The penalties of a signal are multiplied with its `raised`, and `ridge` adds ½ ridge z² to the objective.
+// `plain` says that all weights are one or zero.
 extern "C" __global__ void __launch_bounds__(512, PER_LANE <= 5 ? 2 : 1)
 descend(const int* __restrict__ g, const int* __restrict__ active, float* __restrict__ residual,
         const float* __restrict__ filters, const int* __restrict__ lanes, const float* __restrict__ penalty,
-        const float* __restrict__ weights, i64 weight_stride, const int* __restrict__ codes, float* values,
+        const float* __restrict__ weights, i64 weight_stride, int plain, const int* __restrict__ codes, float* values,
         const float* __restrict__ curvatures, const int* __restrict__ counts, const float* __restrict__ targets,
         const float* __restrict__ raised, float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size) {
     __shared__ int ticket;
@@ -329,6 +331,7 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
         s.g = g; s.filters = filters; s.lanes = lanes; s.penalty = penalty; s.codes = codes; s.values = values;
         s.curvatures = curvatures; s.counts = counts;
         s.ridge = ridge;
+        s.plain = plain;
         s.n = active[blockIdx.y];
         s.raised = raised[s.n];
         s.weights = weights + s.n * weight_stride;
@@ -353,7 +356,8 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     }
     __syncthreads();
     float* mine = residual + s.n * CH * padded_volume(g) + s.first;
-    each_sample(s, [&](int i, i64 j, bool) { window[i] = mine[j]; });
+    const float* seen = s.weights + s.first;
+    each_sample(s, [&](int i, i64 j, bool) { window[i] = marked(mine[j], __ldg(seen + j)); });
     History h;
     h.samples = CH * s.volume;
     h.slots = (i64)s.field.z * s.field.y * s.field.x * g[G_CAP];

@@ -16,6 +16,7 @@ struct Tile {
     float* stirs;  // for each bucket the largest curvature · change² of its codes
     float ridge;
     float raised;  // what the penalties are multiplied with
+    bool plain;  // whether all weights are one or zero
     int n, width, pitch, plane, volume, height, depth;
     i64 first;  // where the window begins in the padded signal
     Spot corner, field;
@@ -146,8 +147,13 @@ __device__ __forceinline__ void padded_taps(const float* __restrict__ filters, i
     }
 }
 
-// Multiply this lane's share of a filter by the weights that it meets. A function of its own, for it is needed at borders and
-// holes only and would take registers from all visits.
+// Samples of weight zero are −0 in the window, where nothing else is: they stay as they are whatever meets them, and no weights
+// need to be read where all others are one.
+__device__ __forceinline__ bool is_unseen(float sample) { return __float_as_uint(sample) == 0x80000000u; }
+__device__ __forceinline__ float marked(float sample, float weight) { return weight == 0.0f ? -0.0f : sample + 0.0f; }
+
+// Multiply this lane's share of a filter by the weights that it meets. A function of its own, for it is needed for weights
+// between zero and one only and would take registers from all visits.
 __device__ __noinline__ void weigh(const Tile& s, int code, const Spot& inside, float* taps) {
     const int lane = threadIdx.x & 31, place = (int)base_of(s.g, spot_of(s.g, code, inside));
     const float* weights = s.weights + s.first;
@@ -220,7 +226,8 @@ __device__ __noinline__ float visit(const Tile& s, Spot which, bool alive_only) 
             const float change = __shfl_sync(0xffffffffu, value - fresh, now);
             if (lane == now) value = fresh;
             if (change != 0.0f) {
-                if (weighted & mine) {
+                const bool all = !(weighted & mine);
+                if (!all && !s.plain) {
                     float weighed[PER_LANE];
                     #pragma unroll
                     for (int q = 0; q < PER_LANE; ++q) weighed[q] = taps[q];
@@ -230,7 +237,8 @@ __device__ __noinline__ float visit(const Tile& s, Spot which, bool alive_only) 
                 }
                 #pragma unroll
                 for (int q = 0; q < PER_LANE; ++q)
-                    if (IS_TAP(q, last)) put_sample(base, offsets[q], fmaf(change, taps[q], met[q]));
+                    if (IS_TAP(q, last) && (all || !is_unseen(met[q])))
+                        put_sample(base, offsets[q], fmaf(change, taps[q], met[q]));
 #if AROUND
                 if (seams & mine) {
                     const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
