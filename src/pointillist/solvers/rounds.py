@@ -31,7 +31,7 @@ _SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
 """After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
 
 
-_EASED, _EASING = 2.0, 0.6
+_EASED, _EASING = 2.5, 0.6
 """A round's penalties are at least the largest correlation over the first, but at most this part of the last round's."""
 
 
@@ -115,7 +115,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
     active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
-    effort = _Effort(schedule, count)
+    effort = _Effort(schedule, count, sets.eased and not ridged)
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
@@ -136,10 +136,9 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
             active, ratio, stalled = active[going], ratio[going], stalled[going]
             lowest, tightest = lowest[going], tightest[going]
             effort.keep(going)
-        raised = effort.ease(ratio, rounds) if sets.eased and not ridged else np.ones(len(active))
+        raised = effort.ease(ratio, rounds)
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], raised * floor)
-        targets = effort.targets(ratio / raised, rounds, sets.epsilon)
-        sets.descend(active, raised * targets * sets.problem.smallest_penalty, raised)
+        sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty, raised)
         rounds += 1
         if ridged and rounds == schedule.max_iter:
             sets.prune(active, _NEGLIGIBLE)
@@ -166,14 +165,14 @@ class _Effort:
     that are many and hang together for the penalty itself are found step by step, each with few sweeps.
     """
 
-    def __init__(self, schedule: Schedule, count: int) -> None:
+    def __init__(self, schedule: Schedule, count: int, eased: bool) -> None:
         self.thorough = (
             schedule.max_iter if schedule.ridge > 0 else max(len(schedule.cells) - 1, _FIRST)
         )  # so many rounds are
         self.most = 1.0 if schedule.ridge > 0 else _MOST_VIOLATION
         self.rounds = schedule.max_iter
         self.share = np.full(count, schedule.inner)
-        self.raised = np.full(count, np.inf)
+        self.raised = np.full(count, np.inf if eased else 1.0)
         self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
     def keep(self, chosen: NDArray) -> None:
@@ -189,12 +188,12 @@ class _Effort:
 
     def targets(self, ratio: NDArray, rounds: int, epsilon: float) -> NDArray:
         """How little a code may move at the end of a round, for each signal, in units of the smallest penalty."""
-        violation = np.maximum(ratio - 1, 0.0)
+        violation = np.maximum(ratio / self.raised - 1, 0.0)
         if rounds >= _SETTLED_ROUNDS:
             slow = violation > _SLOW * self.before[0]
             self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
             # What comes of it is seen in two rounds.
             self.before = self.before[0], np.where(slow, np.inf, self.before[1])
-        self.before = self.before[1], violation
+        self.before = self.before[1], np.where(self.raised > 1, np.inf, violation)
         counted = np.minimum(violation, self.most) if rounds < self.thorough else violation
-        return np.maximum(self.share * counted, 4 * epsilon)
+        return self.raised * np.maximum(self.share * counted, 4 * epsilon)
