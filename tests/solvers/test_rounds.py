@@ -103,6 +103,14 @@ def test_with_many_rounds_penalties_are_raised_as_far_as_correlations_go():
     np.testing.assert_allclose([raised for *_, (raised,) in sets.named("descend")][:7], 80.0 * 0.5 ** np.arange(7))
 
 
+def test_no_signal_is_done_after_a_round_for_raised_penalties():
+    sets = Scripted([(9, 0.5, 100.0), (8, 0.001, 50.0), (7, 0.001, 1.5)], [(9, 0.001, 100.0)], eased=True)
+    result = solve_by_rounds(sets, CoordinateDescent(tol=0.01))
+    assert sets.named("descend")[0][2] == [40.0]
+    assert sets.named("descend")[1][2] == [1.0]  # the certificate is good already, so the penalty itself is next
+    assert result.iterations.tolist() == [2, 0]  # without codes there is nothing that penalties could have shrunk
+
+
 def test_with_a_ridge_penalties_are_not_raised():
     sets = Scripted([(5.0, 0.5, 70.0)], eased=True)
     solve_by_rounds(sets, CoordinateDescent(tol=0.0, ridge=1.0, max_iter=4))

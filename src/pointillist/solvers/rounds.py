@@ -120,7 +120,9 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     floor = 1 + 4 * sets.epsilon
     while True:
         found = sets.look(active, last=rounds == schedule.max_iter)
-        ratio, unsettled = found.ratio, still_open(found) | (rounds < schedule.min_iter)
+        ratio, close = found.ratio, ~still_open(found)
+        # A certificate may be rough: the last round is always for the penalties themselves.
+        unsettled = ~close | (rounds < schedule.min_iter) | effort.is_raised
         if not ridged:  # with a ridge another objective falls
             # Near the optimum the gap still falls when the objective has no digits left to fall.
             better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
@@ -133,10 +135,10 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
             iterations[ended], short[ended] = rounds, unsettled[~going]
             if len(ended) == len(active):
                 break
-            active, ratio, stalled = active[going], ratio[going], stalled[going]
+            active, ratio, close, stalled = active[going], ratio[going], close[going], stalled[going]
             lowest, tightest = lowest[going], tightest[going]
             effort.keep(going)
-        raised = effort.ease(ratio, rounds)
+        raised = effort.ease(ratio, rounds, close)
         sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], raised * floor)
         sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty, raised)
         rounds += 1
@@ -180,9 +182,17 @@ class _Effort:
         self.share, self.before = self.share[chosen], (self.before[0][chosen], self.before[1][chosen])
         self.raised = self.raised[chosen]
 
-    def ease(self, ratio: NDArray, rounds: int) -> NDArray:
-        """What the penalties of each signal are multiplied with in a round; one in the last round that there is."""
-        most = _EASING ** -min(self.rounds - 1 - rounds, 64)
+    @property
+    def is_raised(self) -> NDArray:
+        """Whether the last round of each signal was for raised penalties."""
+        return np.isfinite(self.raised) & (self.raised > 1)
+
+    def ease(self, ratio: NDArray, rounds: int, close: NDArray) -> NDArray:
+        """What the penalties of each signal are multiplied with in a round.
+
+        That is one for signals that are close enough to be done after it, and for all in the last round that there is.
+        """
+        most = np.where(close, 1.0, _EASING ** -min(self.rounds - 1 - rounds, 64))
         self.raised = np.clip(np.minimum(ratio / _EASED, _EASING * self.raised), 1.0, most)
         return self.raised
 
