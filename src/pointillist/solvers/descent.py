@@ -5,6 +5,7 @@ The codes are so sparse that most of the work is finding them. Each round scans 
 current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
 span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
 whose rounding is bounded. When few codes violate, the next rounds look for violators among those that nearly did.
+Far from the optimum, rounds are for larger penalties first (`rounds`).
 """
 
 from __future__ import annotations
