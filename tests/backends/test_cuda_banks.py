@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pointillist.backends.cuda.banks import best_pitch, lane_order, tap_offsets, turns
-from pointillist.backends.cuda.packing import lane_taps
+from pointillist.backends.cuda.packing import at_once, lane_taps
 from pointillist.backends.cuda.plan import make_plan
 
 SHAPES = [((1, 100, 100), (1, 11, 11), 1), ((1, 1, 500), (1, 1, 40), 2), ((20, 20, 20), (5, 5, 5), 1)]
@@ -45,8 +45,15 @@ def test_lanes_have_the_samples_that_the_order_says(grid, filter_, channels):
     assert lanes.shape[1] % 32 == 0
     assert filters.flags.c_contiguous  # as the kernels read them
     assert lanes.flags.c_contiguous
-    np.testing.assert_array_equal(filters[:, : plan.taps], flat[:, lanes[0, : plan.taps]])
-    assert not filters[:, plan.taps :].any()
+    share = lanes.shape[1] // 32
+    assert share % at_once(plan) == 0
+    in_turns = np.empty_like(filters)
+    for lane in range(32):
+        for turn in range(share):
+            group, place = divmod(turn, at_once(plan))
+            in_turns[:, 32 * turn + lane] = filters[:, (32 * group + lane) * at_once(plan) + place]
+    np.testing.assert_array_equal(in_turns[:, : plan.taps], flat[:, lanes[0, : plan.taps]])
+    assert not in_turns[:, plan.taps :].any()
     signal = np.arange(channels * np.prod(plan.padded)).reshape(channels, *plan.padded)
     met = signal[tuple(slice(n) for n in (channels, *filter_))].ravel()
     np.testing.assert_array_equal(lanes[1, : plan.taps], met[lanes[0, : plan.taps]])

@@ -1,6 +1,7 @@
 """Tests of coordinate descent's pieces: starts and its bound on rounding. Its optima are in test_solvers.py."""
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from scipy.ndimage import gaussian_filter
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
+from pointillist.solvers import rounds
 from pointillist.solvers.base import Status
-from pointillist.solvers.descent import CoordinateDescent
+from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
+from pointillist.solvers.encoding import encode
 from pointillist.solvers.scanning import box_sums
 
 
@@ -47,6 +50,32 @@ def test_a_good_start_saves_rounds(reference):
     warm = solver.solve(solver.prepare(problem), [x], start=cold.codes)
     assert warm.status is Status.CONVERGED
     assert warm.iterations[0] < cold.iterations[0]
+
+
+def test_penalties_raised_in_first_rounds_lead_to_the_same_optimum(monkeypatch):
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((12, 7, 7))
+    filters /= np.sqrt(np.sum(filters**2, axis=(1, 2), keepdims=True))
+    signals = rng.standard_normal((1, 40, 40))
+    targets = []
+    real = HostWorkingSet.descend
+
+    def descend(sets, active, aimed, raised):
+        targets.append(raised[0])
+        real(sets, active, aimed, raised)
+
+    monkeypatch.setattr(HostWorkingSet, "descend", descend)
+    eased = encode(signals, filters, 0.02, tol=1e-8)
+    assert targets[0] > 10
+    assert targets[-1] == 1
+    assert all(after <= before for before, after in pairwise(targets))
+    targets.clear()
+    again = encode(signals, filters, 0.02, tol=1e-8, start=eased.codes)
+    assert not targets or set(targets) == {1.0}  # what a start knows is not forgotten
+    monkeypatch.setattr(rounds, "_EASED", np.inf)
+    plain = encode(signals, filters, 0.02, tol=1e-8)
+    np.testing.assert_allclose(eased.objective, plain.objective, rtol=2e-8)
+    np.testing.assert_allclose(again.objective, plain.objective, rtol=2e-8)
 
 
 def test_a_start_outside_the_sample_or_of_the_wrong_sign_is_dropped(reference):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.devices import SignalGroup
+from pointillist.backends.devices import SignalGroup, make_plan
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.geometry import Geometry
@@ -156,6 +156,29 @@ def test_a_large_penalty_leaves_no_codes():
 def test_lines_and_channels():
     _agree(_signals(3, 300), _bank(8, 25), 0.5)
     _agree(_signals(2, 3, 30, 31), _bank(8, 3, 5, 5), 0.5, channels=True)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_weights_between_zero_and_one(boundary):
+    signals = _signals(2, 40, 53)
+    weights = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 2.0], signals.shape).astype(np.float32)
+    _agree(signals, _bank(16, 7, 7), 0.8, boundary=boundary, weights=weights)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("masked", [False, True])
+def test_small_penalties(masked):
+    signals = _signals(2, 40, 53)
+    weights = (np.random.default_rng(2).random(signals.shape) < 0.6).astype(np.float32) if masked else None
+    _agree(signals, _bank(16, 7, 7), 0.02, tol=1e-3, weights=weights)
+
+
+@pytest.mark.gpu
+def test_windows_that_take_nearly_all_shared_memory_that_kernels_get_without_asking():
+    plan = make_plan((1, 105, 105), (1, 5, 5), 1, 8)
+    assert 48 * 1024 - 500 < plan.tile_bytes <= 48 * 1024
+    _agree(_signals(1, 105, 105), _bank(8, 5, 5), 2.0)
 
 
 @pytest.mark.gpu

@@ -125,7 +125,7 @@ def test_what_is_certified_with_near_codes_is_true(reference, noting, boundary, 
 def test_a_solve_that_ends_early_has_the_gap_of_all_codes(reference, noting):
     problem, x = reference.problem(np.random.default_rng(6), (50, 60), (5, 5), n_filters=10, penalty=0.3)
     for rounds in range(4, 16):
-        solver = CoordinateDescent(tol=1e-9, max_iter=rounds)
+        solver = CoordinateDescent(tol=1e-13, max_iter=rounds)
         found = solver.solve(solver.prepare(problem), [x])
         assert found.gap[0] == pytest.approx(_exact_gap(problem, x, found), rel=1e-6)
     assert noting

@@ -22,19 +22,19 @@ class Scripted:
 
     problem, epsilon = PROBLEM, 1e-3
 
-    def __init__(self, *scripts, exact=None):
-        self.scripts, self.n_signals, self.exact = scripts, len(scripts), exact
+    def __init__(self, *scripts, exact=None, eased=False):
+        self.scripts, self.n_signals, self.exact, self.eased = scripts, len(scripts), exact, eased
         self.calls, self.rounds = [], 0
 
     def look(self, active, *, last):
         self.calls.append(("look", active.tolist(), last))
         return Look(*np.array([self.scripts[i][min(self.rounds, len(self.scripts[i]) - 1)] for i in active]).T)
 
-    def enlarge(self, active, cell, floor):
-        self.calls.append(("enlarge", active.tolist(), cell, floor))
+    def enlarge(self, active, cell, floors):
+        self.calls.append(("enlarge", active.tolist(), cell, floors.tolist()))
 
-    def descend(self, active, targets):
-        self.calls.append(("descend", active.tolist(), targets.tolist()))
+    def descend(self, active, targets, raised):
+        self.calls.append(("descend", active.tolist(), targets.tolist(), raised.tolist()))
         self.rounds += 1
 
     def prune(self, active, share):
@@ -73,17 +73,54 @@ def test_targets_and_cells_follow_the_settings():
     looks = [(9 - i, 0.5, ratio) for i, ratio in enumerate((3.0, 7.0, 7.0, 1.001, 1.1))]
     sets = Scripted([*looks, (1, 0.0, 1)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.01, inner=0.1, cells=(4, 2)))
-    targets = [target for _, (target,) in sets.named("descend")]
+    targets = [target for _, (target,), _ in sets.named("descend")]
     # In the first rounds a violation counts as three penalties at most; targets are never less than four roundings.
     np.testing.assert_allclose(targets, [2 * 0.2, 2 * 0.3, 2 * 0.6, 2 * 4e-3, 2 * 0.01])
     assert [cell for _, cell, _ in sets.named("enlarge")] == [4, 2, 2, 2, 2]
-    assert {floor for *_, floor in sets.named("enlarge")} == {1.004}
+    assert {floor for *_, (floor,) in sets.named("enlarge")} == {1.004}
+    assert all(raised == [1.0] for *_, raised in sets.named("descend"))
+
+
+def test_penalties_are_raised_to_a_part_of_the_largest_correlation():
+    ratios = [(200.0, 150.0, 80.0, 3.0, 5.0, 1.5), (1.5,) * 6]
+    sets = Scripted(*([(9 - i, 0.5, ratio) for i, ratio in enumerate(some)] for some in ratios), eased=True)
+    solve_by_rounds(sets, CoordinateDescent(tol=0.01, inner=0.1, cells=(1,), max_iter=6))
+    raised = np.array([raised for *_, raised in sets.named("descend")])
+    # Two fifths of the correlation, but no more than six tenths of the last; the last round is for the penalty itself.
+    expected = [0.6**-5, 0.6**-4, 0.6**-3, 1.2, 1.0, 1.0]
+    np.testing.assert_allclose(raised, np.stack([expected, np.ones(6)], axis=1))
+    np.testing.assert_allclose([floors for *_, floors in sets.named("enlarge")], 1.004 * raised)
+    targets = np.array([targets for _, targets, _ in sets.named("descend")])
+    np.testing.assert_allclose(
+        targets[3:, 0], [2 * 0.1 * (ratio - up) for ratio, up in zip(ratios[0][3:], expected[3:], strict=True)]
+    )
+    np.testing.assert_allclose(targets[:, 1], 2 * 0.1 * 0.5)
+
+
+def test_with_many_rounds_penalties_are_raised_as_far_as_correlations_go():
+    sets = Scripted([(9 - i, 0.5, 200.0 * 0.5**i) for i in range(9)] + [(0, 0.0, 1)], eased=True)
+    solve_by_rounds(sets, CoordinateDescent(tol=0.01, max_iter=5000))
+    np.testing.assert_allclose([raised for *_, (raised,) in sets.named("descend")][:7], 80.0 * 0.5 ** np.arange(7))
+
+
+def test_no_signal_is_done_after_a_round_for_raised_penalties():
+    sets = Scripted([(9, 0.5, 100.0), (8, 0.001, 50.0), (7, 0.001, 1.5)], [(9, 0.001, 100.0)], eased=True)
+    result = solve_by_rounds(sets, CoordinateDescent(tol=0.01))
+    assert sets.named("descend")[0][2] == [40.0]
+    assert sets.named("descend")[1][2] == [1.0]  # the certificate is good already, so the penalty itself is next
+    assert result.iterations.tolist() == [2, 0]  # without codes there is nothing that penalties could have shrunk
+
+
+def test_with_a_ridge_penalties_are_not_raised():
+    sets = Scripted([(5.0, 0.5, 70.0)], eased=True)
+    solve_by_rounds(sets, CoordinateDescent(tol=0.0, ridge=1.0, max_iter=4))
+    assert all(raised == [1.0] for *_, raised in sets.named("descend"))
 
 
 def test_with_a_ridge_a_violation_counts_as_one_penalty_at_most_in_all_rounds():
     sets = Scripted([(5.0, 0.5, 7.0)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.0, inner=0.1, ridge=1.0, max_iter=4))
-    np.testing.assert_allclose([target for _, (target,) in sets.named("descend")], [2 * 0.1] * 4)
+    np.testing.assert_allclose([target for _, (target,), _ in sets.named("descend")], [2 * 0.1] * 4)
 
 
 def test_signals_that_stall_are_given_up_and_evaluated_exactly():
@@ -126,7 +163,7 @@ class ScriptedBatch:
     """A device's batch of three signals: scans on tensor cores are rough, and the second is not far from the optimum."""
 
     def __init__(self, engine, signals, weights):
-        self.looks, self.descents = [], []
+        self.looks, self.descents, self.enlarged = [], [], []
 
     def look(self, active, tensor=False):
         self.looks.append((active.tolist(), tensor))
@@ -134,8 +171,11 @@ class ScriptedBatch:
         ones = np.ones(3)
         return SimpleNamespace(loss=ones, energy=2 * ones, price=0 * ones, ratio=ratio, box=np.array([1.0, 1.0, 0.0]))
 
-    def descend(self, active, targets, max_sweeps, extra, ridge):
-        self.descents.append((active.tolist(), targets.tolist(), max_sweeps, extra, ridge))
+    def enlarge(self, active, cell, floors):
+        self.enlarged.append((active.tolist(), cell, floors.tolist()))
+
+    def descend(self, active, targets, raised, max_sweeps, extra, ridge):
+        self.descents.append((active.tolist(), targets.tolist(), raised.tolist(), max_sweeps, extra, ridge))
 
 
 @pytest.fixture
@@ -156,8 +196,11 @@ def test_only_doubtful_signals_are_scanned_again_in_float32(device_sets):
 
 
 def test_targets_reach_their_signals_on_a_device(device_sets):
-    device_sets.descend(np.array([0, 2]), np.array([0.5, 0.25]))
-    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], 20, CoordinateDescent().extra, 0.0)]
+    device_sets.enlarge(np.array([0, 2]), 3, np.array([1.5, 3.0]))
+    device_sets.descend(np.array([0, 2]), np.array([0.5, 0.25]), np.array([1.5, 3.0]))
+    assert device_sets.group.enlarged == [([0, 2], 3, [1.5, 0.0, 3.0])]
+    extra = CoordinateDescent().extra
+    assert device_sets.group.descents == [([0, 2], [0.5, 0.0, 0.25], [1.5, 0.0, 3.0], 20, extra, 0.0)]
 
 
 def test_far_answers_of_a_device_are_not_evaluated_again(device_sets):

@@ -5,6 +5,7 @@ The codes are so sparse that most of the work is finding them. Each round scans 
 current support until little moves: one dot product and, if a code moves, one addition of a filter, with the best step in the
 span of the last moves after each sweep. The scan also yields the duality gap, evaluated in float64 but for the correlations,
 whose rounding is bounded. When few codes violate, the next rounds look for violators among those that nearly did.
+Far from the optimum, rounds are for larger penalties first (`rounds`).
 """
 
 from __future__ import annotations
@@ -153,6 +154,7 @@ class HostWorkingSet:
             self.best[:], self.scanned = known
         followable = certifies and settings.ridge == 0 and can_follow(self.problem)
         self.follows = state.followed if followable else None  # the scan of what is followed
+        self.eased = certifies and begin is None and self.follows is None
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
@@ -328,24 +330,24 @@ class HostWorkingSet:
             state.scan_codes(residual, self.beside, self.best, self.winner)
         return float(np.max(self.best + self.slack))
 
-    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
+    def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
         if self.follows is not None:  # violators are looked for between the sweeps
             return
-        floor = self.best.dtype.type(max(floor, 1 + self.negligible))
+        floor = self.best.dtype.type(max(floors[0], 1 + self.negligible))
         fresh = pick(*self.seen, np.array(self.geometry.grid), cell, floor)
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
 
-    def descend(self, active: NDArray, targets: NDArray) -> None:
+    def descend(self, active: NDArray, targets: NDArray, raised: NDArray) -> None:
         """Sweep over the working set, tile by tile, until little moves; then drop the codes that ended at zero."""
         self.left = None
         if self.follows is not None:
             self._follow()
             return
         settings, target = self.settings, float(targets[0])
-        codes = self.ground.working(self.codes, self.values, settings.ridge)
+        codes = self.ground.working(self.codes, self.values, settings.ridge, float(raised[0]))
         if products.are_worth(self.geometry, self.problem.n_filters, self.codes % self.geometry.n_positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,

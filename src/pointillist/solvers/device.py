@@ -180,6 +180,7 @@ class DeviceWorkingSets:
         self.settings, self.resident, self.state, self.problem = solver.settings, solver.resident, state, state.problem
         self.signals, self.n_signals, self.first = signals, len(signals), chosen.start
         self.group = SignalGroup(state.engine, signals, self._weights(chosen))
+        self.eased = start is None
         if start is not None:
             self.group.begin(start.indices, start.values)
         self.tensor = state.engine.has_tensor_scan and (self.settings.tol >= _TENSOR_TOL or self.settings.ridge > 0)
@@ -211,13 +212,18 @@ class DeviceWorkingSets:
         gap = relative_gap(objective, loss, energy, ratio + rounding * found.box[active], constant)
         return Look(objective + constant, gap, ratio)
 
-    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
-        self.group.enlarge(active, cell, floor)
+    def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
+        self.group.enlarge(active, cell, self._spread(active, floors))
 
-    def descend(self, active: NDArray, targets: NDArray) -> None:
-        settings, all_targets = self.settings, np.zeros(self.n_signals)
-        all_targets[active] = targets
-        self.group.descend(active, all_targets, settings.max_sweeps, settings.extra, settings.ridge)
+    def descend(self, active: NDArray, targets: NDArray, raised: NDArray) -> None:
+        settings, goals = self.settings, (self._spread(active, targets), self._spread(active, raised))
+        self.group.descend(active, *goals, settings.max_sweeps, settings.extra, settings.ridge)
+
+    def _spread(self, active: NDArray, numbers: NDArray) -> NDArray:
+        """Numbers of active signals among zeros for the others."""
+        spread = np.zeros(self.n_signals)
+        spread[active] = numbers
+        return spread
 
     def prune(self, active: NDArray, share: float) -> None:
         self.group.prune(active, share)

@@ -31,6 +31,10 @@ _SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
 """After so many rounds, a violation that is still this part of the one two rounds before is slow; shares end at the last."""
 
 
+_EASED, _EASING = 2.5, 0.6
+"""A round's penalties are at least the largest correlation over the first, but at most this part of the last round's."""
+
+
 class Look(NamedTuple):
     """Certificates and largest ratios of some signals, float64 arrays with an entry for each of them."""
 
@@ -46,6 +50,8 @@ class WorkingSets(Protocol):
     n_signals: int
     epsilon: float
     """The relative rounding error of the numbers that are descended on."""
+    eased: bool
+    """Whether the first rounds may be for larger penalties: not where codes are given to start from."""
 
     def look(self, active: NDArray, *, last: bool) -> Look:
         """Evaluate the codes and scan for violators; `last` says that nothing will be done about them.
@@ -53,11 +59,14 @@ class WorkingSets(Protocol):
         A gap may be loose as long as it exceeds the tolerance and the look is not the last; with a ridge the last may be.
         """
 
-    def enlarge(self, active: NDArray, cell: int, floor: float) -> None:
-        """Take the best code of every cell of positions into the working set if its ratio exceeds `floor`."""
+    def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
+        """Take the best code of every cell of positions into the working set if its ratio exceeds the signal's floor."""
 
-    def descend(self, active: NDArray, targets: NDArray) -> None:
-        """Sweep over the working sets until no code of a signal moves more than the signal's target."""
+    def descend(self, active: NDArray, targets: NDArray, raised: NDArray) -> None:
+        """Sweep over the working sets until no code of a signal moves more than the signal's target.
+
+        The penalties of a signal are multiplied with what `raised` has for it.
+        """
 
     def prune(self, active: NDArray, share: float) -> None:
         """Set codes smaller than `share` of their penalty to zero."""
@@ -106,12 +115,14 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
     active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
-    effort = _Effort(schedule, count)
+    effort = _Effort(schedule, count, sets.eased and not ridged)
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
         found = sets.look(active, last=rounds == schedule.max_iter)
-        ratio, unsettled = found.ratio, still_open(found) | (rounds < schedule.min_iter)
+        ratio, close = found.ratio, ~still_open(found)
+        # A certificate may be rough: the last round is always for the penalties themselves.
+        unsettled = ~close | (rounds < schedule.min_iter) | effort.is_raised
         if not ridged:  # with a ridge another objective falls
             # Near the optimum the gap still falls when the objective has no digits left to fall.
             better = (found.objective < lowest * (1 - 1e-10)) | (found.gap < 0.9 * tightest)
@@ -124,11 +135,12 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
             iterations[ended], short[ended] = rounds, unsettled[~going]
             if len(ended) == len(active):
                 break
-            active, ratio, stalled = active[going], ratio[going], stalled[going]
+            active, ratio, close, stalled = active[going], ratio[going], close[going], stalled[going]
             lowest, tightest = lowest[going], tightest[going]
             effort.keep(going)
-        sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], floor)
-        sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty)
+        raised = effort.ease(ratio, rounds, close)
+        sets.enlarge(active, schedule.cells[min(rounds, len(schedule.cells) - 1)], raised * floor)
+        sets.descend(active, effort.targets(ratio, rounds, sets.epsilon) * sets.problem.smallest_penalty, raised)
         rounds += 1
         if ridged and rounds == schedule.max_iter:
             sets.prune(active, _NEGLIGIBLE)
@@ -150,28 +162,48 @@ class _Effort:
     cells, are to spread few codes out and take little time, and those with a ridge are counted: there a violation counts
     as a few penalties at most, with a ridge as one. A signal whose violation hardly shrank in two rounds has codes that
     hang together: more rounds like these would not help it, and it gets half the share from then on.
+
+    Where the largest correlation is many times the penalty, a round is for a penalty that is raised to a part of it: codes
+    that are many and hang together for the penalty itself are found step by step, each with few sweeps.
     """
 
-    def __init__(self, schedule: Schedule, count: int) -> None:
+    def __init__(self, schedule: Schedule, count: int, eased: bool) -> None:
         self.thorough = (
             schedule.max_iter if schedule.ridge > 0 else max(len(schedule.cells) - 1, _FIRST)
         )  # so many rounds are
         self.most = 1.0 if schedule.ridge > 0 else _MOST_VIOLATION
+        self.rounds = schedule.max_iter
         self.share = np.full(count, schedule.inner)
+        self.raised = np.full(count, np.inf if eased else 1.0)
         self.before = np.full(count, np.inf), np.full(count, np.inf)  # violations two rounds ago, and one
 
     def keep(self, chosen: NDArray) -> None:
         """Go on with some of the signals."""
         self.share, self.before = self.share[chosen], (self.before[0][chosen], self.before[1][chosen])
+        self.raised = self.raised[chosen]
+
+    @property
+    def is_raised(self) -> NDArray:
+        """Whether the last round of each signal was for raised penalties."""
+        return np.isfinite(self.raised) & (self.raised > 1)
+
+    def ease(self, ratio: NDArray, rounds: int, close: NDArray) -> NDArray:
+        """What the penalties of each signal are multiplied with in a round.
+
+        That is one for signals that are close enough to be done after it, and for all in the last round that there is.
+        """
+        most = np.where(close, 1.0, _EASING ** -min(self.rounds - 1 - rounds, 64))
+        self.raised = np.clip(np.minimum(ratio / _EASED, _EASING * self.raised), 1.0, most)
+        return self.raised
 
     def targets(self, ratio: NDArray, rounds: int, epsilon: float) -> NDArray:
         """How little a code may move at the end of a round, for each signal, in units of the smallest penalty."""
-        violation = np.maximum(ratio - 1, 0.0)
+        violation = np.maximum(ratio / self.raised - 1, 0.0)
         if rounds >= _SETTLED_ROUNDS:
             slow = violation > _SLOW * self.before[0]
             self.share = np.where(slow, np.maximum(0.5 * self.share, np.minimum(self.share, _LEAST_SHARE)), self.share)
             # What comes of it is seen in two rounds.
             self.before = self.before[0], np.where(slow, np.inf, self.before[1])
-        self.before = self.before[1], violation
+        self.before = self.before[1], np.where(self.raised > 1, np.inf, violation)
         counted = np.minimum(violation, self.most) if rounds < self.thorough else violation
-        return np.maximum(self.share * counted, 4 * epsilon)
+        return self.raised * np.maximum(self.share * counted, 4 * epsilon)

@@ -68,12 +68,12 @@ class Ground:
         clean = clean_positions(self.problem.geometry, None if given is None else self.weights)
         return clean, given is None or bool(np.all((given == 0) | (given == 1)))
 
-    def working(self, codes: NDArray, values: NDArray, ridge: float = 0.0) -> WorkingCodes:
-        """What sweeps over some codes need; they change the values."""
+    def working(self, codes: NDArray, values: NDArray, ridge: float = 0.0, raised: float = 1.0) -> WorkingCodes:
+        """What sweeps over some codes need, with penalties that are `raised` so many times; they change the values."""
         clean_everywhere, plain = self._kinds
         clean = clean_everywhere[codes % self.problem.geometry.n_positions]
         curvatures = self.problem.operator.curvatures(codes, self.weights, clean)
-        penalties = self.problem.penalty_at(codes).astype(values.dtype)
+        penalties = (raised * self.problem.penalty_at(codes)).astype(values.dtype)
         bundles = self.problem.operator.bundles
         return WorkingCodes(values, curvatures, penalties, clean, self.problem.nonnegative, ridge, plain, bundles)
 

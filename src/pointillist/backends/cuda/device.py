@@ -20,7 +20,7 @@ _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a
 _STAGED_BYTES = 2**25  # of host memory that arrays go through on their way, unless one of them has more
 _SHARED_COPY, _COPIERS = 2**22, 4  # bytes from which on threads share a copy, and how many do
 _ALIGNED = 256  # bytes at whose multiples arrays begin
-_PLAIN_SHARED = 48 * 1024  # shared memory that a kernel gets without asking
+_PLAIN_SHARED = 48 * 1024 - RESERVED_SHARED  # shared memory that a kernel gets without asking, beside its own variables
 
 STREAMS = 4
 """Streams, each with a group of signals: some are moved while another is computed."""
@@ -177,8 +177,9 @@ class Device:
             found = self._kernels.get((name, key))
             if found is None:
                 found = self._kernels[name, key] = self._module(key).get_function(name)
-            if shared > _PLAIN_SHARED and found.max_dynamic_shared_size_bytes < shared:
-                found.max_dynamic_shared_size_bytes = self.shared_limit - RESERVED_SHARED
+            room = self.shared_limit - RESERVED_SHARED
+            if shared > _PLAIN_SHARED and found.max_dynamic_shared_size_bytes != room:
+                found.max_dynamic_shared_size_bytes = room
         return found
 
     def _module(self, key: tuple[int, ...]) -> Any:

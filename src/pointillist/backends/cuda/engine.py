@@ -172,6 +172,8 @@ class SignalGroup:
             self.signals = self._spread(signals)
             self.weights = self._ones() if weights is None else self._spread(weights)
         self.weight_stride = np.int64(0 if len(self.weights) == 1 else np.prod(padded))
+        equal = weights is None or bool(((self.weights == 0) | (self.weights == 1)).all())
+        self.plain = np.int32(equal)  # whether all weights are one or zero
         self.difference = None
         self.residual = cupy.empty((self.n, *padded), np.float32)
         self.best = cupy.empty((self.n, plan.n_positions), np.float32)
@@ -288,27 +290,28 @@ class SignalGroup:
         if plan.around:
             circle.extend(self.residual, plan.grid)
 
-    def enlarge(self, active, cell: int, floor: float) -> None:
-        """Drop zeros from the working sets and take the best violator of every cell in."""
+    def enlarge(self, active, cell: int, floors) -> None:
+        """Drop zeros from the working sets and take the best violator of every cell in, above the signal's floor."""
         engine, plan, chosen = self.engine, self.engine.plan, self._chosen(active)
         with engine.stage("selection"):
             arguments: tuple = (chosen, self.best, self.winner, engine.filters, self.weights, self.weight_stride)
             arguments = (*arguments, self.codes, self.values, self.curvatures, self.counts)
-            arguments = (*arguments, np.int32(cell), np.float32(floor))
+            least = engine.device.cupy.asarray(floors.astype(np.float32))
+            arguments = (*arguments, np.int32(cell), least)
             warps = plan.enlarge_warps
             grid = (-(-plan.n_buckets // warps), len(active))
             engine.launch("enlarge", grid, 32 * warps, arguments, plan.enlarge_bytes)
 
     def descend(
-        self, active, targets, max_sweeps: int, extra: int, ridge: float = 0.0, extrapolated: bool = True
+        self, active, targets, raised, max_sweeps: int, extra: int, ridge: float = 0.0, extrapolated: bool = True
     ) -> None:
         """Sweep over the working sets until no code moves more than the signal's target, or `max_sweeps` times.
 
-        Each sweep is followed by up to `extra` over the non-zeros, which may be extrapolated; `ridge` adds ½ ridge z² to
-        the objective.
+        Each sweep is followed by up to `extra` over the non-zeros, which may be extrapolated. The penalties of a signal are
+        multiplied with what `raised` has for it; `ridge` adds ½ ridge z² to the objective.
         """
         engine, plan, chosen = self.engine, self.engine.plan, self._chosen(active)
-        goals = engine.device.cupy.asarray(targets.astype(np.float32))
+        goals = engine.device.cupy.asarray(np.stack([targets, raised]).astype(np.float32))
         with engine.stage("sweeps"):
             order = plan.tile_colours()
             if plan.tiles == (1, 1, 1):
@@ -329,11 +332,13 @@ class SignalGroup:
         arguments = (
             *arguments,
             self.weight_stride,
+            self.plain,
             self.codes,
             self.values,
             self.curvatures,
             self.counts,
-            goals,
+            goals[0],
+            goals[1],
             self.moved,
         )
         arguments = (*arguments, np.float32(ridge), np.int32(colour), np.int32(max_sweeps), np.int32(extra))

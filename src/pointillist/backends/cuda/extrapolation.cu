@@ -77,39 +77,47 @@ __device__ void put_aside(const Tile& s, const History& h) {
     __syncthreads();
 }
 
-// Let some lanes' codes add multiples of their filters to a signal like the window, one after the other.
-// `inside` is where their bucket begins in the tile.
-__device__ __noinline__ void add_filters(const Tile& s, float* to, Spot inside, unsigned which, int code, float amount) {
-    const int lane = threadIdx.x & 31;
-    int offsets[PER_LANE];
+// Let some lanes' codes add multiples of their filters to a signal like the window, or to the window at its address, one
+// after the other. `inside` is where their bucket begins in the tile.
+template <class To>
+__device__ __noinline__ void add_filters(const Tile& s, To to, Spot inside, unsigned which, int code, float amount) {
+    const int lane = held((int)threadIdx.x & 31);
+    const bool last = IS_LAST_TAP(lane);
+    unsigned offsets[PER_LANE];
     window_offsets(s, lane, offsets);
     const Spot at = spot_of(s.g, code, inside);
-    const int own = at.z * s.plane + at.y * s.pitch + at.x;
-    const float* filters = s.filters;
+    const unsigned own = own_offset(s, at);
+    const int filter = held((code >> 12) * (32 * PER_LANE));
+    const float* filters = filters_of(s, lane);
 #if AROUND
     const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
 #endif
-    float next[PER_LANE];
-    int from = __ffs(which) - 1;
-    padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
-    while (which) {
-        const int now = from, base = __shfl_sync(0xffffffffu, own, now);
+    int now = __ffs(which) - 1;
+    const auto one = [&](float (&taps)[PER_LANE], float (&next)[PER_LANE]) {
+        const unsigned base = __shfl_sync(0xffffffffu, own, now), rest = which & (which - 1);
         const float times = __shfl_sync(0xffffffffu, amount, now);
         float met[PER_LANE];
         #pragma unroll
-        for (int q = 0; q < PER_LANE; ++q) met[q] = fmaf(times, next[q], to[base + offsets[q]]);
-        which &= which - 1;
-        if (which) {
-            from = __ffs(which) - 1;
-            padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
-        }
+        for (int q = 0; q < PER_LANE; ++q) met[q] = sample_at(to, base + offsets[q]);
+        const int after = __ffs(rest) - 1;
+        padded_taps(filters, __shfl_sync(0xffffffffu, filter, after), next);
         #pragma unroll
-        for (int q = 0; q < PER_LANE; ++q) if (IS_TAP(lane, q)) to[base + offsets[q]] = met[q];
+        for (int q = 0; q < PER_LANE; ++q)
+            if (IS_TAP(q, last)) put_sample(to, base + offsets[q], fmaf(times, taps[q], met[q]));
         __syncwarp();
 #if AROUND
-        if (seams >> now & 1) repeat(s, to, spot_of(s.g, __shfl_sync(0xffffffffu, code, now), inside));
+        if (seams & (which ^ rest)) repeat(s, place_of(to), spot_of(s.g, __shfl_sync(0xffffffffu, code, now), inside));
         __syncwarp();
 #endif
+        now = after; which = rest;
+    };
+    float even[PER_LANE], odd[PER_LANE];
+    padded_taps(filters, __shfl_sync(0xffffffffu, filter, now), even);
+    while (true) {
+        one(even, odd);
+        if (!which) break;
+        one(odd, even);
+        if (!which) break;
     }
 }
 
@@ -139,7 +147,7 @@ __device__ void gather_moves(const Tile& s, const History& h, float (&sums)[SUMS
                 sums[m] = fmaf(slope, moves[m], sums[m]);
             }
             const unsigned moving = __ballot_sync(0xffffffffu, newest != 0.0f);
-            if (moving) add_filters(s, window, b.inside, moving, code, -newest);
+            if (moving) add_filters(s, window_address(), b.inside, moving, code, -newest);
             if (s.ridge > 0.0f) {
                 int j = MEMORY;
                 #pragma unroll
@@ -228,7 +236,7 @@ __device__ bool combine(const Tile& s, const History& h, const Board* board, flo
             float fresh = old + move;
             const bool stops = old != 0.0f && fresh * old <= 0.0f;
             const unsigned stopping = __ballot_sync(0xffffffffu, stops);
-            if (stopping) add_filters(s, window, b.inside, stopping, code, fresh);
+            if (stopping) add_filters(s, window_address(), b.inside, stopping, code, fresh);
             if (stops) { fresh = 0.0f; move = -old; clipped = true; }
             if (old != 0.0f)
                 *change += price_of(s, b, code) * (fabsf(fresh) - fabsf(old)) + 0.5f * s.ridge * (fresh * fresh - old * old);
@@ -275,7 +283,8 @@ __device__ void put_back(const Tile& s, const History& h, bool changed) {
     float* newest = step_of(h, h.newest);
     each_sample(s, [&](int i, i64 j, bool) {
         const float step = changed ? window[i] : 0.0f;
-        window[i] = fmaf(__ldg(weights + j), step, aside[i]);
+        const float left = aside[i];
+        window[i] = is_unseen(left) ? left : fmaf(__ldg(weights + j), step, left);
         if (changed) newest[i] += step;
     });
     __syncthreads();
@@ -299,13 +308,14 @@ __device__ __noinline__ void extrapolate(const Tile& s, const History& h, Board*
 // Sweeps over the tiles of one colour, a block a tile. Each sweep over the working set is followed by up to `extra` over the
 // non-zeros, until the largest move falls below the signal's target; they are extrapolated where `room` is given, of
 // `room_size` floats for each block: what `History` keeps. Filters are padded to whole warps, their samples in the order of
-// the `lanes`. `ridge` adds ½ ridge z² to the objective.
+// the `lanes`. The penalties of a signal are multiplied with its `raised`, and `ridge` adds ½ ridge z² to the objective.
+// `plain` says that all weights are one or zero.
 extern "C" __global__ void __launch_bounds__(512, PER_LANE <= 5 ? 2 : 1)
 descend(const int* __restrict__ g, const int* __restrict__ active, float* __restrict__ residual,
         const float* __restrict__ filters, const int* __restrict__ lanes, const float* __restrict__ penalty,
-        const float* __restrict__ weights, i64 weight_stride, const int* __restrict__ codes, float* values,
+        const float* __restrict__ weights, i64 weight_stride, int plain, const int* __restrict__ codes, float* values,
         const float* __restrict__ curvatures, const int* __restrict__ counts, const float* __restrict__ targets,
-        float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size) {
+        const float* __restrict__ raised, float* __restrict__ moved, float ridge, int tile_colour, int max_sweeps, int extra, int write_back, float* room, i64 room_size) {
     __shared__ int ticket;
     __shared__ float peak;
     __shared__ Board board;
@@ -321,7 +331,9 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
         s.g = g; s.filters = filters; s.lanes = lanes; s.penalty = penalty; s.codes = codes; s.values = values;
         s.curvatures = curvatures; s.counts = counts;
         s.ridge = ridge;
+        s.plain = plain;
         s.n = active[blockIdx.y];
+        s.raised = raised[s.n];
         s.weights = weights + s.n * weight_stride;
         s.corner = {tile.z * g[G_TBZ], tile.y * g[G_TBY], tile.x * g[G_TBX]};
         s.field = {min(g[G_TBZ], g[G_NBZ] - s.corner.z), min(g[G_TBY], g[G_NBY] - s.corner.y),
@@ -344,7 +356,8 @@ descend(const int* __restrict__ g, const int* __restrict__ active, float* __rest
     }
     __syncthreads();
     float* mine = residual + s.n * CH * padded_volume(g) + s.first;
-    each_sample(s, [&](int i, i64 j, bool) { window[i] = mine[j]; });
+    const float* seen = s.weights + s.first;
+    each_sample(s, [&](int i, i64 j, bool) { window[i] = marked(mine[j], __ldg(seen + j)); });
     History h;
     h.samples = CH * s.volume;
     h.slots = (i64)s.field.z * s.field.y * s.field.x * g[G_CAP];

@@ -32,12 +32,19 @@ def lane_taps(plan: KernelPlan, flat: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Filters (n, taps) with their samples in the order in which the lanes of a warp take them, and that order.
 
     Both are padded to whole warps, the filters by zeros. The order is (2, padded taps) int32: numbers of samples, and where
-    these lie in the padded signal from a filter's first.
+    these lie in the padded signal from a filter's first. Samples that a lane loads at once lie together in the filters.
     """
     lanes = _lanes(plan)
     filters = np.zeros((len(flat), lanes.shape[1]), np.float32)
     filters[:, : plan.taps] = flat[:, lanes[0, : plan.taps]]
-    return filters, lanes
+    together = filters.reshape(len(flat), -1, at_once(plan), BANKS).swapaxes(2, 3)
+    return np.ascontiguousarray(together).reshape(filters.shape), lanes
+
+
+def at_once(plan: KernelPlan) -> int:
+    """Samples of a filter that a lane loads at once, of those that it has: AT_ONCE of `common.cuh`."""
+    share = -(-plan.taps // BANKS)
+    return next(count for count in (4, 2, 1) if share % count == 0)
 
 
 @cache

@@ -15,6 +15,8 @@ struct Tile {
     const int* counts;
     float* stirs;  // for each bucket the largest curvature · change² of its codes
     float ridge;
+    float raised;  // what the penalties are multiplied with
+    bool plain;  // whether all weights are one or zero
     int n, width, pitch, plane, volume, height, depth;
     i64 first;  // where the window begins in the padded signal
     Spot corner, field;
@@ -40,7 +42,7 @@ __device__ __forceinline__ Bucket bucket_at(const Tile& s, const Spot& which) {
 }
 
 __device__ __forceinline__ float price_of(const Tile& s, const Bucket& b, int code) {
-    return penalty_of(s.g, s.penalty, code >> 12, spot_of(s.g, code, corner_of(s.g, b.number)));
+    return s.raised * penalty_of(s.g, s.penalty, code >> 12, spot_of(s.g, code, corner_of(s.g, b.number)));
 }
 
 // Bucket number `index` of a tile among those of one colour.
@@ -85,22 +87,83 @@ __device__ __forceinline__ void write_copies(const Tile& s, float* to, const Spo
 }
 #endif
 
-// Whether tap q of a lane is one of the filter's.
-#define IS_TAP(lane, q) (32 * (q) + 32 <= TAPS || (lane) + 32 * (q) < TAPS)
+// A value that stays in a register: the compiler would compute it again in every turn of a loop.
+template <class T> __device__ __forceinline__ T held(T value) {
+    return __shfl_sync(0xffffffffu, value, threadIdx.x & 31);
+}
 
-// Where this lane's share of a filter lies in the window: the lanes of a warp meet different banks of shared memory.
-__device__ __forceinline__ void window_offsets(const Tile& s, int lane, int* offsets) {
+// Whether tap q of a lane is one of the filter's; `last` says so of the last one.
+#define IS_LAST_TAP(lane) ((lane) + 32 * (PER_LANE - 1) < TAPS)
+#define IS_TAP(q, last) ((q) + 1 < PER_LANE || TAPS % 32 == 0 || (last))
+
+// Samples by where they lie, in bytes: in shared memory by addresses of 32 bits, elsewhere from a pointer on.
+__device__ __forceinline__ unsigned window_address() { return (unsigned)__cvta_generic_to_shared(window); }
+
+__device__ __forceinline__ float sample_at(unsigned in, unsigned at) {
+    float value;
+    asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(in + at) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ void put_sample(unsigned in, unsigned at, float value) {
+    asm volatile("st.shared.f32 [%0], %1;" :: "r"(in + at), "f"(value) : "memory");
+}
+
+__device__ __forceinline__ float sample_at(float* in, unsigned at) { return in[at >> 2]; }
+__device__ __forceinline__ void put_sample(float* in, unsigned at, float value) { in[at >> 2] = value; }
+
+// Where this lane's share of a filter lies from a code's first sample, in bytes: the lanes of a warp meet different banks.
+__device__ __forceinline__ void window_offsets(const Tile& s, int lane, unsigned* offsets) {
     #pragma unroll
     for (int q = 0; q < PER_LANE; ++q)
-        offsets[q] = (int)tap_offset(__ldg(s.lanes + lane + 32 * q), s.volume, s.plane, s.pitch);
+        offsets[q] = 4 * (unsigned)tap_offset(__ldg(s.lanes + lane + 32 * q), s.volume, s.plane, s.pitch);
 }
 
-// This lane's share of a filter, of filters whose samples are in the order of the lanes, padded to whole warps.
-__device__ __forceinline__ void padded_taps(const float* __restrict__ filters, int lane, int k, float* taps) {
-    const float* from = filters + k * (32 * PER_LANE) + lane;
-    #pragma unroll
-    for (int q = 0; q < PER_LANE; ++q) taps[q] = __ldg(from + 32 * q);
+// Where a code's first sample lies in the window, in bytes.
+__device__ __forceinline__ unsigned own_offset(const Tile& s, const Spot& at) {
+    return 4 * (unsigned)(at.z * s.plane + at.y * s.pitch + at.x);
 }
+
+// Filters whose samples are in the order of the lanes, padded to whole warps, from this lane's first on: what a lane loads at
+// once lies together.
+__device__ __forceinline__ const float* filters_of(const Tile& s, int lane) {
+    return reinterpret_cast<const float*>(held(reinterpret_cast<unsigned long long>(s.filters + AT_ONCE * lane)));
+}
+
+// This lane's share of a filter; `first` is the filter's number times its padded length.
+__device__ __forceinline__ void padded_taps(const float* __restrict__ filters, int first, float (&taps)[PER_LANE]) {
+    const float* from = filters + first;
+    #pragma unroll
+    for (int q = 0; q < PER_LANE; q += AT_ONCE) {
+#if AT_ONCE == 4
+        const float4 some = __ldg(reinterpret_cast<const float4*>(from + 32 * q));
+        taps[q] = some.x; taps[q + 1] = some.y; taps[q + 2] = some.z; taps[q + 3] = some.w;
+#elif AT_ONCE == 2
+        const float2 some = __ldg(reinterpret_cast<const float2*>(from + 32 * q));
+        taps[q] = some.x; taps[q + 1] = some.y;
+#else
+        taps[q] = __ldg(from + 32 * q);
+#endif
+    }
+}
+
+// Samples of weight zero are −0 in the window, where nothing else is: they stay as they are whatever meets them, and no weights
+// need to be read where all others are one.
+__device__ __forceinline__ bool is_unseen(float sample) { return __float_as_uint(sample) == 0x80000000u; }
+__device__ __forceinline__ float marked(float sample, float weight) { return weight == 0.0f ? -0.0f : sample + 0.0f; }
+
+// Multiply this lane's share of a filter by the weights that it meets. A function of its own, for it is needed for weights
+// between zero and one only and would take registers from all visits.
+__device__ __noinline__ void weigh(const Tile& s, int code, const Spot& inside, float* taps) {
+    const int lane = threadIdx.x & 31, place = (int)base_of(s.g, spot_of(s.g, code, inside));
+    const float* weights = s.weights + s.first;
+    const int* abroad = s.lanes + 32 * PER_LANE + lane;
+    #pragma unroll
+    for (int q = 0; q < PER_LANE; ++q) taps[q] *= __ldg(weights + (place + __ldg(abroad + 32 * q)));
+}
+
+__device__ __forceinline__ float* place_of(unsigned) { return window; }
+__device__ __forceinline__ float* place_of(float* in) { return in; }
 
 #if AROUND
 // Repeat what a filter that begins at `at` changed where the samples have other copies.
@@ -111,77 +174,92 @@ __device__ __noinline__ void repeat(const Tile& s, float* in, const Spot& at) {
 }
 #endif
 
+// The minimum over one code, for the slope that the other codes leave it.
+__device__ __forceinline__ float shrunk(float slope, float price, float inverse) {
+#if NONNEGATIVE
+    return fmaxf(slope - price, 0.0f) * inverse;
+#else
+    return (slope - fminf(fmaxf(slope, -price), price)) * inverse;
+#endif
+}
+
 // One pass over the codes of a bucket, or over its non-zeros. Each lane has a code, and all of them add its filter up; the
-// code's own lane finds its value. Returns the largest curvature · change².
+// code's own lane finds its value. The next filter is on its way while one is used, for which a turn of the loop makes two
+// visits. Returns the largest curvature · change².
 __device__ __noinline__ float visit(const Tile& s, Spot which, bool alive_only) {
     const Bucket b = bucket_at(s, which);
-    const int lane = threadIdx.x & 31;
-    int offsets[PER_LANE];
+    const int lane = held((int)threadIdx.x & 31);
+    const bool last = IS_LAST_TAP(lane);
+    unsigned offsets[PER_LANE];
     window_offsets(s, lane, offsets);
-    const float* filters = s.filters;
+    const float* filters = filters_of(s, lane);
     float largest = 0.0f;
     for (int i0 = 0; i0 < b.count; i0 += 32) {
         const int i = i0 + lane;
         const int code = i < b.count ? s.codes[b.start + i] : 0;
         float value = i < b.count ? s.values[b.start + i] : 0.0f;
-        const float signed_c = i < b.count ? s.curvatures[b.start + i] : 1.0f, c = fabsf(signed_c);
+        const float signed_c = i < b.count ? s.curvatures[b.start + i] : 1.0f, c = fabsf(signed_c), before = value;
         unsigned todo = __ballot_sync(0xffffffffu, i < b.count && (!alive_only || value != 0.0f));
         if (!todo) continue;
         const Spot at = spot_of(s.g, code, b.inside);
-        const int own = at.z * s.plane + at.y * s.pitch + at.x;
+        const unsigned own = window_address() + own_offset(s, at);
+        const int filter = held((code >> 12) * (32 * PER_LANE));
         const float price = i < b.count ? price_of(s, b, code) : 0.0f;
         const float inverse = __fdividef(1.0f, c + s.ridge);
         const unsigned weighted = __ballot_sync(0xffffffffu, signed_c < 0.0f);
 #if AROUND
         const unsigned seams = __ballot_sync(0xffffffffu, meets_seams(s, at));
 #endif
-        float next[PER_LANE];
-        int from = __ffs(todo) - 1, next_base = __shfl_sync(0xffffffffu, own, from);
-        padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
-        while (todo) {
-            const int now = from, base = next_base;
-            float taps[PER_LANE], met[PER_LANE], slope = 0.0f;
+        int now = __ffs(todo) - 1;
+        unsigned base = __shfl_sync(0xffffffffu, own, now);
+        const auto one = [&](float (&taps)[PER_LANE], float (&next)[PER_LANE]) {
+            float met[PER_LANE], slope = 0.0f;
             #pragma unroll
-            for (int q = 0; q < PER_LANE; ++q) {
-                taps[q] = next[q];
-                met[q] = window[base + offsets[q]];
-                slope = fmaf(met[q], taps[q], slope);
-            }
-            todo &= todo - 1;
-            if (todo) {  // the next filter is on its way while this one is used
-                from = __ffs(todo) - 1;
-                next_base = __shfl_sync(0xffffffffu, own, from);
-                padded_taps(filters, lane, __shfl_sync(0xffffffffu, code, from) >> 12, next);
-            }
-            const float target = fmaf(value, c, warp_sum(slope));
-            float fresh = 0.0f;
-            if (target > price) fresh = (target - price) * inverse;
-#if !NONNEGATIVE
-            else if (target < -price) fresh = (target + price) * inverse;
-#endif
+            for (int q = 0; q < PER_LANE; ++q) met[q] = sample_at(base, offsets[q]);
+            const unsigned rest = todo & (todo - 1), mine = todo ^ rest;
+            const int after = __ffs(rest) - 1;  // behind the last code the last lane's filter is loaded for nothing
+            const unsigned next_base = __shfl_sync(0xffffffffu, own, after);
+            padded_taps(filters, __shfl_sync(0xffffffffu, filter, after), next);
+            #pragma unroll
+            for (int q = 0; q < PER_LANE; ++q) slope = fmaf(met[q], taps[q], slope);
+            const float fresh = shrunk(fmaf(value, c, warp_sum(slope)), price, inverse);
             const float change = __shfl_sync(0xffffffffu, value - fresh, now);
             if (lane == now) value = fresh;
-            if (change == 0.0f) continue;
-            if (lane == now) largest = fmaxf(largest, change * change * c);
-            if (weighted >> now & 1) {  // rarely: what only this needs is not kept in registers
-                const Spot spot = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
-                const float* weights = s.weights + s.first + (int)base_of(s.g, spot);
-                const int* abroad = s.lanes + 32 * PER_LANE + lane;
+            if (change != 0.0f) {
+                const bool all = !(weighted & mine);
+                if (!all && !s.plain) {
+                    float weighed[PER_LANE];
+                    #pragma unroll
+                    for (int q = 0; q < PER_LANE; ++q) weighed[q] = taps[q];
+                    weigh(s, __shfl_sync(0xffffffffu, code, now), b.inside, weighed);
+                    #pragma unroll
+                    for (int q = 0; q < PER_LANE; ++q) taps[q] = weighed[q];
+                }
                 #pragma unroll
-                for (int q = 0; q < PER_LANE; ++q) taps[q] *= __ldg(weights + __ldg(abroad + 32 * q));
-            }
-            #pragma unroll
-            for (int q = 0; q < PER_LANE; ++q)
-                if (IS_TAP(lane, q)) window[base + offsets[q]] = fmaf(change, taps[q], met[q]);
+                for (int q = 0; q < PER_LANE; ++q)
+                    if (IS_TAP(q, last) && (all || !is_unseen(met[q])))
+                        put_sample(base, offsets[q], fmaf(change, taps[q], met[q]));
 #if AROUND
-            if (seams >> now & 1) {
-                const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
-                __syncwarp();
-                repeat(s, window, begin);
-            }
+                if (seams & mine) {
+                    const Spot begin = spot_of(s.g, __shfl_sync(0xffffffffu, code, now), b.inside);
+                    __syncwarp();
+                    repeat(s, window, begin);
+                }
 #endif
-            __syncwarp();
+                __syncwarp();
+            }
+            now = after; base = next_base; todo = rest;
+        };
+        float even[PER_LANE], odd[PER_LANE];
+        padded_taps(filters, __shfl_sync(0xffffffffu, filter, now), even);
+        while (true) {
+            one(even, odd);
+            if (!todo) break;
+            one(odd, even);
+            if (!todo) break;
         }
+        const float change = before - value;
+        largest = fmaxf(largest, change * change * c);
         if (i < b.count) s.values[b.start + i] = value;
     }
     #pragma unroll

@@ -37,7 +37,7 @@ extern "C" __global__ void
 enlarge(const int* __restrict__ g, const int* __restrict__ active, const float* __restrict__ best,
         const int* __restrict__ winner, const float* __restrict__ filters, const float* __restrict__ weights,
         i64 weight_stride, int* __restrict__ codes, float* __restrict__ values, float* __restrict__ curvatures,
-        int* __restrict__ counts, int cell, float floor_) {
+        int* __restrict__ counts, int cell, const float* __restrict__ floors) {
     extern __shared__ __align__(16) int room[];  // for each warp the codes, values and curvatures of its bucket
     const int lane = threadIdx.x & 31, bucket = blockIdx.x * (blockDim.x >> 5) + (threadIdx.x >> 5);
     if (bucket >= n_buckets(g)) return;
@@ -68,7 +68,7 @@ enlarge(const int* __restrict__ g, const int* __restrict__ active, const float* 
     int total = kept;
     for (int c0 = 0; c0 < cells; c0 += 32) {
         const int c = c0 + lane;
-        float top = floor_;
+        float top = floors[n];
         int code = -1;
         if (c < cells) {
             const int line = c / across;
