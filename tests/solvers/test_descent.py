@@ -12,9 +12,10 @@ from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
 from pointillist.solvers import rounds
 from pointillist.solvers.base import Status
-from pointillist.solvers.descent import CoordinateDescent, HostWorkingSet
+from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.encoding import encode
 from pointillist.solvers.scanning import box_sums
+from pointillist.solvers.workingset import HostWorkingSet
 
 
 def test_box_sums(reference):

@@ -11,9 +11,9 @@ from pointillist.model.problem import Certificate, inner, relative_gap
 from pointillist.solvers import dual
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
-from pointillist.solvers.descent import LOOSE
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tileviews import TileView, Whole
+from pointillist.solvers.workingset import LOOSE
 
 Answer = TypeVar("Answer")
 

@@ -25,11 +25,12 @@ from pointillist.model.large import LARGE, release, scratch, walked
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper, Result, Solution, Solver, collect, one_blas_thread
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
-from pointillist.solvers.descent import LOOSE, CoordinateDescent, HostWorkingSet
+from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tilecertificate import Certifier
 from pointillist.solvers.tileviews import TileView, Whole
+from pointillist.solvers.workingset import LOOSE, HostWorkingSet
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
