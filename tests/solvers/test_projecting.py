@@ -62,7 +62,7 @@ def test_a_projected_point_violates_little_and_bounds_the_optimum(reference, bou
         np.random.default_rng(3), (30, 25), (4, 4), n_filters=5, boundary=boundary, weights=weights, penalty=0.2,
         dtype=dtype,
     )  # fmt: skip
-    found, best = near_the_optimum(problem, x, 6)
+    found, best = near_the_optimum(problem, x, 7)
     worth, objective, point = Worth(problem, 0, x), found.objective[0], found.residuals[0].astype(np.float64)
     before = ratios_of(problem, point)
     goal = Goal(worth, objective, 0.1, 0.0)
