@@ -64,3 +64,21 @@ def test_signals_without_codes_add_nothing(boundary):
         indices, values = zip(*codes, strict=True)
         add_pairs(geometry, 2, indices, values, [3.0] * len(codes), sums)
         assert sums.sum() == expected
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_neither_threads_nor_room_change_a_bit(boundary, monkeypatch):
+    rng = np.random.default_rng(0)
+    geometry = Geometry((12, 11), (3, 4), 1, boundary)
+    dense = np.where(rng.random((6, 12, 11)) < 0.5, rng.standard_normal((6, 12, 11)), 0).ravel()
+    indices = np.flatnonzero(dense)
+    found = []
+    for room, least, n_jobs in ((2**15, 400_000, 1), (1, 400_000, 1), (1, 0, 3)):
+        monkeypatch.setattr("pointillist.backends.statistics._ROOM", room)
+        monkeypatch.setattr("pointillist.dictionary.pairs._WORTH_THREADS", least)
+        sums = ToeplitzStatistics(6, 1, (3, 4)).pairs
+        add_pairs(geometry, 6, [indices], [dense[indices]], [1.5], sums.reshape(len(sums), -1), n_jobs)
+        found.append(sums)
+    assert np.count_nonzero(found[0]) > 100
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pointillist.backends import statistics
 from pointillist.model.geometry import Geometry
 
-_WORTH_THREADS = 16_000
-"""Codes from which on threads share their pairs: several milliseconds, beside which starting them is little."""
+_WORTH_THREADS = 400_000
+"""Pairs from which on threads share them: some milliseconds, beside which starting threads is little."""
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
 _CODE = 120
@@ -82,7 +82,8 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
     def work(span: tuple[int, int]) -> None:
         statistics.add_pairs(*arrays, *shapes, *span, out)
 
-    threads = n_jobs if len(filters) >= _WORTH_THREADS else 1
+    pairs = len(filters) ** 2 * prod(2 * s - 1 for s in geometry.filter) / prod(shape)  # as if codes lay evenly
+    threads = n_jobs if pairs >= _WORTH_THREADS else 1
     # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
     spans = _balanced(np.bincount(filters, minlength=n_filters), threads)
     if threads == 1:
