@@ -117,6 +117,12 @@ def test_with_a_ridge_penalties_are_not_raised():
     assert all(raised == [1.0] for *_, raised in sets.named("descend"))
 
 
+def test_a_guess_is_not_for_raised_penalties():
+    sets = Scripted([(9, 0.9, 100.0), (8, 0.29, 50.0)], eased=True)
+    assert solve_by_rounds(sets, CoordinateDescent(tol=0.3)).iterations.tolist() == [1]
+    assert [raised for *_, raised in sets.named("descend")] == [[1.0]]
+
+
 def test_with_a_ridge_a_violation_counts_as_one_penalty_at_most_in_all_rounds():
     sets = Scripted([(5.0, 0.5, 7.0)])
     solve_by_rounds(sets, CoordinateDescent(tol=0.0, inner=0.1, ridge=1.0, max_iter=4))

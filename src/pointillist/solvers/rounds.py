@@ -33,6 +33,8 @@ _SETTLED_ROUNDS, _SLOW, _LEAST_SHARE = 8, 0.8, 0.1
 
 _EASED, _EASING = 2.5, 0.6
 """A round's penalties are at least the largest correlation over the first, but at most this part of the last round's."""
+_GUESS = 0.25
+"""From this tolerance on a few codes do, and no round is for larger penalties."""
 
 
 class Look(NamedTuple):
@@ -115,7 +117,7 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
     still_open = is_open or (lambda found: found.gap > schedule.tol)
     objective, gap, iterations, short = np.empty(count), np.empty(count), np.empty(count, int), np.empty(count, bool)
     active, stalled, rounds = np.arange(count), np.zeros(count, int), 0
-    effort = _Effort(schedule, count, sets.eased and not ridged)
+    effort = _Effort(schedule, count, sets.eased and not ridged and schedule.tol < _GUESS)
     lowest, tightest = np.full(count, np.inf), np.full(count, np.inf)
     floor = 1 + 4 * sets.epsilon
     while True:
