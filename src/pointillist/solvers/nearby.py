@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pointillist.backends import noting
 from pointillist.backends.lanes import width_of
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.scanning import DescentState, scan_size
+from pointillist.solvers.scanning import DescentState, box_sums, scan_rounding, scan_size
 
 _WORTH_NOTING = 2**25
 """Products of a scan from which on noting codes saves more than it takes."""
@@ -113,22 +113,53 @@ def scan_noting(
 
     `violation` is that of the last look: the next ones are expected to be less.
     """
-    floor, problem, layout = 1 - min(_EXPECTED * violation, _FAR), state.problem, state.problem.operator.layout
+    floor = 1 - min(_EXPECTED * violation, _FAR)
+    pieces = _noted(state, residual, floor, best, winner, mapper)
+    # What moves in the next round is as large as the violations now.
+    if pieces is None or _EXPECTED * (float(np.max(best)) - 1) > 1 - floor:
+        return None
+    return NearCodes(state, pieces, floor)
+
+
+def scan_exactly(
+    state: DescentState, point: NDArray, rounding: float, best: NDArray, winner: NDArray, mapper: Mapper
+) -> float:
+    """Scan all codes as `DescentState.scan` does; returns a bound of the largest ratio that is hardly ever above it.
+
+    A scan in single precision is off by `rounding` at most. What it finds further below one does not exceed one. All other
+    codes are correlated with the `point` (channels, *space) in double precision, unless they are too many.
+    """
+    problem, geometry = state.problem, state.problem.geometry
+    flat = geometry.spread(point.astype(best.dtype))
+    pieces = _noted(state, flat, 1 - 1.001 * rounding, best, winner, mapper)
+    if pieces is None:
+        return float(np.max(best)) + rounding
+    precise = geometry.spread(point)
+
+    def work(codes: NDArray) -> float:
+        ratios = problem.exact_operator.correlate_padded(precise, codes) / problem.penalty_at(codes)
+        return float(np.max(ratios if problem.nonnegative else np.abs(ratios), initial=0))
+
+    double = scan_rounding(problem, problem.filters[0].size + 2, float(np.sqrt(np.max(box_sums(geometry, precise**2)))), precise.dtype)
+    return max(1.0, max(mapper(work, pieces)) + double)
+
+
+def _noted(
+    state: DescentState, residual: NDArray, floor: float, best: NDArray, winner: NDArray, mapper: Mapper
+) -> list[NDArray] | None:
+    """Scan all codes and list those whose ratios exceed `floor`, for each chunk of rows; None where they are too many."""
+    problem, layout, limit = state.problem, state.problem.operator.layout, best.dtype.type(floor)
     best[:] = 0
 
     def work(rows: tuple[int, int]) -> NDArray | None:
         notes = np.empty(NOTES_A_POSITION * (rows[1] - rows[0]) * layout.row_length, np.int64)
         count = np.zeros(1, np.int64)
-        limit = best.dtype.type(floor)
         noting.note(layout, residual, *rows, state.per_penalty, problem.nonnegative, best, winner, limit, notes, count)
         return notes[: count[0]].copy() if count[0] <= len(notes) else None
 
     pieces = list(mapper(work, state.row_chunks))
     noted = [piece for piece in pieces if piece is not None]
-    # What moves in the next round is as large as the violations now.
-    if len(noted) < len(pieces) or _EXPECTED * (float(np.max(best)) - 1) > 1 - floor:
-        return None
-    return NearCodes(state, noted, floor)
+    return noted if len(noted) == len(pieces) else None
 
 
 def _sorted(state: DescentState, codes: NDArray) -> _Notes:

@@ -16,7 +16,7 @@ from pointillist.model.problem import Certificate, certificate, inner, relative_
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
-from pointillist.solvers.nearby import NearCodes, can_note, scan_noting
+from pointillist.solvers.nearby import NearCodes, can_note, scan_exactly, scan_noting
 from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.rounds import Look, Schedule
 from pointillist.solvers.scanning import DescentState, scan_rounding
@@ -159,12 +159,13 @@ class HostWorkingSet:
                 return _bounded(total, self.bound, self.ratio)
             point, flat = promising, self.geometry.spread(promising.astype(self.values.dtype))
             rounding = self.state.rounding(self.geometry, flat)
+            return _told(total, self._certified_gap(point, flat, rounding, exactly=True), self.ratio)
         return _told(total, self._certified_gap(point, flat, rounding), self.ratio)
 
     def _promising(self, rounding: float) -> NDArray | None:
         """A dual point that certifies the codes as far as the noted ones tell, if there is one nearby."""
         assert self.near is not None, "only noted codes can tell"
-        goal = dual.Goal(self.worth, self.objective, self.settings.tol, rounding)
+        goal = dual.Goal(self.worth, self.objective, self.settings.tol, 0.0)
         if goal.gap(self.exact, self.ratio - 1) <= goal.tol:
             return self.exact
         if expected_gap(self.near.best, self.codes) > _HOPEFUL * goal.tol:
@@ -183,16 +184,22 @@ class HostWorkingSet:
         self.scanned = self.residual.copy()
         return float(np.max(self.best))
 
-    def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float) -> float:
+    def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float, *, exactly: bool = False) -> float:
         """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
         expected, near, tol = self.ratio, self.near, self.settings.tol
-        self.ratio = self._scan(flat, rounding)
+        if exactly:
+            bound = scan_exactly(self.state, point, rounding, self.best, self.winner, self.mapper)
+            self.scanned, self.ratio = flat.copy(), float(np.max(self.best))
+            self.slack[:] = 0
+        else:
+            self.ratio = self._scan(flat, rounding)
+            bound = self.ratio + rounding
         if self.coarse and self.worth.gap(self.objective, point, self.ratio) <= tol:  # a finer scan may tell
             self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
             self.ratio = self._scan(flat, rounding)
         goal = dual.Goal(self.worth, self.objective, tol, rounding)
         self.seen = self.best, self.winner
-        gap = goal.gap(point, self.ratio - 1)
+        gap = self.worth.gap(self.objective, point, bound)
         if self.certifies and gap > goal.tol:
             ratios = self.best + self.slack + self.best.dtype.type(rounding)
             if self.follows is not None:  # of few codes, or of many channels
