@@ -89,6 +89,47 @@ def test_too_many_codes_are_not_noted(reference, monkeypatch):
     assert noted(problem, x, 0.3)[0] is None
 
 
+def scanned_exactly(problem, x, mapper=map):
+    """The bound of an exact scan of a point in float64, that of a usual scan, and the best ratio of each position."""
+    state, geometry, dtype = DescentState(problem), problem.geometry, problem.filters.dtype
+    best, winner = np.full(geometry.n_positions, 7, dtype), np.zeros(geometry.n_positions, np.int32)
+    flat = geometry.spread(x.astype(dtype))
+    rounding = state.rounding(geometry, flat)
+    largest = nearby.scan_exactly(state, x, flat, rounding, best, winner, mapper)
+    return largest, float(np.max(best)) + rounding, best
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize(("signal", "size"), SHAPES)
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize("largest", [0.99, 1 - 1e-7, 1 + 1e-7, 1.02])
+def test_an_exact_scan_rounds_as_float64_does(reference, signal, size, boundary, nonnegative, largest):
+    problem, x, ratios = problem_with_ratios_near_one(
+        reference, signal, size, boundary=boundary, nonnegative=nonnegative, dtype=np.float32
+    )
+    x = x.astype(np.float64)
+    ratios = problem.exact_operator.correlate(x).reshape(problem.n_filters, -1)
+    x *= largest / np.max(ratios if nonnegative else np.abs(ratios))
+    exact, rounded, best = scanned_exactly(problem, x)
+    assert max(1, largest) <= exact <= max(1, largest) * (1 + 1e-10)
+    assert abs(largest - 1) > 1e-6 or rounded > exact  # what a usual scan has to count in
+    assert np.max(best) == pytest.approx(largest, rel=1e-5)
+    assert scanned_exactly(problem, x, _backwards)[0] == exact
+
+
+def test_an_exact_scan_of_doubles_counts_their_rounding(reference):
+    problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
+    exact, rounded, _ = scanned_exactly(problem, x)
+    assert np.max(ratios) <= exact == pytest.approx(rounded, rel=1e-12)
+
+
+def test_an_exact_scan_counts_rounding_where_too_many_codes_are_close(reference, monkeypatch):
+    problem, x, _ = problem_with_ratios_near_one(reference, (70, 80), (3, 3), dtype=np.float32)
+    monkeypatch.setattr(nearby, "NOTES_A_POSITION", 0)
+    exact, rounded, _ = scanned_exactly(problem, x.astype(np.float64))
+    assert exact == rounded
+
+
 def test_the_notes_do_not_depend_on_the_order_of_the_work(reference):
     problem, x, _ = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
     one, other = (noted(problem, x, 0.3, mapper)[0] for mapper in (map, _backwards))

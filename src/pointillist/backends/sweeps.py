@@ -31,7 +31,7 @@ from pointillist.backends.updates import add_code, update_code
 
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
-_COARSE = 0.01
+_COARSE = 0.001
 """A residual before a sweep is compared with that after it if moves of this share of its largest sample are looked for: what
 it rounds is much beside small moves, and extrapolation makes more of it."""
 _PASSES = 4

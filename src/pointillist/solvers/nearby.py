@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pointillist.backends import noting
 from pointillist.backends.lanes import width_of
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.scanning import DescentState, box_sums, scan_rounding, scan_size
+from pointillist.solvers.scanning import DescentState, scan_size
 
 _WORTH_NOTING = 2**25
 """Products of a scan from which on noting codes saves more than it takes."""
@@ -122,26 +122,31 @@ def scan_noting(
 
 
 def scan_exactly(
-    state: DescentState, point: NDArray, rounding: float, best: NDArray, winner: NDArray, mapper: Mapper
+    state: DescentState,
+    point: NDArray,
+    flat: NDArray,
+    rounding: float,
+    best: NDArray,
+    winner: NDArray,
+    mapper: Mapper,
 ) -> float:
-    """Scan all codes as `DescentState.scan` does; returns a bound of the largest ratio that is hardly ever above it.
+    """Scan all codes as `DescentState.scan` does, and bound the largest ratio by one or by what it is in double precision.
 
-    A scan in single precision is off by `rounding` at most. What it finds further below one does not exceed one. All other
-    codes are correlated with the `point` (channels, *space) in double precision, unless they are too many.
+    The ratios that the scan finds of a dual point, `flat` and padded, are off by `rounding` at most. Codes that it finds
+    further below one do not violate; all others are correlated once more with the `point` (channels, *space) itself, in
+    float64. Only where these are too many, rounding is counted in.
     """
-    problem, geometry = state.problem, state.problem.geometry
-    flat = geometry.spread(point.astype(best.dtype))
-    pieces = _noted(state, flat, 1 - 1.001 * rounding, best, winner, mapper)
+    problem, geometry, epsilon = state.problem, state.problem.geometry, float(np.finfo(best.dtype).eps)
+    pieces = _noted(state, flat, 1 - rounding - epsilon, best, winner, mapper)
     if pieces is None:
         return float(np.max(best)) + rounding
-    precise = geometry.spread(point)
+    precise, operator = geometry.spread(point), problem.exact_operator
 
     def work(codes: NDArray) -> float:
-        ratios = problem.exact_operator.correlate_padded(precise, codes) / problem.penalty_at(codes)
+        ratios = operator.correlate_padded(precise, codes) / problem.penalty_at(codes)
         return float(np.max(ratios if problem.nonnegative else np.abs(ratios), initial=0))
 
-    double = scan_rounding(problem, problem.filters[0].size + 2, float(np.sqrt(np.max(box_sums(geometry, precise**2)))), precise.dtype)
-    return max(1.0, max(mapper(work, pieces)) + double)
+    return max(1.0, max(mapper(work, pieces))) + rounding * float(np.finfo(np.float64).eps) / epsilon
 
 
 def _noted(

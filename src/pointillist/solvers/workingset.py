@@ -32,6 +32,8 @@ _NEAR = 12.0
 """A dual point is shrunk locally when the gap is so many times the tolerance."""
 _HOPEFUL = 1.6
 """A dual point is projected when the gap that is expected of it is so many times the tolerance at most."""
+_CLOSE = 0.3
+"""A projected point meets the noted codes that violate, or are closer to that than this share of the largest violation."""
 _PASSES = 4
 """Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways. There are fewer
 where the gap that is expected of a projected point is fewer tolerances."""
@@ -150,19 +152,18 @@ class HostWorkingSet:
             self.ratio = float(np.max(self.best + rises.ravel()))
             gap = relative_gap(objective, loss, energy, self.ratio + rounding, self.constant)
             return _told(total, gap, self.ratio)
-        point, flat = self.exact, self.residual
+        point, flat, exactly = self.exact, self.residual, False
         if self.near is not None and falls and not last:
             self.ratio = self.near.look(flat, self.mapper)
             self.seen = self.near.best, self.near.winner
-            promising = self._promising(rounding)
+            promising = self._promising()
             if promising is None:
                 return _bounded(total, self.bound, self.ratio)
-            point, flat = promising, self.geometry.spread(promising.astype(self.values.dtype))
+            point, flat, exactly = promising, self.geometry.spread(promising.astype(self.values.dtype)), True
             rounding = self.state.rounding(self.geometry, flat)
-            return _told(total, self._certified_gap(point, flat, rounding, exactly=True), self.ratio)
-        return _told(total, self._certified_gap(point, flat, rounding), self.ratio)
+        return _told(total, self._certified_gap(point, flat, rounding, exactly=exactly), self.ratio)
 
-    def _promising(self, rounding: float) -> NDArray | None:
+    def _promising(self) -> NDArray | None:
         """A dual point that certifies the codes as far as the noted ones tell, if there is one nearby."""
         assert self.near is not None, "only noted codes can tell"
         goal = dual.Goal(self.worth, self.objective, self.settings.tol, 0.0)
@@ -170,7 +171,7 @@ class HostWorkingSet:
             return self.exact
         if expected_gap(self.near.best, self.codes) > _HOPEFUL * goal.tol:
             return None
-        found = self.projector.project(goal, self.exact, self.near.above(2 - self.ratio))
+        found = self.projector.project(goal, self.exact, self.near.above(1 - _CLOSE * (self.ratio - 1)))
         return found.point if goal.gap(*found) <= goal.tol else None
 
     def _scan_roughly(self) -> float:
@@ -184,22 +185,20 @@ class HostWorkingSet:
         self.scanned = self.residual.copy()
         return float(np.max(self.best))
 
-    def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float, *, exactly: bool = False) -> float:
-        """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds."""
+    def _certified_gap(self, point: NDArray, flat: NDArray, rounding: float, *, exactly: bool) -> float:
+        """Scan a dual point, given flat and padded too, and find its gap; violators are taken from what it finds.
+
+        Rounding counts for nothing where ratios are to be found `exactly`.
+        """
         expected, near, tol = self.ratio, self.near, self.settings.tol
-        if exactly:
-            bound = scan_exactly(self.state, point, rounding, self.best, self.winner, self.mapper)
-            self.scanned, self.ratio = flat.copy(), float(np.max(self.best))
-            self.slack[:] = 0
-        else:
-            self.ratio = self._scan(flat, rounding)
-            bound = self.ratio + rounding
-        if self.coarse and self.worth.gap(self.objective, point, self.ratio) <= tol:  # a finer scan may tell
+        largest = self._scan_exactly(point, flat, rounding) if exactly else self._scan(flat, rounding) + rounding
+        if self.coarse and self.worth.gap(self.objective, point, largest - rounding) <= tol:  # a finer scan may tell
             self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
-            self.ratio = self._scan(flat, rounding)
+            largest = self._scan(flat, rounding) + rounding
+        self.ratio = float(np.max(self.best + self.slack))
         goal = dual.Goal(self.worth, self.objective, tol, rounding)
         self.seen = self.best, self.winner
-        gap = self.worth.gap(self.objective, point, bound)
+        gap = self.worth.gap(self.objective, point, largest)
         if self.certifies and gap > goal.tol:
             ratios = self.best + self.slack + self.best.dtype.type(rounding)
             if self.follows is not None:  # of few codes, or of many channels
@@ -287,6 +286,12 @@ class HostWorkingSet:
         if len(self.beside):
             state.scan_codes(residual, self.beside, self.best, self.winner)
         return float(np.max(self.best + self.slack))
+
+    def _scan_exactly(self, point: NDArray, flat: NDArray, rounding: float) -> float:
+        """Bring `best` up to date and return a bound of the largest ratio that hardly any rounding is counted into."""
+        self.rounding, self.scanned = max(self.rounding, rounding), flat.copy()
+        self.slack[:] = 0
+        return scan_exactly(self.state, point, flat, rounding, self.best, self.winner, self.mapper)
 
     def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
