@@ -7,7 +7,7 @@ from pointillist.backends import sweeps
 from pointillist.backends.lanes import width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.solvers.staging import partitions_of, stage_of
+from pointillist.solvers.staging import Partitions, stage_of
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,15 @@ def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
     row, column = np.divmod(positions, layout.row_length)
     bases = layout.row_bases[row] + column
     reach = (layout.run_offsets[:, None] + np.arange(width_of(layout.run_lanes))).ravel()
-    partitions = partitions_of(geometry, positions, 32)
+    partitions = Partitions(geometry, positions, 32)
     for colours in partitions:
-        assert sorted(np.concatenate([tile for tiles in colours for tile in tiles])) == list(positions)
+        assert sorted(np.concatenate([tile for tiles in colours for tile, _ in tiles])) == list(positions)
     for tiles in (tiles for colours in partitions for tiles in colours):
         owner = np.full(geometry.padded_length, -1)
-        for number, tile in enumerate(tiles):
+        for number, (tile, region) in enumerate(tiles):
             touched = np.unique(bases[tile][:, None] + reach)
+            kept = np.unique(region.rows[:, None] + np.arange(region.length))
+            np.testing.assert_array_equal(kept, np.unique(bases[tile][:, None] + layout.taps))
             assert np.all(owner[touched] == -1), "two tiles of one colour touch the same samples"
             owner[touched] = number
 

@@ -55,7 +55,10 @@ def _pick(best, best_filter, grid, cell, floor, winners):
 
 def merge(codes, values, fresh, n_positions, n_filters):
     """Codes in the order of their positions with `fresh` ones put in between, of value zero; known ones are dropped."""
-    keys = np.sort(fresh % n_positions * n_filters + fresh // n_positions)
+    filters, positions = np.divmod(fresh, n_positions)
+    keys = positions * n_filters + filters
+    if np.any(keys[1:] < keys[:-1]):  # those of single positions come in their order
+        keys.sort()
     merged = np.empty(len(codes) + len(keys), np.int64)
     carried = np.zeros(len(merged), values.dtype)
     count = _merge(codes, values, keys, n_positions, n_filters, merged, carried)

@@ -4,9 +4,11 @@ Large signals are cut into tiles, by colours so that tiles of one colour never t
 other side.
 """
 
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ class Stage(NamedTuple):
     places: Places
     residual: NDArray
     weights: NDArray
-    partitions: list[list[list[Part]]]  # ways to cut it into tiles, each by colour
+    partitions: Sequence[list[list[Part]]]  # ways to cut it into tiles, each by colour
 
 
 def stage_of(
@@ -42,27 +44,19 @@ def stage_of(
     locate(layout, codes, bases, starts)
     nowhere = np.zeros_like(codes)
     places = Places(bases, starts, nowhere, layout.run_offsets, nowhere - 1, nowhere, 1, 1, 0)
-    positions = codes % geometry.n_positions
-    shape = (geometry.channels, *geometry.padded)
-    partitions = [
-        [[(members, _reached(geometry, shape, positions[members])) for members in tiles] for tiles in colours]
-        for colours in partitions_of(geometry, positions, side)
-    ]
-    return Stage(layout, places, residual, weights, partitions)
+    return Stage(layout, places, residual, weights, Partitions(geometry, codes % geometry.n_positions, side))
 
 
-def _reached(geometry: Geometry, shape: tuple[int, ...], positions: NDArray) -> Region:
-    """The box that codes at `positions` reach of a padded signal of some shape."""
-    axes = np.unravel_index(positions if len(positions) else np.zeros(1, np.int64), geometry.grid)
-    first = [int(np.min(axis)) for axis in axes]
-    sides = [int(np.max(axis)) - f + width for axis, f, width in zip(axes, first, geometry.filter, strict=True)]
-    rows = _rows(shape, first, sides)
+def _reached(geometry: Geometry, first: Sequence[int], last: Sequence[int]) -> Region:
+    """The box of a padded signal that codes reach whose positions lie between two corners, the last one included."""
+    sides = [b - a + width for a, b, width in zip(first, last, geometry.filter, strict=True)]
+    rows = _rows((geometry.channels, *geometry.padded), first, sides)
     begin = int(rows[0])
     span = int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin
     return Region(begin, span, rows, sides[-1], rows, sides[-1], np.empty((0, 2), np.int64))
 
 
-def _rows(shape: tuple[int, ...], first: list[int], sides: list[int]) -> NDArray:
+def _rows(shape: tuple[int, ...], first: Sequence[int], sides: Sequence[int]) -> NDArray:
     """Where the rows of a box begin in a signal (channels, *space)."""
     strides = strides_of(shape)
     return int(np.dot(first, strides[1:])) + flat_offsets((shape[0], *sides[:-1]), strides[:-1])
@@ -154,40 +148,70 @@ def residual_of(geometry: Geometry, stage: Stage) -> NDArray:
     return np.roll(circle, [-o for o in geometry.offset], range(1, circle.ndim))
 
 
-def partitions_of(geometry: Geometry, positions: NDArray, side: int) -> list[list[list[NDArray]]]:
-    """The codes at `positions` by colour and tile, for several ways to cut the grid: each moves the borders.
+class Partitions(Sequence[list[list[Part]]]):
+    """Ways to cut the codes at some positions into tiles, by colour: each way moves the borders.
 
-    Tiles of one colour have disjoint footprints, padding included.
+    Tiles of one colour have disjoint footprints, padding included. A way is worked out when it is first asked for: many
+    descents end before the second.
     """
-    if len(geometry.grid) == 1:  # as many positions as a tile of a picture
-        side = side**2
-    side = max(side, 2 * (max(geometry.filter) + 16))
-    # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
-    counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
-    if prod(counts) == 1:
-        return [[[np.arange(len(positions))]]]
-    axes = np.unravel_index(positions, geometry.grid)
-    ways = list(product(*[(0, 1) if count > 1 else (0,) for count in counts]))
-    order = sorted(range(len(ways)), key=lambda n: min(n, len(ways) - 1 - n))  # opposite ways after one another
-    return [_tiles(geometry, axes, counts, ways[n]) for n in order]
 
+    def __init__(self, geometry: Geometry, positions: NDArray, side: int) -> None:
+        if len(geometry.grid) == 1:  # as many positions as a tile of a picture
+            side = side**2
+        side = max(side, 2 * (max(geometry.filter) + 16))
+        self.geometry, self.positions = geometry, positions
+        # An even number of tiles: padded lanes run on from the last of a row of tiles into the first of the next.
+        self.counts = [1 if g <= side else 2 * -(-g // (2 * side)) for g in geometry.grid]
+        ways = list(product(*[(0, 1) if count > 1 else (0,) for count in self.counts]))
+        order = sorted(range(len(ways)), key=lambda n: min(n, len(ways) - 1 - n))  # opposite ways after one another
+        self._ways = [ways[n] for n in order]
+        self._found: dict[int, list[list[Part]]] = {}
 
-def _tiles(
-    geometry: Geometry, axes: tuple[NDArray, ...], counts: list[int], shifts: tuple[int, ...]
-) -> list[list[NDArray]]:
-    """Codes at places `axes` by colour and tile; along axes with a shift the first tile has half the side of others."""
-    sides = [-(-g // count) for g, count in zip(geometry.grid, counts, strict=True)]
-    coordinates = [
-        np.minimum((axis + shift * (s // 2)) // s, count - 1)
-        for axis, s, shift, count in zip(axes, sides, shifts, counts, strict=True)
-    ]
-    number = np.ravel_multi_index(coordinates, counts)
-    # Short integers are sorted by counting, in a fraction of the time.
-    order = np.argsort(number.astype(np.uint16) if prod(counts) <= 2**16 else number, kind="stable")
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=prod(counts)))])
-    colours: list[list[NDArray]] = []
-    for colour in product(*[range(min(2, count)) for count in counts]):
-        members = product(*[range(first, count, 2) for first, count in zip(colour, counts, strict=True)])
-        places = [int(np.ravel_multi_index(member, counts)) for member in members]
-        colours.append([order[bounds[n] : bounds[n + 1]] for n in places if bounds[n] < bounds[n + 1]])
-    return colours
+    def __len__(self) -> int:
+        return len(self._ways)
+
+    def __getitem__(self, number: Any) -> Any:
+        way = self._ways[number]
+        if number not in self._found:
+            self._found[number] = self._whole() if prod(self.counts) == 1 else self._tiles(way)
+        return self._found[number]
+
+    @cached_property
+    def _axes(self) -> tuple[NDArray, ...]:
+        """Where the codes lie along each axis."""
+        return np.unravel_index(self.positions, self.geometry.grid)
+
+    def _whole(self) -> list[list[Part]]:
+        """One tile, no larger than its codes need."""
+        first = [int(np.min(axis, initial=side - 1)) for axis, side in zip(self._axes, self.geometry.grid, strict=True)]
+        last = [int(np.max(axis, initial=a)) for axis, a in zip(self._axes, first, strict=True)]
+        return [[(np.arange(len(self.positions)), _reached(self.geometry, first, last))]]
+
+    def _tiles(self, shifts: tuple[int, ...]) -> list[list[Part]]:
+        """Tiles by colour; along axes with a shift the first tile has half the side of others."""
+        counts = self.counts
+        short = np.dtype(np.uint16 if prod(counts) <= 2**16 else np.int64)
+        number: NDArray = np.zeros(len(self.positions), short)
+        borders = []
+        for axis, (length, count, shift) in enumerate(zip(self.geometry.grid, counts, shifts, strict=True)):
+            side = -(-length // count)
+            owner = np.minimum((np.arange(length) + shift * (side // 2)) // side, count - 1)
+            borders.append(np.searchsorted(owner, np.arange(count + 1)).tolist())
+            # Looking tiles up takes a fraction of what divisions would.
+            number = number + (owner * prod(counts[axis + 1 :])).astype(short)[self._axes[axis]]
+        order = np.argsort(number, kind="stable")  # short integers are sorted by counting
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(number, minlength=prod(counts)))])
+        colours: list[list[Part]] = []
+        for colour in product(*[range(min(2, count)) for count in counts]):
+            places = product(*[range(first, count, 2) for first, count in zip(colour, counts, strict=True)])
+            colours.append([part for place in places for part in self._tile(place, borders, order, bounds)])
+        return colours
+
+    def _tile(self, place: tuple[int, ...], borders: list[list[int]], order: NDArray, bounds: NDArray) -> list[Part]:
+        """The tile at some place among all, if it has codes: those from `bounds[n]` on in order, n its number."""
+        n = int(np.ravel_multi_index(place, self.counts))
+        if bounds[n] == bounds[n + 1]:
+            return []
+        first = [along[i] for along, i in zip(borders, place, strict=True)]
+        last = [along[i + 1] - 1 for along, i in zip(borders, place, strict=True)]
+        return [(order[bounds[n] : bounds[n + 1]], _reached(self.geometry, first, last))]

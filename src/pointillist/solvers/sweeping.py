@@ -105,9 +105,9 @@ def project(stage: Stage, codes: WorkingCodes, times: int, mapper: Mapper) -> ND
     each sweep forgets what the last one took, nothing is ever given back. The values of the last sweep are left.
     """
     taken, work = np.zeros_like(codes.values), _worker(stage, codes, 0.0, 0, 1)
-    for turn in range(times):
+    for _ in range(times):
         codes.values[:] = 0
-        _go_through(stage, turn, work, mapper)
+        _go_through(stage, 0, work, mapper)
         taken += codes.values
     return taken
 
