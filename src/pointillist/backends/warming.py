@@ -83,8 +83,8 @@ def compile_descent(filter_size: int) -> None:
     layout, signal, _ = _small(filter_size)
     rows = np.arange(filter_size) * 3 * filter_size
     codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
-    places = updates.Places(codes, codes, codes, layout.run_offsets, codes - 1, codes, 1, 1, 0)
-    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size, np.empty((0, 2), np.int64))
+    places = updates.Places(codes, codes)
+    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size)
     spare = bundles.bundle_spare((1, 1, filter_size, filter_size))
     together = bundles.make_bundles(layout, spare) if spare > 0 else None
     sweeps.descend(
