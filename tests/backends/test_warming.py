@@ -22,6 +22,7 @@ kernels = {
 }
 model = pt.OnlineCSC(n_filters=9, filter_size=11, penalty=0.1, random_state=0, n_jobs=1)
 warming.compile_descent(11)
+warming.compile_second_search(11)
 warming.compile_search(11)
 compile_update(model, (33, 33))
 assert warming.is_compiled()

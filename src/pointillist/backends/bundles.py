@@ -85,19 +85,19 @@ def _room(dtype):
 
 
 @spliced
-def count_bundled(places, clean, bundles, chosen, n):
+def count_bundled(bases, clean, bundles, chosen, n):
     """How many of the codes chosen[n:] are updated together."""
-    base, count = places.bases[chosen[n]], 0
+    base, count = bases[chosen[n]], 0
     spare, most = bundles.products.shape[2] - 1, min(BUNDLED, len(chosen) - n)
-    while count < most and clean[chosen[n + count]] and 0 <= places.bases[chosen[n + count]] - base <= spare:
+    while count < most and clean[chosen[n + count]] and 0 <= bases[chosen[n + count]] - base <= spare:
         count += 1
     return max(count, 1)
 
 
 @helper()
 def update_bundle(
-    layout,
-    places,
+    boxes,
+    circle,
     curvatures,
     penalties,
     ridge,
@@ -114,10 +114,10 @@ def update_bundle(
     All of them are clean. Unless it is empty, `step` takes up how x − Dz changes, as in `update_code`.
     """
     starts, slopes, changes, head = bundles.starts, bundles.slopes, bundles.changes, members[0]
-    base, offsets, lanes = places.bases[head], offsets_of(layout, places, head), layout.run_lanes
-    count, runs, front = len(members), bundles.runs, 1 << len(layout.run_lanes)
+    base, offsets, lanes = boxes.bases[head], offsets_of(boxes, circle, head), boxes.lanes
+    count, runs, front = len(members), bundles.runs, 1 << len(boxes.lanes)
     for a in range(count):
-        starts[a] = front + places.starts[members[a]] - (places.bases[members[a]] - base)
+        starts[a] = front + boxes.starts[members[a]] - (boxes.bases[members[a]] - base)
     if count == 2:
         _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes)
     elif count == 3:
@@ -131,7 +131,7 @@ def update_bundle(
         values[i] = new
         for b in range(a + 1, count):
             if changes[a] != 0:
-                slopes[b] += changes[a] * _product(layout, places, bundles, i, members[b])
+                slopes[b] += changes[a] * _product(boxes, bundles, i, members[b])
     largest, kept = 0.0, 0
     for a in range(count):
         moved = changes[a] * changes[a] * curvatures[members[a]]
@@ -150,21 +150,21 @@ def update_bundle(
         _add(lanes, _THREE, residual, base, runs, starts, offsets, changes, step, base - first)
     else:
         _add(lanes, _FOUR, residual, base, runs, starts, offsets, changes, step, base - first)
-    close(layout, places, head, residual, base)
+    close(boxes, circle, head, residual, base)
     return largest
 
 
 @spliced
-def _product(layout, places, bundles, i, j):
+def _product(boxes, bundles, i, j):
     """The inner product of the filters of two codes where they lie, the first of which does not lie behind the other."""
-    start, other, shift = places.starts[i], places.starts[j], places.bases[j] - places.bases[i]
-    size = len(bundles.run_starts) << len(layout.run_lanes)
+    start, other, shift = boxes.starts[i], boxes.starts[j], boxes.bases[j] - boxes.bases[i]
+    size = len(bundles.run_starts) << len(boxes.lanes)
     k, m = start // size, other // size
     found = bundles.products[k, m, shift]
     if np.isnan(found):
-        front = 1 << len(layout.run_lanes)
+        front = 1 << len(boxes.lanes)
         found = dot_runs(
-            layout.run_lanes, bundles.runs, front + other - shift, bundles.runs, front + start, bundles.run_starts
+            boxes.lanes, bundles.runs, front + other - shift, bundles.runs, front + start, bundles.run_starts
         )
         bundles.products[k, m, shift] = found
     return found

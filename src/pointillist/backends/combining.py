@@ -1,34 +1,43 @@
-"""Inner products and combinations of steps, which are kept for rows of a padded signal (see `sweeps.Region`)."""
+"""Inner products and combinations of steps, which are kept for rows of a padded signal (see `sweeps.Region`).
+
+Kernels are handed the arrays that they need one by one, and samples are counted without a sign, hence never from the end of
+an array: less is compiled for each of them.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import helper, spliced
+from pointillist.backends.compiling import spliced
+from pointillist.backends.routines import routine, short_routine
 from pointillist.backends.vectors import dot_runs
 
 MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
 
+SLOPES, STALE = 2 * MEMORY, 2 * MEMORY + 1
+_SYSTEM, _SCALES, _FACTORS = MEMORY, 2 * MEMORY + 2, 2 * MEMORY + 3
+"""Rows of the `table` of a `Memory`."""
+_TABLE_ROWS = 2 * MEMORY + 4
+
 _REGULAR = 1e-6
 _RUNS_A_PIECE = 8
+"""Runs of codes that are summed in their own precision."""
 
 
 class Memory(NamedTuple):
-    """The last moves and what is computed of them; the last row of `steps` and `moves` is for their combination."""
+    """The last moves and what is computed of them; the last row of `steps` and `moves` is for their combination.
+
+    The table holds numbers of each move, and begins with the products of all steps. At `SLOPES` are those of the objective
+    along the moves, and at `STALE` is one for a step whose products are to be computed, otherwise zero. The other rows are
+    for the factors of the best combination, which are rounded to the precision of the codes.
+    """
 
     steps: np.ndarray  # (MEMORY + 1, span) how x − Dz changed
     moves: np.ndarray  # (MEMORY + 1, n_codes in whole pieces) how the codes changed
     rises: np.ndarray  # (n_codes in whole pieces,) how the penalties rise with each code; zero for codes that are zero
-    pieces: np.ndarray  # where the runs of a piece begin, which is summed in the precision of the codes
-    runs: np.ndarray  # where the whole runs of a counted row begin
     row: np.ndarray  # (counted_length,) for a weighted row
-    factors: np.ndarray  # (MEMORY,) of the best combination
-    stale: np.ndarray  # (MEMORY,) whether the products of a step are to be computed
-    products: np.ndarray  # (MEMORY, MEMORY) of the steps
-    slopes: np.ndarray  # (MEMORY,) of the objective along the moves
-    system: np.ndarray  # (MEMORY, MEMORY) for the factors
-    scales: np.ndarray  # (MEMORY,) of its rows
+    table: np.ndarray  # (_TABLE_ROWS, MEMORY)
 
 
 def make_memory(span, row_length, n_codes, width, dtype):
@@ -39,22 +48,15 @@ def make_memory(span, row_length, n_codes, width, dtype):
         steps=np.zeros((MEMORY + 1, span), dtype),
         moves=np.zeros((MEMORY + 1, n_padded), dtype),
         rises=np.zeros(n_padded, dtype),
-        pieces=width * np.arange(_RUNS_A_PIECE),
-        runs=width * np.arange(row_length // width),
         row=np.empty(row_length, dtype),
-        factors=np.zeros(MEMORY, dtype),
-        stale=np.empty(MEMORY, np.bool_),
-        products=np.empty((MEMORY, MEMORY)),
-        slopes=np.empty(MEMORY),
-        system=np.empty((MEMORY, MEMORY)),
-        scales=np.empty(MEMORY),
+        table=np.zeros((_TABLE_ROWS, MEMORY)),
     )
 
 
-@helper()
-def finish(memory, newest, values, penalties, ridge):
-    """Complete the newest move, which began as minus the values, and find how the penalties rise with each code."""
-    move, rises, nothing = memory.moves[newest], memory.rises, ridge - ridge
+@routine
+def finish(move, rises, values, penalties, ridge):
+    """Complete a move, which began as minus the values, and find how the penalties rise with each code."""
+    nothing = ridge - ridge
     for n in range(len(values)):
         value = values[n]
         move[n] += value
@@ -62,141 +64,135 @@ def finish(memory, newest, values, penalties, ridge):
         rises[n] = rise + ridge * value if value != 0 else nothing
 
 
-@helper()
-def inner(lanes, memory, some, others):
+@routine
+def inner(lanes, some, others):
     """Σ some · others over arrays of whole pieces, each of which is summed in their own precision."""
-    total, piece = 0.0, len(memory.pieces) << len(lanes)
-    for first in range(0, len(some), piece):
-        total += dot_runs(lanes, some, first, others, first, memory.pieces)
+    total = 0.0
+    for first in range(0, len(some), _RUNS_A_PIECE << len(lanes)):
+        total += dot_runs(lanes, some, first, others, first, _RUNS_A_PIECE)
     return total
 
 
-@helper()
-def any_zeros(values, move):
-    """Whether a move is about codes that are zero."""
+@routine
+def any_zeros(values, move, begin, end):
+    """Whether a move is about codes that are zero, among those from `begin` to `end`."""
     count = 0
-    for n in range(len(values)):
+    for n in range(np.uintp(begin), np.uintp(end)):
         count += (values[n] == 0) & (move[n] != 0)
     return count > 0
 
 
-@helper()
-def any_turns(values, move):
-    """Whether a move would take codes to zero or beyond."""
+@routine
+def any_turns(values, move, begin, end):
+    """Whether a move would take codes to zero or beyond, among those from `begin` to `end`."""
     count = 0
-    for n in range(len(values)):
+    for n in range(np.uintp(begin), np.uintp(end)):
         count += (values[n] != 0) & ((values[n] + move[n]) * values[n] <= 0)
     return count > 0
 
 
-@helper()
-def join(memory, newest, held):
+@short_routine
+def join(table, newest, held):
     """Bring the products up to date when the combined step joins the newest one."""
-    products, factors, joint = memory.products, memory.factors, memory.scales
     for j in range(held):
-        joint[j] = 0
+        table[_SCALES, j] = 0
         for i in range(held):
-            joint[j] += factors[i] * products[i, j]
+            table[_SCALES, j] += table[_FACTORS, i] * table[i, j]
     own = 0.0
     for j in range(held):
-        own += factors[j] * joint[j]
-    own += products[newest, newest] + 2 * joint[newest]
+        own += table[_FACTORS, j] * table[_SCALES, j]
+    own += table[newest, newest] + 2 * table[_SCALES, newest]
     for j in range(held):
-        products[newest, j] += joint[j]
-        products[j, newest] = products[newest, j]
-    products[newest, newest] = own
+        table[newest, j] += table[_SCALES, j]
+        table[j, newest] = table[newest, j]
+    table[newest, newest] = own
 
 
-@helper()
-def find_factors(memory, held):
+@short_routine
+def find_factors(table, held):
     """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing.
 
     The slopes g are overwritten.
     """
-    products, system, scales, right = memory.products, memory.system, memory.scales, memory.slopes
     largest = 0.0
     for i in range(held):
-        largest = max(largest, products[i, i])
+        if table[i, i] > largest:
+            largest = table[i, i]
     for i in range(held):
-        scales[i] = 1 / np.sqrt(products[i, i]) if products[i, i] > 1e-12 * largest else 0.0
+        table[_SCALES, i] = 1 / np.sqrt(table[i, i]) if table[i, i] > 1e-12 * largest else 0.0
     for i in range(held):
         for j in range(held):
-            system[i, j] = products[i, j] * scales[i] * scales[j]
-        system[i, i] = 1 + _REGULAR
-        right[i] *= -scales[i]
+            table[_SYSTEM + i, j] = table[i, j] * table[_SCALES, i] * table[_SCALES, j]
+        table[_SYSTEM + i, i] = 1 + _REGULAR
+        table[SLOPES, i] *= -table[_SCALES, i]
     for i in range(held):  # elimination: the system is positive definite, no pivots are needed
         for j in range(i + 1, held):
-            ratio = system[j, i] / system[i, i]
+            ratio = table[_SYSTEM + j, i] / table[_SYSTEM + i, i]
             for k in range(i, held):
-                system[j, k] -= ratio * system[i, k]
-            right[j] -= ratio * right[i]
+                table[_SYSTEM + j, k] -= ratio * table[_SYSTEM + i, k]
+            table[SLOPES, j] -= ratio * table[SLOPES, i]
     for i in range(held - 1, -1, -1):
         for k in range(i + 1, held):
-            right[i] -= system[i, k] * right[k]
-        right[i] /= system[i, i]
-        memory.factors[i] = right[i] * scales[i]
+            table[SLOPES, i] -= table[_SYSTEM + i, k] * table[SLOPES, k]
+        table[SLOPES, i] /= table[_SYSTEM + i, i]
+        table[_FACTORS, i] = table[SLOPES, i] * table[_SCALES, i]
 
 
-@helper()
-def dot(lanes, residual, step, region, memory):
-    """Σ residual · step over the counted rows, each of which is summed in their own precision and a fixed order."""
+@routine
+def dot(lanes, residual, step, rows, first, length):
+    """Σ residual · step over rows of a length, each of which is summed in their own precision and a fixed order."""
     total = 0.0
-    for row in region.counted:
-        total += _dot_row(lanes, residual, row, step, row - region.first, memory)
+    for row in rows:
+        total += _dot_row(lanes, residual, row, step, row - first, length)
     return total
 
 
-@helper()
-def weighted_dot(lanes, weights, step, other, region, memory):
-    """Σ weights · step · other over the counted rows, as `dot` does."""
-    total, length, weighted = 0.0, region.counted_length, memory.row
-    for row in region.counted:
-        start = row - region.first
-        w, a = weights[row : row + length], step[start : start + length]
-        for t in range(length):
-            weighted[t] = w[t] * a[t]
-        total += _dot_row(lanes, weighted, 0, other, start, memory)
+@routine
+def weighted_dot(lanes, weights, step, other, rows, first, weighted):
+    """Σ weights · step · other over rows as long as `weighted`, which is overwritten; they are summed as `dot` does."""
+    total = 0.0
+    for row in rows:
+        at, start = np.uintp(row), np.uintp(row - first)
+        for t in range(np.uintp(len(weighted))):
+            weighted[t] = weights[at + t] * step[start + t]
+        total += _dot_row(lanes, weighted, 0, other, row - first, len(weighted))
     return total
 
 
 @spliced
-def _dot_row(lanes, some, first, others, start, memory):
-    """Σ some · others over as many samples as a counted row has."""
-    total = dot_runs(lanes, some, first, others, start, memory.runs)
-    for t in range(len(memory.runs) << len(lanes), len(memory.row)):
+def _dot_row(lanes, some, first, others, start, length):
+    """Σ some · others over so many samples."""
+    n_runs = length >> len(lanes)
+    total = dot_runs(lanes, some, first, others, start, n_runs)
+    for t in range(n_runs << len(lanes), length):
         total += some[first + t] * others[start + t]
     return total
 
 
-@helper()
-def combine(memory, region):
+@routine
+def combine(steps, moves, table, rows, first, length):
     """Put the combination of all steps behind them, and that of all moves behind those; what is not held is zero."""
-    moves, factors = memory.moves, memory.factors
-    _combine(moves[MEMORY], factors, moves[0], moves[1], moves[2])
-    for row in region.rows:
-        steps = memory.steps[:, row - region.first : row - region.first + region.length]
-        _combine(steps[MEMORY], factors, steps[0], steps[1], steps[2])
+    for m in range(MEMORY):  # as they are when all is multiplied by them
+        table[_FACTORS, m] = moves.dtype.type(table[_FACTORS, m])
+    kind = moves.dtype.type
+    a, b, c = kind(table[_FACTORS, 0]), kind(table[_FACTORS, 1]), kind(table[_FACTORS, 2])
+    for n in range(np.uintp(moves.shape[1])):
+        moves[MEMORY, n] = a * moves[0, n] + b * moves[1, n] + c * moves[2, n]
+    for row in rows:
+        for t in range(np.uintp(row - first), np.uintp(row - first + length)):
+            steps[MEMORY, t] = a * steps[0, t] + b * steps[1, t] + c * steps[2, t]
 
 
-@spliced
-def _combine(out, factors, first, second, third):
-    a, b, c = factors[0], factors[1], factors[2]
-    for t in range(len(out)):
-        out[t] = a * first[t] + b * second[t] + c * third[t]
-
-
-@helper()
-def take(residual, weights, values, memory, newest, region):
+@routine
+def take(residual, weights, values, steps, moves, newest, rows, first, length):
     """Make the combined step: it changes the residual, the values, and the newest of the steps and moves."""
-    length = region.length
-    for row in region.rows:
-        start = row - region.first
-        w, left = weights[row : row + length], residual[row : row + length]
-        a, out = memory.steps[MEMORY, start : start + length], memory.steps[newest, start : start + length]
-        for t in range(length):
-            left[t] += w[t] * a[t]
-            out[t] += a[t]
-    move, out = memory.moves[MEMORY], memory.moves[newest]
-    for n in range(len(values)):
-        values[n] += move[n]
-        out[n] += move[n]
+    for row in rows:
+        at, start = np.uintp(row), np.uintp(row - first)
+        for t in range(np.uintp(length)):
+            change = steps[MEMORY, start + t]
+            residual[at + t] += weights[at + t] * change
+            steps[newest, start + t] += change
+    for n in range(np.uintp(len(values))):
+        change = moves[MEMORY, n]
+        values[n] += change
+        moves[newest, n] += change

@@ -13,6 +13,8 @@ import numpy as np
 from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
 from pointillist.backends.combining import (
     MEMORY,
+    SLOPES,
+    STALE,
     any_turns,
     any_zeros,
     combine,
@@ -25,9 +27,10 @@ from pointillist.backends.combining import (
     take,
     weighted_dot,
 )
-from pointillist.backends.compiling import helper, kernel, spliced
+from pointillist.backends.compiling import kernel, spliced
 from pointillist.backends.lanes import width_of
-from pointillist.backends.updates import add_code, update_code
+from pointillist.backends.routines import routine, short_routine
+from pointillist.backends.updates import Boxes, Places, add_code, update_code
 
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
@@ -41,8 +44,7 @@ _PASSES = 4
 class Region(NamedTuple):
     """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
 
-    Sums are taken over the rows `counted`, which hold every sample once. What a circle holds twice is in `twins`, pairs of
-    places in a step: adding them up makes a step of codes whole whose seams were left open.
+    Sums are taken over the rows `counted`, which hold every sample once.
     """
 
     first: int  # the first sample that is kept of a step, and how many are
@@ -51,7 +53,6 @@ class Region(NamedTuple):
     length: int
     counted: np.ndarray
     counted_length: int
-    twins: np.ndarray  # (n_pairs, 2)
 
 
 def descend(
@@ -89,8 +90,9 @@ def descend(
     if not whole:  # what lies side by side is gone through in a fraction of the time
         places, own = _places_of(places, chosen), values[chosen]
         curvatures, penalties, clean = curvatures[chosen], penalties[chosen], clean[chosen]
+    boxes = Boxes(layout.run_lanes, layout.runs, layout.run_offsets, places.bases, places.starts)
     moved = _descend(
-        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, own, residual, target, extra,
+        boxes, places.circle, curvatures, penalties, ridge, clean, weights, nonnegative, own, residual, target, extra,
         max_sweeps, region, memory, np.empty_like(chosen), plain, bundles,
     )  # fmt: skip
     if not whole:
@@ -100,16 +102,16 @@ def descend(
 
 def _places_of(places, chosen):
     """The places of some of the codes."""
-    return places._replace(
-        bases=places.bases[chosen], starts=places.starts[chosen], ways=places.ways[chosen], seams=places.seams[chosen],
-        columns=places.columns[chosen],
-    )  # fmt: skip
+    circle = places.circle
+    if circle is not None:
+        circle = circle._replace(ways=circle.ways[chosen], seams=circle.seams[chosen], columns=circle.columns[chosen])
+    return Places(places.bases[chosen], places.starts[chosen], circle)
 
 
 @kernel
 def _descend(
-    layout,
-    places,
+    boxes,
+    circle,
     curvatures,
     penalties,
     ridge,
@@ -128,12 +130,12 @@ def _descend(
     bundles,
 ):
     count, first_move, n_codes = 0, 0.0, len(values)
-    compared = plain and target > _COARSE * _largest(residual, region)
+    compared = plain and target > _COARSE * _largest(residual, region.rows, region.length)
     for turn in range(max_sweeps):
         for n in range(n_codes):
             alive[n] = n
         moved = _sweep(
-            layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
+            boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
             residual[:0], region.first, bundles,
         )  # fmt: skip
         if turn == 0:
@@ -150,32 +152,32 @@ def _descend(
             for n in range(n_codes):
                 move[n] = -values[n]
             again = _recorded_sweep(
-                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
+                boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
                 alive[:n_alive], step, region, compared, bundles,
             )  # fmt: skip
             if again < 0.5 * target:
                 break
             count += 1
             _extrapolate(
-                layout, places, penalties, ridge, weights, values, residual, region, memory, newest, min(count, MEMORY)
+                boxes, circle, penalties, ridge, weights, values, residual, region, memory, newest, min(count, MEMORY)
             )
     return first_move
 
 
 @spliced
-def _largest(residual, region):
-    """The size of the largest sample of a region."""
+def _largest(residual, rows, length):
+    """The size of the largest sample of some rows."""
     largest = residual.dtype.type(0)
-    for row in region.rows:
-        for t in range(row, row + region.length):
+    for row in rows:
+        for t in range(row, row + length):
             largest = max(largest, abs(residual[t]))
     return largest
 
 
 @spliced
 def _recorded_sweep(
-    layout,
-    places,
+    boxes,
+    circle,
     curvatures,
     penalties,
     ridge,
@@ -196,37 +198,37 @@ def _recorded_sweep(
     of no interest), and moves must be large beside the rounding of a residual.
     """
     length, first = region.length, region.first
-    by_codes = len(chosen) * len(layout.run_offsets) << len(layout.run_lanes)
+    by_codes = len(chosen) * len(boxes.offsets) << len(boxes.lanes)
     differs = compared and by_codes > _PASSES * len(region.rows) * length
     for row in region.rows:
-        begin, left = step[row - first : row - first + length], residual[row : row + length]
+        at, start = np.uintp(row), np.uintp(row - first)
         if differs:
-            for t in range(length):
-                begin[t] = -left[t]
+            for t in range(np.uintp(length)):
+                step[start + t] = -residual[at + t]
         else:
-            for t in range(length):
-                begin[t] = 0
+            for t in range(np.uintp(length)):
+                step[start + t] = 0
     moved = _sweep(
-        layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
+        boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
         step[:0] if differs else step, first, bundles,
     )  # fmt: skip
     if differs:
         for row in region.rows:
-            begin, left = step[row - first : row - first + length], residual[row : row + length]
-            for t in range(length):
-                begin[t] += left[t]
-    else:
-        for p in range(len(region.twins)):
-            one, other = region.twins[p, 0], region.twins[p, 1]
+            at, start = np.uintp(row), np.uintp(row - first)
+            for t in range(np.uintp(length)):
+                step[start + t] += residual[at + t]
+    elif circle is not None:
+        for p in range(len(circle.twins)):
+            one, other = circle.twins[p, 0], circle.twins[p, 1]
             step[one] += step[other]
             step[other] = step[one]
     return moved
 
 
-@helper()
+@routine
 def _sweep(
-    layout,
-    places,
+    boxes,
+    circle,
     curvatures,
     penalties,
     ridge,
@@ -247,15 +249,15 @@ def _sweep(
     """
     largest, n = 0.0, 0
     while n < len(chosen):
-        count = 1 if bundles is None else count_bundled(places, clean, bundles, chosen, n)
+        count = 1 if bundles is None else count_bundled(boxes.bases, clean, bundles, chosen, n)
         if count == 1:
             moved = update_code(
-                layout, places, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen[n],
+                boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen[n],
                 step, first,
             )  # fmt: skip
         else:
             moved = update_bundle(
-                layout, places, curvatures, penalties, ridge, nonnegative, values, residual, chosen[n : n + count], step,
+                boxes, circle, curvatures, penalties, ridge, nonnegative, values, residual, chosen[n : n + count], step,
                 first, bundles,
             )  # fmt: skip
         if moved > largest:
@@ -265,65 +267,67 @@ def _sweep(
 
 
 @spliced
-def _extrapolate(layout, places, penalties, ridge, weights, values, residual, region, memory, newest, held):
+def _extrapolate(boxes, circle, penalties, ridge, weights, values, residual, region, memory, newest, held):
     """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move."""
-    steps, moves, stale, products, lanes = memory.steps, memory.moves, memory.stale, memory.products, layout.run_lanes
-    finish(memory, newest, values, penalties, ridge)
-    stale[newest] = True
+    steps, moves, rises, table, lanes = memory.steps, memory.moves, memory.rises, memory.table, boxes.lanes
+    counted, first, length = region.counted, region.first, region.counted_length
+    finish(moves[newest], rises, values, penalties, ridge)
+    table[STALE, newest] = 1
     for m in range(held):
-        if _leave_zeros(layout, places, values, steps[m], moves[m], region.first):
-            stale[m] = True
-        memory.slopes[m] = dot(lanes, residual, steps[m], region, memory) + inner(lanes, memory, memory.rises, moves[m])
+        if _leave_zeros(boxes, circle, values, steps[m], moves[m], first):
+            table[STALE, m] = 1
+        slope = dot(lanes, residual, steps[m], counted, first, length)
+        table[SLOPES, m] = slope + inner(lanes, rises, moves[m])
     for m in range(held):
         for n in range(m + 1):
-            if stale[m] or stale[n]:
-                product = weighted_dot(lanes, weights, steps[m], steps[n], region, memory)
+            if table[STALE, m] + table[STALE, n] > 0:
+                product = weighted_dot(lanes, weights, steps[m], steps[n], counted, first, memory.row)
                 if ridge > 0:
-                    product += ridge * inner(lanes, memory, moves[m], moves[n])
-                products[m, n] = product
-                products[n, m] = product
+                    product += ridge * inner(lanes, moves[m], moves[n])
+                table[m, n] = product
+                table[n, m] = product
     for m in range(held):
-        stale[m] = False
-    find_factors(memory, held)
-    combine(memory, region)
+        table[STALE, m] = 0
+    find_factors(table, held)
+    combine(steps, moves, table, region.rows, first, region.length)
     step, move = steps[MEMORY], moves[MEMORY]
-    if _clip(layout, places, values, step, move, region.first):
-        change = inner(lanes, memory, memory.rises, move) + 0.5 * ridge * inner(lanes, memory, move, move)
-        change += dot(lanes, residual, step, region, memory)
-        change += 0.5 * weighted_dot(lanes, weights, step, step, region, memory)
+    if _clip(boxes, circle, values, step, move, first):
+        change = inner(lanes, rises, move) + 0.5 * ridge * inner(lanes, move, move)
+        change += dot(lanes, residual, step, counted, first, length)
+        change += 0.5 * weighted_dot(lanes, weights, step, step, counted, first, memory.row)
         if not change < 0:
             return
-        stale[newest] = True
+        table[STALE, newest] = 1
     else:
-        join(memory, newest, held)
-    take(residual, weights, values, memory, newest, region)
+        join(table, newest, held)
+    take(residual, weights, values, steps, moves, newest, region.rows, first, region.length)
 
 
-@helper()
-def _clip(layout, places, values, step, move, first):
+@short_routine
+def _clip(boxes, circle, values, step, move, first):
     """Let codes that would change their sign stop at zero; returns whether there were any."""
     clipped = False
     for begin in range(0, len(values), _AT_ONCE):
         end = min(begin + _AT_ONCE, len(values))
-        if any_turns(values[begin:end], move[begin:end]):
+        if any_turns(values, move, begin, end):
             clipped = True
             for n in range(begin, end):
                 if values[n] != 0 and (values[n] + move[n]) * values[n] <= 0:
-                    add_code(layout, places, n, step, first, values[n] + move[n])
+                    add_code(boxes, circle, n, step, first, values[n] + move[n])
                     move[n] = -values[n]
     return clipped
 
 
-@helper()
-def _leave_zeros(layout, places, values, step, move, first):
+@short_routine
+def _leave_zeros(boxes, circle, values, step, move, first):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
     any_left = False
     for begin in range(0, len(values), _AT_ONCE):
         end = min(begin + _AT_ONCE, len(values))
-        if any_zeros(values[begin:end], move[begin:end]):
+        if any_zeros(values, move, begin, end):
             any_left = True
             for n in range(begin, end):
                 if values[n] == 0 and move[n] != 0:
-                    add_code(layout, places, n, step, first, move[n])
+                    add_code(boxes, circle, n, step, first, move[n])
                     move[n] = 0
     return any_left

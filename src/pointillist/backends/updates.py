@@ -5,33 +5,50 @@ from typing import NamedTuple
 import numpy as np
 
 from pointillist.backends.compiling import spliced
+from pointillist.backends.routines import short_routine
 from pointillist.backends.vectors import add_runs, add_runs_weighted, close_seam, dot_runs
 
 
-class Places(NamedTuple):
-    """Where each code lies.
+class Circle(NamedTuple):
+    """What else there is to know of codes around a circle.
 
-    The runs of code i lie at bases[i] + offsets[ways[i] + n] for n from 0 on: around a circle the offsets differ. There the
-    first `doubled` samples of a row of `length` stand behind its end again, so that no run is cut in two. A code that
+    The first `doubled` samples of a row of `length` stand behind its end again, so that no run is cut in two. A code that
     changes some of them has a seam: of its row's first samples, so many were changed behind the end, and all others in
-    front. Codes without one have −1.
+    front. Codes without one have −1. Adding up the `twins` makes a step of codes whole whose seams were left open.
     """
 
-    bases: np.ndarray  # where a code's box begins in the padded signal
-    starts: np.ndarray  # where its filter begins in the runs
-    ways: np.ndarray
+    ways: np.ndarray  # where the offsets of a code's runs begin among all
     offsets: np.ndarray
     seams: np.ndarray
     columns: np.ndarray  # how far from the beginning of its row each code begins
     runs_a_row: int
     length: int
     doubled: int
+    twins: np.ndarray  # (n_pairs, 2) places of what is held twice
+
+
+class Places(NamedTuple):
+    """Where each code lies; the offsets of runs from their bases are those of the layout, unless there is a circle."""
+
+    bases: np.ndarray  # where a code's box begins in the padded signal
+    starts: np.ndarray  # where its filter begins in the runs
+    circle: Circle | None = None
+
+
+class Boxes(NamedTuple):
+    """What the update of a code reads of a layout and of places: all of it and nothing else, for less is compiled then."""
+
+    lanes: tuple[None, ...]
+    runs: np.ndarray
+    offsets: np.ndarray  # (n_runs,) from bases, as far as there is no circle
+    bases: np.ndarray
+    starts: np.ndarray
 
 
 @spliced
 def update_code(
-    layout,
-    places,
+    boxes,
+    circle,
     curvatures,
     penalties,
     ridge,
@@ -47,23 +64,23 @@ def update_code(
     """Move code i to its minimum; returns its curvature times the square of its change.
 
     Unless it is empty, `step` takes up how x − Dz changes, with its seam left open; it begins at sample `first` of the
-    residual.
+    residual. Where there is no `circle`, what is only for one is not compiled.
     """
-    offsets = offsets_of(layout, places, i)
-    base, start = places.bases[i], places.starts[i]
-    slope = dot_runs(layout.run_lanes, residual, base, layout.runs, start, offsets)
+    offsets = offsets_of(boxes, circle, i)
+    base, start = boxes.bases[i], boxes.starts[i]
+    slope = dot_runs(boxes.lanes, residual, base, boxes.runs, start, offsets)
     old = values[i]
     new = minimum_of(old, slope, curvatures[i], penalties[i], ridge, nonnegative)
     change = old - new
     if new != old:
         values[i] = new
         if clean[i]:
-            add_code(layout, places, i, residual, 0, change)
+            add_runs(boxes.lanes, residual, base, boxes.runs, start, offsets, change)
         else:
-            add_runs_weighted(layout.run_lanes, residual, base, layout.runs, start, offsets, change, weights)
-            close(layout, places, i, residual, base)
+            add_runs_weighted(boxes.lanes, residual, base, boxes.runs, start, offsets, change, weights)
+        close(boxes, circle, i, residual, base)
         if len(step) > 0:
-            add_runs(layout.run_lanes, step, base - first, layout.runs, start, offsets, change)
+            add_runs(boxes.lanes, step, base - first, boxes.runs, start, offsets, change)
     return change * change * curvatures[i]
 
 
@@ -77,24 +94,26 @@ def minimum_of(old, slope, curvature, penalty, ridge, nonnegative):
 
 
 @spliced
-def offsets_of(layout, places, i):
+def offsets_of(boxes, circle, i):
     """Where the runs of a code lie relative to its base."""
-    return places.offsets[places.ways[i] : places.ways[i] + len(layout.run_offsets)]
+    if circle is None:
+        return boxes.offsets
+    return circle.offsets[circle.ways[i] : circle.ways[i] + len(boxes.offsets)]
 
 
-@spliced
-def add_code(layout, places, i, signal, first, change):
+@short_routine
+def add_code(boxes, circle, i, signal, first, change):
     """Add a code's filter to a signal that begins at sample `first`."""
-    base = places.bases[i] - first
-    add_runs(layout.run_lanes, signal, base, layout.runs, places.starts[i], offsets_of(layout, places, i), change)
-    close(layout, places, i, signal, base)
+    base = boxes.bases[i] - first
+    add_runs(boxes.lanes, signal, base, boxes.runs, boxes.starts[i], offsets_of(boxes, circle, i), change)
+    close(boxes, circle, i, signal, base)
 
 
 @spliced
-def close(layout, places, i, signal, base):
+def close(boxes, circle, i, signal, base):
     """Make what a circle holds twice alike again, after a code was added whose box begins at `base`."""
-    if places.seams[i] >= 0:
+    if circle is not None and circle.seams[i] >= 0:
         close_seam(
-            layout.run_lanes, signal, base - places.columns[i], offsets_of(layout, places, i), places.runs_a_row,
-            places.length, places.doubled, places.seams[i],
+            boxes.lanes, signal, base - circle.columns[i], offsets_of(boxes, circle, i), circle.runs_a_row,
+            circle.length, circle.doubled, circle.seams[i],
         )  # fmt: skip

@@ -35,22 +35,28 @@ POSITIONS_AT_ONCE = 8
 
 @intrinsic
 def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
-    """Σ_i signal[base + offsets[i] :][:lanes] · filters[start + i·lanes :][:lanes], a scalar."""
+    """Σ_i signal[base + offsets[i] :][:lanes] · filters[start + i·lanes :][:lanes], a scalar.
+
+    In place of offsets there can be a number of runs, which follow each other.
+    """
     signature = signal.dtype(lanes, signal, base, filters, start, offsets)
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
         signal_at = pointer(context, builder, sig.args[1], args[1])
         filter_at = pointer(context, builder, sig.args[3], args[3])
-        offset_array = context.make_array(sig.args[5])(context, builder, args[5])
-        count = builder.extract_value(offset_array.shape, 0)
         sums = sums_of(builder, vector, 2)
+        if isinstance(sig.args[5], types.Integer):
+            count, offsets = context.cast(builder, args[5], sig.args[5], types.intp), None
+        else:
+            offset_array = context.make_array(sig.args[5])(context, builder, args[5])
+            count, offsets = builder.extract_value(offset_array.shape, 0), offset_array.data
 
         def accumulate(i, into):
-            offset = builder.load(builder.gep(offset_array.data, [i]))
+            further = builder.mul(i, whole_number(vector.count))
+            offset = further if offsets is None else builder.load(builder.gep(offsets, [i]))
             left, _ = vector_at(builder, signal_at, builder.add(args[2], offset), vector)
-            where = builder.add(args[4], builder.mul(i, whole_number(vector.count)))
-            right, _ = vector_at(builder, filter_at, where, vector)
+            right, _ = vector_at(builder, filter_at, builder.add(args[4], further), vector)
             add_product(builder, left, right, into)
 
         one = whole_number(1)

@@ -1,4 +1,6 @@
-"""A second process that compiles the largest kernel, where none is on disk yet, while the first compiles all others.
+"""A second process that compiles the largest kernel, where none is on disk yet, while the first compiles most others.
+
+What else the second one compiles makes both end at about the same time.
 
 This module loads nothing that is slow, so that the second process can begin before the first has loaded its libraries.
 """
@@ -20,7 +22,7 @@ _processes: list[subprocess.Popen[bytes]] = []
 
 
 def begin_compiling(filter_size: int) -> None:
-    """Compile the descent for filters of so many samples a side in a second process, unless it is on disk.
+    """Compile the descent on filters of so many samples a side, and some more, in a second process, unless it is on disk.
 
     Nothing happens on a machine with one core, where the second process would only be in the way.
     """
@@ -83,8 +85,8 @@ def compile_descent(filter_size: int) -> None:
     layout, signal, _ = _small(filter_size)
     rows = np.arange(filter_size) * 3 * filter_size
     codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
-    places = updates.Places(codes, codes, codes, layout.run_offsets, codes - 1, codes, 1, 1, 0)
-    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size, np.empty((0, 2), np.int64))
+    places = updates.Places(codes, codes)
+    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size)
     spare = bundles.bundle_spare((1, 1, filter_size, filter_size))
     together = bundles.make_bundles(layout, spare) if spare > 0 else None
     sweeps.descend(
@@ -93,8 +95,21 @@ def compile_descent(filter_size: int) -> None:
     )  # fmt: skip
 
 
+def compile_second_search(filter_size: int) -> None:
+    """Search some positions of a small picture again, for the sake of the kernels that only later rounds of descent need."""
+    import numpy as np
+
+    from pointillist.backends import descent
+
+    layout, signal, grid = _small(filter_size)
+    best, winner = np.zeros(grid.prod(), np.float32), np.zeros(grid.prod(), np.int32)
+    descent.scan_positions(layout, signal, np.zeros(1, np.int64), _factors(layout), False, best, winner)
+    lines = signal[: grid[0]].reshape(1, -1, 1)
+    descent.window_sums(lines, 1, lines.copy())
+
+
 def compile_search(filter_size: int) -> None:
-    """Search a small picture of float32 for codes, for the sake of the kernels that a descent needs before and after it."""
+    """Search a small picture of float32 for codes, for the sake of kernels that a descent needs before and after it."""
     import numpy as np
 
     from pointillist.backends import convolution, descent
@@ -102,15 +117,11 @@ def compile_search(filter_size: int) -> None:
     layout, signal, grid = _small(filter_size)
     codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
     best, winner = np.zeros(grid.prod(), np.float32), np.zeros(grid.prod(), np.int32)
-    factors = np.ones((len(layout.blocks) // len(layout.taps), 1), np.float32)
-    descent.scan(layout, signal, 0, 1, factors, False, best, winner)
+    descent.scan(layout, signal, 0, 1, _factors(layout), False, best, winner)
     fresh = descent.pick(best, winner, grid, 2, np.float32(1))
     descent.merge(codes, one, fresh, len(best), 1)
     convolution.curvatures(layout, codes, signal, one)
     descent.locate(layout, codes, codes.copy(), codes.copy())
-    descent.scan_positions(layout, signal, codes, factors, False, best, winner)
-    lines = signal[: grid[0]].reshape(1, -1, 1)
-    descent.window_sums(lines, 1, lines.copy())
     convolution.synthesise(layout, codes, np.ones(1), signal.astype(np.float64))
 
 
@@ -126,5 +137,13 @@ def _small(filter_size: int) -> tuple[Any, Any, Any]:
     return layout, np.ones(side**2 + SPARE_SAMPLES, np.float32), grid
 
 
+def _factors(layout: Any) -> Any:
+    """Factors 1/λ of one for all filters of a layout."""
+    import numpy as np
+
+    return np.ones((len(layout.blocks) // len(layout.taps), 1), np.float32)
+
+
 if __name__ == "__main__":
     compile_descent(int(sys.argv[1]))
+    compile_second_search(int(sys.argv[1]))

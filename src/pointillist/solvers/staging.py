@@ -17,7 +17,7 @@ from pointillist.backends.descent import locate
 from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import SPARE_SAMPLES, Layout, flat_offsets, strides_of
 from pointillist.backends.sweeps import Region
-from pointillist.backends.updates import Places
+from pointillist.backends.updates import Circle, Places
 from pointillist.model.geometry import Geometry
 
 Part = tuple[NDArray, Region]
@@ -42,9 +42,8 @@ def stage_of(
         return _on_circle(geometry, layout, codes, residual, weights)
     bases, starts = np.empty_like(codes), np.empty_like(codes)
     locate(layout, codes, bases, starts)
-    nowhere = np.zeros_like(codes)
-    places = Places(bases, starts, nowhere, layout.run_offsets, nowhere - 1, nowhere, 1, 1, 0)
-    return Stage(layout, places, residual, weights, Partitions(geometry, codes % geometry.n_positions, side))
+    partitions = Partitions(geometry, codes % geometry.n_positions, side)
+    return Stage(layout, Places(bases, starts), residual, weights, partitions)
 
 
 def _reached(geometry: Geometry, first: Sequence[int], last: Sequence[int]) -> Region:
@@ -53,7 +52,7 @@ def _reached(geometry: Geometry, first: Sequence[int], last: Sequence[int]) -> R
     rows = _rows((geometry.channels, *geometry.padded), first, sides)
     begin = int(rows[0])
     span = int(rows[-1]) + sides[-1] + SPARE_SAMPLES - begin
-    return Region(begin, span, rows, sides[-1], rows, sides[-1], np.empty((0, 2), np.int64))
+    return Region(begin, span, rows, sides[-1], rows, sides[-1])
 
 
 def _rows(shape: tuple[int, ...], first: Sequence[int], sides: Sequence[int]) -> NDArray:
@@ -87,10 +86,10 @@ def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDA
         0, prod(shape) + SPARE_SAMPLES,
         _rows(shape, [0] * len(sides), [*sides[:-1], length + doubled]), length + doubled,
         _rows(shape, [0] * len(sides), sides), length,
-        _twins(shape, length, doubled),
     )  # fmt: skip
     starts = filters * (len(layout.run_offsets) * lanes)
-    places = Places(bases, starts, ways, offsets, seams, column, runs_a_row, length, doubled)
+    twins = _twins(shape, length, doubled)
+    places = Places(bases, starts, Circle(ways, offsets, seams, column, runs_a_row, length, doubled, twins))
     there, seen = (_closed(geometry, flat, shape, length + doubled) for flat in (residual, weights))
     return Stage(layout, places, there, seen, [[[(np.arange(len(codes)), region)]]])
 
