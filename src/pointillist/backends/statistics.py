@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, helper, kernel
+from pointillist.backends.compiling import allocating_kernel, kernel
 from pointillist.backends.lanes import lanes_of
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
+from pointillist.backends.routines import routine
 from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
 
 
@@ -83,7 +84,7 @@ def _add_pairs(
     _add_at(flat, places, products, kept)
 
 
-@helper()
+@routine
 def _add_at(flat, places, products, count):
     """Add products at their places: C is larger than the caches, and a loop without branches waits for many at once."""
     for n in range(count):
@@ -192,7 +193,7 @@ def _toeplitz_product(toeplitz, scale, filters, flat, k, room, out):
     _product(toeplitz, scale, filters, flat, k, room, out)
 
 
-@helper()
+@routine
 def _product(toeplitz, scale, filters, flat, k, room, out):
     n_filters, n_channels, n_taps = filters.shape
     places, size = toeplitz.places, toeplitz.block_size
