@@ -63,7 +63,9 @@ class DenseStatistics:
         rows = self._quadratic[:, k * taps : (k + 1) * taps]
         return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None, n_jobs: int = 1
+    ) -> NDArray:
         if constraints.rank is None:
             return sweep_by_blocks(self, filters, constraints, chosen)
         bounds = only(chosen, self.lipschitz())

@@ -96,9 +96,11 @@ class DeviceStatistics:
             self._laid = {grid: (list(codes.indices), lists)}
         return lists
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None, n_jobs: int = 1
+    ) -> NDArray:
         if constraints.rank is not None:  # small products of patterns and shapes, which the host does as fast
-            return self.on_host().sweep(filters, constraints, chosen)
+            return self.on_host().sweep(filters, constraints, chosen, n_jobs)
         chosen = np.arange(self.n_filters) if chosen is None else chosen
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:

@@ -167,6 +167,7 @@ def update_filters(
     *,
     n_sweeps: int = 1,
     chosen: NDArray | None = None,
+    n_jobs: int = 1,
 ) -> NDArray:
     """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
 
@@ -181,13 +182,15 @@ def update_filters(
         Passes over the filters; the paper does one, warm started.
     chosen : (n_chosen,) int array or None
         Numbers of the filters to update, ascending; None is all.
+    n_jobs : int
+        Threads; the filters do not depend on it.
 
     Returns
     -------
     (n_filters, channels, *size) array, of the precision that was given
     """
     for _ in range(n_sweeps):
-        filters = sums.sweep(filters, constraints, chosen)
+        filters = sums.sweep(filters, constraints, chosen, n_jobs)
     return filters
 
 

@@ -203,7 +203,7 @@ class Step:
             share = float(np.sum(counts)) / state.statistics.total
             chosen = filters_in_turn(len(state.filters), state.step, share)
         state.filters = update_filters(
-            state.filters, state.statistics, state.constraints, n_sweeps=sweeps or 1, chosen=chosen
+            state.filters, state.statistics, state.constraints, n_sweeps=sweeps or 1, chosen=chosen, n_jobs=self.n_jobs
         )
         unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):
