@@ -85,11 +85,17 @@ class ToeplitzStatistics:
         return out.reshape(self.channels, *self.size)
 
     def sweep(
-        self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None, n_jobs: int = 1
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
     ) -> NDArray:
         # The sums need float64, a step from them does not: in float32 it takes half the time.
         chosen = np.arange(self.n_filters) if chosen is None else chosen
-        dtype, lipschitz = filters.dtype, self.lipschitz(chosen)
+        dtype, lipschitz = filters.dtype, self.lipschitz(chosen) / relaxation
         # Keeps the sums within float32's range.
         scale = 1 / max(float(np.max(self.energies())), np.finfo(np.float64).tiny)
         if constraints.rank is not None:
