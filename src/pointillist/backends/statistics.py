@@ -205,14 +205,14 @@ def make_sums(toeplitz, filters, count):
 
 def toeplitz_product(toeplitz, scale, filters, k, out):
     """out = scale · (C d)_k for filters (n_filters, channels, n_taps), in their precision; out is (channels, n_taps)."""
-    nobody = np.zeros(len(filters), bool)
-    _toeplitz_product(toeplitz, scale, k, nobody, make_sums(toeplitz, filters, 1), out)
+    ranks = np.full(len(filters), -1)
+    _toeplitz_product(toeplitz, scale, k, ranks, make_sums(toeplitz, filters, 1), out)
 
 
 @kernel
-def _toeplitz_product(toeplitz, scale, k, nobody, sums, out):
+def _toeplitz_product(toeplitz, scale, k, ranks, sums, out):
     _clear(sums, 0, len(sums.later))
-    _add_products(toeplitz, scale, len(out), k, nobody, False, sums, 0)
+    _add_products(toeplitz, scale, len(out), k, ranks, False, sums, 0)
     _collect(toeplitz, sums, 0, out)
 
 
@@ -224,12 +224,12 @@ def _clear(sums, begin, end):
 
 
 @helper()
-def _add_products(toeplitz, scale, n_channels, k, members, chosen, sums, n):
-    """Add scale · C_km d_m to sum n for the filters m whose membership is as chosen."""
-    n_filters, n_taps, n_places = len(members), len(toeplitz.order), len(toeplitz.places)
+def _add_products(toeplitz, scale, n_channels, k, ranks, moved, sums, n):
+    """Add scale · C_km d_m to sum n for the filters m that come before k, the n-th of a group, in it; or for all others."""
+    n_filters, n_taps, n_places = len(ranks), len(toeplitz.order), len(toeplitz.places)
     size, block = toeplitz.block_size, sums.block
     for m in range(n_filters):
-        if members[m] != chosen:
+        if (0 <= ranks[m] < n) != moved:
             continue
         # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
         low, high = min(k, m), max(k, m)
@@ -305,15 +305,16 @@ def toeplitz_columns(toeplitz, rows, k, out):
 
 
 @kernel
-def add_others(toeplitz, scale, n_channels, group, first, last, members, sums):
-    """Set sums first … last − 1 to the products of filters group[first:last] with those that are no members.
+def add_unmoved(toeplitz, scale, n_channels, group, first, last, ranks, sums):
+    """Set sums first … last − 1 to the products of filters group[first:last] with all that are not moved before them.
 
-    They are independent of each other, so that threads may share them if each has a block of its own.
+    Filter m has the place ranks[m] in the group, or −1. The sums are independent of each other, so that threads may share
+    them if each has a block of its own.
     """
     width = n_channels * len(toeplitz.places)
     _clear(sums, first * width, last * width)
     for n in range(first, last):
-        _add_products(toeplitz, scale, n_channels, group[n], members, False, sums, n)
+        _add_products(toeplitz, scale, n_channels, group[n], ranks, False, sums, n)
 
 
 @kernel
@@ -327,21 +328,21 @@ def sweep_group(
     zero_mean,
     nonnegative,
     filters,
-    members,
+    ranks,
     sums,
     gradient,
 ):
     """One pass of projected block coordinate descent over a group of filters (n_filters, channels, n_taps), in place.
 
-    The sums are those of `add_others`, and `members` are the filters of the group. C is multiplied by `scale`; `linear`
-    (n_group, channels, n_taps) and `lipschitz` (n_group,) are scaled already; `gradient` (channels, n_taps) is room.
+    Sums and ranks are those of `add_unmoved`. C is multiplied by `scale`; `linear` (n_group, channels, n_taps) and
+    `lipschitz` (n_group,) are scaled already; `gradient` (channels, n_taps) is room.
     """
     n_filters, n_channels, n_taps = filters.shape
     for n in range(len(group)):
         k = group[n]
         if lipschitz[n] <= 0:
             continue
-        _add_products(toeplitz, scale, n_channels, k, members, True, sums, n)
+        _add_products(toeplitz, scale, n_channels, k, ranks, True, sums, n)
         _collect(toeplitz, sums, n, gradient)
         _descend(filters, k, gradient, linear[n], lipschitz[n], support, zero_mean, nonnegative)
         for c in range(n_channels):

@@ -1,13 +1,11 @@
 """Sweeps over filters with block-Toeplitz sums: one filter after the other, and most of their products in threads.
 
-Filters are taken in groups. What the filters outside of a group add to its gradients does not change while the group is
-updated, so that threads share it. What is left, the products of the group with itself, is computed filter by filter.
+Filters are taken in groups. All that a gradient is made of but the filters that come before its own in the group does not
+change while the group is updated, so that threads share it. What is left is added filter by filter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -15,13 +13,15 @@ from numpy.typing import NDArray
 
 from pointillist.backends import statistics
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.model.sharing import shared_map
 
-_GROUP = 24
-"""Filters of a group: fewer would make threads wait for each other more often, more would leave them less to do."""
+_GROUP = 25
+"""Filters of a group at most: fewer would make threads wait for each other more often, more would leave them less to do."""
 _WORTH_THREADS = 2**24
-"""Products of a group with the other filters from which on threads share them: half a millisecond of them."""
+"""Products of a group with all filters from which on threads share them: half a millisecond of them."""
 
 Span = tuple[int, int]
+Part = tuple[Span, statistics.Sums]
 
 
 def sweep_filters(
@@ -60,30 +60,25 @@ def sweep_filters(
     products = min(_GROUP, len(chosen)) * n_filters * n_channels * n_taps**2
     threads = min(n_jobs, _GROUP) if products >= _WORTH_THREADS else 1
     sums = statistics.make_sums(toeplitz, filters, _GROUP)
-    blocks = [np.zeros_like(sums.block) for _ in range(threads)]
-    with ThreadPoolExecutor(max(threads - 1, 1)) as pool:  # starts no thread before it is given work
-        for begin in range(0, len(chosen), _GROUP):
-            some = slice(begin, begin + _GROUP)
+    rooms = [sums._replace(block=np.zeros_like(sums.block)) for _ in range(threads)]
+    with shared_map(threads) as mapper:
+        for span in _spans(len(chosen), -(-len(chosen) // _GROUP)):
+            some = slice(*span)
             group = chosen[some]
-            members = np.zeros(n_filters, bool)
-            members[group] = True
+            ranks = np.full(n_filters, -1)
+            ranks[group] = np.arange(len(group))
 
-            def work(span: Span, block: NDArray, group: NDArray = group, members: NDArray = members) -> None:
-                own = sums._replace(block=block)
-                statistics.add_others(toeplitz, scale, n_channels, group, *span, members, own)
+            def work(part: Part, group: NDArray = group, ranks: NDArray = ranks) -> None:
+                (first, last), room = part
+                statistics.add_unmoved(toeplitz, scale, n_channels, group, first, last, ranks, room)
 
-            _share(pool, work, len(group), blocks)
+            mapper(work, zip(_spans(len(group), threads), rooms, strict=True))
             statistics.sweep_group(
                 toeplitz, scale, linear[some], group, lipschitz[some], support, constraints.zero_mean,
-                constraints.nonnegative, filters, members, sums, np.empty_like(filters[0]),
+                constraints.nonnegative, filters, ranks, sums, np.empty_like(filters[0]),
             )  # fmt: skip
 
 
-def _share(pool: ThreadPoolExecutor, work: Callable[[Span, NDArray], None], count: int, blocks: list[NDArray]) -> None:
-    """Share out the numbers 0 … count − 1 between threads, each with its own block; this thread takes the first."""
-    ends = np.linspace(0, count, len(blocks) + 1).astype(int).tolist()
-    (own, block), *others = zip(pairwise(ends), blocks, strict=True)
-    waiting = [pool.submit(work, *other) for other in others]
-    work(own, block)
-    for future in waiting:
-        future.result()
+def _spans(count: int, parts: int) -> list[Span]:
+    """Cut the numbers 0 … count − 1 into parts of about equal length."""
+    return list(pairwise(count * i // max(parts, 1) for i in range(parts + 1)))

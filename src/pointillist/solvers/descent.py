@@ -11,7 +11,6 @@ Far from the optimum, rounds are for larger penalties first (`rounds`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
+from pointillist.model.sharing import shared_map
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size
@@ -92,6 +92,6 @@ class CoordinateDescent(DescentSchedule):
         if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < least:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
-            with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
-                results = [one(i, pool.map) for i in range(len(signals))]
+            with one_blas_thread(), shared_map(n_jobs) as mapper:
+                results = [one(i, mapper) for i in range(len(signals))]
         return merge_results(results, [[i] for i in range(len(signals))])
