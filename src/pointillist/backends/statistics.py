@@ -305,24 +305,14 @@ def toeplitz_columns(toeplitz, rows, k, out):
 
 
 @kernel
-def add_unmoved(toeplitz, scale, n_channels, group, first, last, ranks, sums):
-    """Set sums first … last − 1 to the products of filters group[first:last] with all that are not moved before them.
-
-    Filter m has the place ranks[m] in the group, or −1. The sums are independent of each other, so that threads may share
-    them if each has a block of its own.
-    """
-    width = n_channels * len(toeplitz.places)
-    _clear(sums, first * width, last * width)
-    for n in range(first, last):
-        _add_products(toeplitz, scale, n_channels, group[n], ranks, False, sums, n)
-
-
-@kernel
 def sweep_group(
     toeplitz,
     scale,
     linear,
     group,
+    first,
+    last,
+    moves,
     lipschitz,
     support,
     zero_mean,
@@ -334,15 +324,24 @@ def sweep_group(
 ):
     """One pass of projected block coordinate descent over a group of filters (n_filters, channels, n_taps), in place.
 
-    Sums and ranks are those of `add_unmoved`. C is multiplied by `scale`; `linear` (n_group, channels, n_taps) and
+    It takes two calls, of one kernel so that products are compiled once. Without `moves`, sums first … last − 1 become the
+    products of filters group[first:last] with all that are not moved before them; they are independent of each other, so
+    that threads may share them if each has a block of its own. With it, the filters are moved one after the other.
+
+    Filter m has the place ranks[m] in the group, or −1. C is multiplied by `scale`; `linear` (n_group, channels, n_taps) and
     `lipschitz` (n_group,) are scaled already; `gradient` (channels, n_taps) is room.
     """
     n_filters, n_channels, n_taps = filters.shape
-    for n in range(len(group)):
+    width = n_channels * len(toeplitz.places)
+    if not moves:
+        _clear(sums, first * width, last * width)
+    for n in range(first, last):
         k = group[n]
         if lipschitz[n] <= 0:
             continue
-        _add_products(toeplitz, scale, n_channels, k, ranks, True, sums, n)
+        _add_products(toeplitz, scale, n_channels, k, ranks, moves, sums, n)
+        if not moves:
+            continue
         _collect(toeplitz, sums, n, gradient)
         _descend(filters, k, gradient, linear[n], lipschitz[n], support, zero_mean, nonnegative)
         for c in range(n_channels):

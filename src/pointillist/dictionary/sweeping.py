@@ -21,7 +21,7 @@ _WORTH_THREADS = 2**24
 """Products of a group with all filters from which on threads share them: half a millisecond of them."""
 
 Span = tuple[int, int]
-Part = tuple[Span, statistics.Sums]
+Part = tuple[Span, bool, statistics.Sums]
 
 
 def sweep_filters(
@@ -60,6 +60,7 @@ def sweep_filters(
     products = min(_GROUP, len(chosen)) * n_filters * n_channels * n_taps**2
     threads = min(n_jobs, _GROUP) if products >= _WORTH_THREADS else 1
     sums = statistics.make_sums(toeplitz, filters, _GROUP)
+    gradient = np.empty_like(filters[0])
     rooms = [sums._replace(block=np.zeros_like(sums.block)) for _ in range(threads)]
     with shared_map(threads) as mapper:
         for span in _spans(len(chosen), -(-len(chosen) // _GROUP)):
@@ -68,15 +69,15 @@ def sweep_filters(
             ranks = np.full(n_filters, -1)
             ranks[group] = np.arange(len(group))
 
-            def work(part: Part, group: NDArray = group, ranks: NDArray = ranks) -> None:
-                (first, last), room = part
-                statistics.add_unmoved(toeplitz, scale, n_channels, group, first, last, ranks, room)
+            def work(part: Part, group: NDArray = group, ranks: NDArray = ranks, some: slice = some) -> None:
+                (first, last), moves, room = part
+                statistics.sweep_group(
+                    toeplitz, scale, linear[some], group, first, last, moves, lipschitz[some], support,
+                    constraints.zero_mean, constraints.nonnegative, filters, ranks, room, gradient,
+                )  # fmt: skip
 
-            mapper(work, zip(_spans(len(group), threads), rooms, strict=True))
-            statistics.sweep_group(
-                toeplitz, scale, linear[some], group, lipschitz[some], support, constraints.zero_mean,
-                constraints.nonnegative, filters, ranks, sums, np.empty_like(filters[0]),
-            )  # fmt: skip
+            mapper(work, ((part, False, room) for part, room in zip(_spans(len(group), threads), rooms, strict=True)))
+            work(((0, len(group)), True, rooms[0]))
 
 
 def _spans(count: int, parts: int) -> list[Span]:
