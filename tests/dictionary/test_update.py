@@ -239,7 +239,8 @@ def test_filters_take_turns_where_little_is_new():
 
 
 def test_updates_are_longer_where_much_is_new(reference):
-    lengths = [step_length(share) for share in (1.0, 0.3, 0.1, 0.0)]
+    assert step_length(1.0, 1) == 1
+    lengths = [step_length(share, 2) for share in (1.0, 0.3, 0.1, 0.0)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] < 2
     assert lengths[-1] == 1

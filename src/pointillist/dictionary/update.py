@@ -32,7 +32,7 @@ _FEW = 32
 _NEW, _TURNS = 0.1, 4
 """A step whose signals count less than this share of all updates a half of the filters; turns at most (measured)."""
 _MUCH_NEW, _LONGER = 0.2, 1.8
-"""A step whose signals count at least this share of all makes so many times longer updates (measured)."""
+"""A step whose signals count at least this share of all makes so many times longer updates (measured on pictures)."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
@@ -54,8 +54,9 @@ class FilterUpdate(ShortRepr):
         The small exact form with imputation at borders and gaps, or the full matrix.
     n_sweeps : int or None
         Passes over the filters in each update. None is one. Where the signals of a step count much beside those before, as
-        for `BatchCSC` and in the first twenty steps of `OnlineCSC`, its steps are longer; where they count little, as for
-        `OnlineCSC` after forty signals, filters hardly move, and it is over a half to a quarter of them, in turn.
+        for `BatchCSC` and in the first twenty steps of `OnlineCSC`, its steps are longer, except on a line; where they count
+        little, as for `OnlineCSC` after forty signals, filters hardly move, and it is over a half to a quarter of them, in
+        turn.
     replace_unused : bool
         Replace filters that no code uses by badly explained patches; with a `rank`, in some of the first 64 steps, also
         those that duplicate others.
@@ -163,7 +164,7 @@ def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
     return np.arange(step % turns, n_filters, turns)
 
 
-def step_length(share: float) -> float:
+def step_length(share: float, ndim: int) -> float:
     """How many times as long as their bound says a step makes the updates of filters: longer where much is new.
 
     The bound is that of the steepest direction, and the first filters are far from good ones in all of them.
@@ -172,8 +173,10 @@ def step_length(share: float) -> float:
     ----------
     share : float
         What the signals of the step count, relative to all that the statistics hold.
+    ndim : int
+        Dimensions of the signals. On a line, where filters overlap more, nothing is longer.
     """
-    return _LONGER if share >= _MUCH_NEW else 1.0
+    return _LONGER if share >= _MUCH_NEW and ndim > 1 else 1.0
 
 
 def update_filters(

@@ -202,7 +202,8 @@ class Step:
         sweeps, chosen, relaxation = self.update.n_sweeps, None, 1.0
         if sweeps is None and self.update.rank is None:
             share = float(np.sum(counts)) / state.statistics.total
-            chosen, relaxation = filters_in_turn(len(state.filters), state.step, share), step_length(share)
+            chosen = filters_in_turn(len(state.filters), state.step, share)
+            relaxation = step_length(share, state.filters.ndim - 2)
         state.filters = update_filters(
             state.filters,
             state.statistics,
