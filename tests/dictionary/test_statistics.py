@@ -198,9 +198,11 @@ def test_the_fast_sweep_is_the_papers(shape, kind, reference):
     small = both(reference, problem, *answers)[1]
     constraints = FilterConstraints(**kind)
     start = np.stack([constraints.project(one, k) for k, one in enumerate(problem.filters)])
-    fast, slow = small.sweep(start, constraints), sweep_by_blocks(small, start, constraints)
-    np.testing.assert_allclose(fast, slow, atol=1e-12)
-    assert not np.array_equal(fast, start)
+    for relaxation in (1.0, 1.7):
+        fast = small.sweep(start, constraints, relaxation=relaxation)
+        slow = sweep_by_blocks(small, start, constraints, relaxation=relaxation)
+        np.testing.assert_allclose(fast, slow, atol=1e-12)
+        assert not np.array_equal(fast, start)
 
 
 @pytest.mark.parametrize("boundary", BOUNDARIES)

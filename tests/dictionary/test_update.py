@@ -14,6 +14,7 @@ from pointillist.dictionary.update import (
     initial_filters,
     make_statistics,
     replace_filters,
+    step_length,
     unused_filters,
     update_filters,
 )
@@ -39,14 +40,15 @@ def statistics_of(reference, kind, seed, signal, size, *, boundary="same", weigh
 @pytest.mark.parametrize("kind", ["dense", "toeplitz"])
 @pytest.mark.parametrize("weights", [None, "mask", "uneven"])
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda c: " ".join(c) or "ball")
-def test_no_sweep_raises_the_surrogate(kind, weights, constraint, reference):
+@pytest.mark.parametrize("relaxation", [1.0, 1.8])
+def test_no_sweep_raises_the_surrogate(kind, weights, constraint, relaxation, reference):
     sums = statistics_of(reference, kind, 0, (12, 13), (4, 3), weights=weights)
     support = np.random.default_rng(1).random((4, 4, 3)) < 0.7
     constraints = FilterConstraints(**{**constraint, **({"support": support} if "support" in constraint else {})})
     filters = constraints.normalise(np.random.default_rng(2).standard_normal((4, 1, 4, 3)))
     objective = first = sums.surrogate(filters)
     for _ in range(15):
-        filters = update_filters(filters, sums, constraints)
+        filters = update_filters(filters, sums, constraints, relaxation=relaxation)
         now = sums.surrogate(filters)
         assert now <= objective + 1e-12 * abs(objective)
         objective = now
@@ -234,6 +236,28 @@ def test_filters_take_turns_where_little_is_new():
         parts = [filters_in_turn(60, step, share) for step in range(12)]
         counts = np.bincount(np.concatenate(parts), minlength=60)
         assert counts.min() == counts.max() < 12
+
+
+def test_updates_are_longer_where_much_is_new(reference):
+    assert step_length(1.0, 1) == 1
+    lengths = [step_length(share, 2) for share in (1.0, 0.3, 0.1, 0.0)]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] < 2
+    assert lengths[-1] == 1
+    sums = statistics_of(reference, "toeplitz", 0, (12, 13), (4, 3))
+    filters = 0.1 * np.random.default_rng(2).standard_normal((4, 1, 4, 3))
+    once, longer = (update_filters(filters, sums, FilterConstraints(), relaxation=r) for r in (1.0, 1.5))
+    first = int(np.argmax(sums.lipschitz() > 0))  # updated before any other moves
+    plain = FilterConstraints().project(
+        filters[first] + 1.5 * (_unprojected(sums, filters, first) - filters[first]), first
+    )
+    np.testing.assert_allclose(longer[first], plain, atol=1e-12)
+    assert not np.allclose(once, longer)
+
+
+def _unprojected(sums, filters, k):
+    """Where a plain step with the bound of filter k leads, without constraints."""
+    return filters[k] - (sums.product(filters, k) - sums.linear()[k]) / sums.lipschitz()[k]
 
 
 @pytest.mark.parametrize("kind", ["toeplitz", "dense"])

@@ -218,3 +218,21 @@ def test_bad_batches_leave_the_model_as_it_was(signals):
     assert model.n_seen_ == seen
     again = pt.OnlineCSC(**SMALL).fit(signals).partial_fit(signals[:2])
     np.testing.assert_array_equal(model.partial_fit(signals[:2]).filters_, again.filters_)
+
+
+def test_threads_that_share_every_part_of_a_step_do_not_change_a_bit(monkeypatch):
+    # By themselves threads share scans, pairs and sweeps of large problems only.
+    monkeypatch.setattr("pointillist.solvers.descent._WORTH_THREADS_WITH_RIDGE", 0)
+    monkeypatch.setattr("pointillist.solvers.scanning._CHUNK_POSITIONS", 100)
+    monkeypatch.setattr("pointillist.dictionary.pairs._WORTH_THREADS", 0)
+    monkeypatch.setattr("pointillist.dictionary.sweeping._WORTH_THREADS", 0)
+    monkeypatch.setattr("pointillist.dictionary.sweeping._GROUP", 5)
+    pictures = np.cumsum(np.random.default_rng(0).standard_normal((6, 31, 24)), axis=1).astype(np.float32)
+    found = [
+        pt.OnlineCSC(n_filters=12, filter_size=7, penalty=0.5, n_jobs=n, random_state=0).fit(pictures)
+        for n in (1, 2, 5)
+    ]
+    assert found[0].history_[-1]["nnz"] > 50
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.filters_, found[0].filters_)
+        assert [one["gap"] for one in other.history_] == [one["gap"] for one in found[0].history_]

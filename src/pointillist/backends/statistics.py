@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.compiling import allocating_kernel, kernel
+from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.lanes import lanes_of
 from pointillist.backends.layout import flat_offsets, register_width, strides_of
-from pointillist.backends.routines import routine
-from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_rows
+from pointillist.backends.routines import routine, short_routine
+from pointillist.backends.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows
 
 
 def first_at(positions, n_positions):
@@ -103,12 +103,20 @@ class Toeplitz(NamedTuple):
     places: np.ndarray  # (n_groups · ROWS_AT_ONCE · width,) which position a lane holds, −1 for none
     offsets: np.ndarray  # (n_taps,) where each sample of a filter meets a block
     mirrored: np.ndarray  # the same for the mirrored filter
+    plane: tuple[int, int]  # rows and columns of a filter's planes
+    planes: np.ndarray  # (n_planes,) where each plane meets a block; none where its rows are few
+    order: np.ndarray  # (n_taps,) which sample of a filter its taps are: those of a plane column by column
+    met: np.ndarray  # (n_taps,) where each tap meets a block
     spare: int  # samples that a block needs behind its end, for rows and lanes that a group has too many
+
+
+_WIDEST = 16
+"""Positions of a row that are done at once, at most."""
 
 
 def toeplitz_spare(size):
     """Samples that blocks need behind their end, for rows and lanes that a group has too many."""
-    return 8 * max(size) + 64
+    return ROWS_AT_ONCE * (2 * size[-1] + _WIDEST)
 
 
 def make_toeplitz(blocks, size, dtype):
@@ -124,9 +132,12 @@ def _walk(n_pairs, size, dtype):
     n_filters = int((2 * n_pairs + 0.25) ** 0.5)
     k = np.arange(n_filters, dtype=np.int64)
     lattice = flat_offsets(size, strides_of(span))
-    widest = min(16, 2 * register_width(dtype))
-    width = min(widest, next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
+    widest = min(_WIDEST, 2 * register_width(dtype))
+    width = min(widest, next(w for w in (4, 8, _WIDEST) if w >= min(size[-1], _WIDEST)))
     chunks = -(-size[-1] // width)
+    plane = (size[-2] if len(size) > 1 else 1, size[-1])
+    planes = lattice[:: prod(plane)] if plane[0] >= ROWS_AT_ONCE else lattice[:0]
+    order = np.arange(lattice.size).reshape(-1, *plane).swapaxes(1, 2).reshape(-1)
     bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
     return Toeplitz(
         lanes=lanes_of(width),
@@ -138,6 +149,10 @@ def _walk(n_pairs, size, dtype):
         places=places,
         offsets=lattice,
         mirrored=lattice[::-1].copy(),
+        plane=plane,
+        planes=planes.copy(),
+        order=order,
+        met=lattice[order],
         spare=toeplitz_spare(size),
     )
 
@@ -170,67 +185,91 @@ def _groups(lattice, size, row_step, width, chunks):
     return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
 
 
-class _Room(NamedTuple):
-    """What a product with blocks needs to be computed in, all flat and in the precision of the filters."""
+class Sums(NamedTuple):
+    """What products of blocks with filters are added up in, all flat and in the precision of the filters."""
 
-    later: np.ndarray  # (channels · places,) sums over filters that do not come before the one
-    earlier: np.ndarray  # the same over those that do
+    later: np.ndarray  # (n · channels · places,) sums of n filters over those that do not come before them
+    earlier: np.ndarray  # the same over those that do, mirrored
     block: np.ndarray  # (block_size + spare,) one block at a time
+    taps: (
+        np.ndarray
+    )  # (2 · n_filters · channels · n_taps,) all filters as `Toeplitz.order` says, and all of them mirrored
 
 
-def _room(toeplitz, filters):
-    sums = np.empty((2, filters.shape[1] * len(toeplitz.places)), filters.dtype)
-    return _Room(*sums, np.zeros(toeplitz.block_size + toeplitz.spare, filters.dtype))
+def make_sums(toeplitz, filters, count):
+    """Make room for the products of so many filters with all filters (n_filters, channels, n_taps)."""
+    sums = np.empty((2, count * filters.shape[1] * len(toeplitz.places)), filters.dtype)
+    block = np.zeros(toeplitz.block_size + toeplitz.spare, filters.dtype)
+    taps = np.stack([filters[..., toeplitz.order], filters[..., ::-1][..., toeplitz.order]])
+    return Sums(*sums, block, taps.reshape(-1))
 
 
 def toeplitz_product(toeplitz, scale, filters, k, out):
     """out = scale · (C d)_k for filters (n_filters, channels, n_taps), in their precision; out is (channels, n_taps)."""
-    _toeplitz_product(toeplitz, scale, filters, filters.reshape(-1), k, _room(toeplitz, filters), out)
+    ranks = np.full(len(filters), -1)
+    _toeplitz_product(toeplitz, scale, k, ranks, make_sums(toeplitz, filters, 1), out)
 
 
 @kernel
-def _toeplitz_product(toeplitz, scale, filters, flat, k, room, out):
-    _product(toeplitz, scale, filters, flat, k, room, out)
+def _toeplitz_product(toeplitz, scale, k, ranks, sums, out):
+    _clear(sums, 0, len(sums.later))
+    _add_products(toeplitz, scale, len(out), k, ranks, False, sums, 0)
+    _collect(toeplitz, sums, 0, out)
 
 
 @routine
-def _product(toeplitz, scale, filters, flat, k, room, out):
-    n_filters, n_channels, n_taps = filters.shape
-    places, size = toeplitz.places, toeplitz.block_size
-    group_size = ROWS_AT_ONCE << len(toeplitz.lanes)
-    later, earlier, block = room
-    for slot in range(len(later)):
-        later[slot] = 0
-        earlier[slot] = 0
+def _clear(sums, begin, end):
+    for slot in range(begin, end):
+        sums.later[slot] = 0
+        sums.earlier[slot] = 0
+
+
+@routine
+def _add_products(toeplitz, scale, n_channels, k, ranks, moved, sums, n):
+    """Add scale · C_km d_m to sum n for the filters m that come before k, the n-th of a group, in it; or for all others."""
+    n_filters, n_taps, n_places = len(ranks), len(toeplitz.order), len(toeplitz.places)
+    size, block = toeplitz.block_size, sums.block
     for m in range(n_filters):
+        if (0 <= ranks[m] < n) != moved:
+            continue
         # C_kl(δ) = C_lk(−δ): filters before k meet their block mirrored, so their sums come out mirrored.
         low, high = min(k, m), max(k, m)
         begin = (toeplitz.first[low] + high - low) * size
         stored = toeplitz.blocks[begin : begin + size]
         for i in range(size):
             block[i] = scale * stored[i]
-        offsets = toeplitz.mirrored if m >= k else toeplitz.offsets
-        sums = later if m >= k else earlier
+        out, first = (sums.later, n_filters + m) if m >= k else (sums.earlier, m)
         for c in range(n_channels):
-            for g in range(len(toeplitz.bases)):
-                correlate_rows(
-                    toeplitz.lanes,
-                    block,
-                    toeplitz.bases[g],
-                    toeplitz.strides[g],
-                    flat,
-                    (m * n_channels + c) * n_taps,
-                    offsets,
-                    sums,
-                    c * len(places) + g * group_size,
-                )
+            start = (first * n_channels + c) * n_taps
+            _correlate(toeplitz, block, sums.taps, start, out, (n * n_channels + c) * n_places)
+
+
+@spliced
+def _correlate(toeplitz, block, taps, start, out, out_start):
+    """Add the correlation of a block with the filter that begins at taps[start]."""
+    group_size, (rows, columns) = ROWS_AT_ONCE << len(toeplitz.lanes), toeplitz.plane
+    for g in range(len(toeplitz.bases)):
+        base, stride, place = toeplitz.bases[g], toeplitz.strides[g], out_start + g * group_size
+        if len(toeplitz.planes) == 0:
+            correlate_rows(toeplitz.lanes, block, base, stride, taps, start, toeplitz.met, out, place)
+        for p in range(len(toeplitz.planes)):
+            at, tap = base + toeplitz.planes[p], start + p * rows * columns
+            correlate_planes(toeplitz.lanes, block, at, stride, taps, tap, rows, columns, out, place)
+
+
+@short_routine
+def _collect(toeplitz, sums, n, out):
+    """out = row n of the sums, each position in its place."""
+    n_channels, n_taps = out.shape
+    places = toeplitz.places
     for c in range(n_channels):
         for m in range(n_taps):
             out[c, m] = 0
         for slot in range(len(places)):
             if places[slot] >= 0:
-                out[c, places[slot]] += later[c * len(places) + slot]
-                out[c, n_taps - 1 - places[slot]] += earlier[c * len(places) + slot]
+                at = (n * n_channels + c) * len(places) + slot
+                out[c, places[slot]] += sums.later[at]
+                out[c, n_taps - 1 - places[slot]] += sums.earlier[at]
 
 
 @allocating_kernel
@@ -266,54 +305,73 @@ def toeplitz_columns(toeplitz, rows, k, out):
                     out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
 
 
-def sweep_filters(toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters):
-    """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, channels, n_taps), in place.
-
-    C is multiplied by `scale`; `linear` (n_chosen, channels, n_taps) and `lipschitz` (n_chosen,) are scaled already.
-    """
-    _sweep_filters(
-        toeplitz, scale, linear, chosen, lipschitz, support, zero_mean, nonnegative, filters, filters.reshape(-1),
-        _room(toeplitz, filters), np.empty_like(filters[0]),
-    )  # fmt: skip
-
-
 @kernel
-def _sweep_filters(
+def sweep_group(
     toeplitz,
     scale,
     linear,
-    chosen,
+    group,
+    first,
+    last,
+    moves,
     lipschitz,
     support,
     zero_mean,
     nonnegative,
     filters,
-    flat,
-    room,
+    ranks,
+    sums,
     gradient,
 ):
-    _, n_channels, n_taps = filters.shape
-    for n in range(len(chosen)):
-        k = chosen[n]
+    """One pass of projected block coordinate descent over a group of filters (n_filters, channels, n_taps), in place.
+
+    It takes two calls, of one kernel so that products are compiled once. Without `moves`, sums first … last − 1 become the
+    products of filters group[first:last] with all that are not moved before them; they are independent of each other, so
+    that threads may share them if each has a block of its own. With it, the filters are moved one after the other.
+
+    Filter m has the place ranks[m] in the group, or −1. C is multiplied by `scale`; `linear` (n_group, channels, n_taps) and
+    `lipschitz` (n_group,) are scaled already; `gradient` (channels, n_taps) is room.
+    """
+    n_filters, n_channels, n_taps = filters.shape
+    width = n_channels * len(toeplitz.places)
+    if not moves:
+        _clear(sums, first * width, last * width)
+    for n in range(first, last):
+        k = group[n]
         if lipschitz[n] <= 0:
             continue
-        _product(toeplitz, scale, filters, flat, k, room, gradient)
-        energy = 0.0
+        _add_products(toeplitz, scale, n_channels, k, ranks, moves, sums, n)
+        if not moves:
+            continue
+        _collect(toeplitz, sums, n, gradient)
+        _descend(filters, k, gradient, linear[n], lipschitz[n], support, zero_mean, nonnegative)
         for c in range(n_channels):
-            total, count = 0.0, 0
+            straight, mirrored = (k * n_channels + c) * n_taps, ((n_filters + k) * n_channels + c) * n_taps
+            for i in range(n_taps):
+                sums.taps[straight + i] = filters[k, c, toeplitz.order[i]]
+                sums.taps[mirrored + i] = filters[k, c, n_taps - 1 - toeplitz.order[i]]
+
+
+@short_routine
+def _descend(filters, k, gradient, linear, lipschitz, support, zero_mean, nonnegative):
+    """Make a projected gradient step with filter k."""
+    _, n_channels, n_taps = filters.shape
+    energy = 0.0
+    for c in range(n_channels):
+        total, count = 0.0, 0
+        for m in range(n_taps):
+            value = filters[k, c, m] - (gradient[c, m] - linear[c, m]) / lipschitz
+            filters[k, c, m] = value if support[k, m] else 0.0
+            total += filters[k, c, m]
+            count += support[k, m]
+        for m in range(n_taps):
+            if zero_mean and support[k, m]:
+                filters[k, c, m] -= total / count
+            if nonnegative and filters[k, c, m] < 0:
+                filters[k, c, m] = 0.0
+            energy += filters[k, c, m] ** 2
+    if energy > 1:
+        shrink = 1 / np.sqrt(energy)
+        for c in range(n_channels):
             for m in range(n_taps):
-                value = filters[k, c, m] - (gradient[c, m] - linear[n, c, m]) / lipschitz[n]
-                filters[k, c, m] = value if support[k, m] else 0.0
-                total += filters[k, c, m]
-                count += support[k, m]
-            for m in range(n_taps):
-                if zero_mean and support[k, m]:
-                    filters[k, c, m] -= total / count
-                if nonnegative and filters[k, c, m] < 0:
-                    filters[k, c, m] = 0.0
-                energy += filters[k, c, m] ** 2
-        if energy > 1:
-            shrink = 1 / np.sqrt(energy)
-            for c in range(n_channels):
-                for m in range(n_taps):
-                    filters[k, c, m] *= shrink
+                filters[k, c, m] *= shrink

@@ -248,8 +248,28 @@ def _sweep(
     residual.
     """
     largest, n = 0.0, 0
+    if bundles is None:  # all else is not even compiled then
+        for i in chosen:
+            moved = update_code(
+                boxes,
+                circle,
+                curvatures,
+                penalties,
+                ridge,
+                clean,
+                weights,
+                nonnegative,
+                values,
+                residual,
+                i,
+                step,
+                first,
+            )
+            if moved > largest:
+                largest = moved
+        return np.sqrt(largest)
     while n < len(chosen):
-        count = 1 if bundles is None else count_bundled(boxes.bases, clean, bundles, chosen, n)
+        count = count_bundled(boxes.bases, clean, bundles, chosen, n)
         if count == 1:
             moved = update_code(
                 boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen[n],

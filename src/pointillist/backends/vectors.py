@@ -210,3 +210,47 @@ def correlate_rows(typingctx, lanes, signal, base, row_stride, filters, start, o
         return context.get_dummy_value()
 
     return signature, codegen
+
+
+@intrinsic
+def correlate_planes(typingctx, lanes, signal, base, row_stride, taps, start, rows, columns, out, out_start):
+    """Add the correlation of one plane of a filter with `ROWS_AT_ONCE` rows of `lanes` positions, as `correlate_rows` does.
+
+    The plane begins at taps[start] and is stored column by column; it has at least `ROWS_AT_ONCE` rows. These meet
+    neighbouring rows of the signal: what is loaded of the signal serves all rows of positions, so that loads which straddle
+    two lines of the cache are few.
+    """
+    signature = types.void(lanes, signal, base, row_stride, taps, start, rows, columns, out, out_start)
+
+    def codegen(context, builder, sig, args):
+        _, _, base, row_stride, _, start, rows, columns, _, out_start = args
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        signal_at, taps_at, out_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 4, 8))
+        sums, addresses = sums_of(builder, vector, ROWS_AT_ONCE), []
+        for a, slot in enumerate(sums):
+            value, address = vector_at(builder, out_at, builder.add(out_start, whole_number(a * vector.count)), vector)
+            builder.store(value, slot)
+            addresses.append(address)
+
+        def meet(column, row, members):
+            """Multiply a row of the signal with the samples that it meets for some rows of positions."""
+            place = builder.add(builder.add(base, column), builder.mul(row, row_stride))
+            sample, _ = vector_at(builder, signal_at, place, vector)
+            first = builder.gep(taps_at, [builder.add(builder.add(start, builder.mul(column, rows)), row)])
+            for a in members:
+                tap = builder.load(builder.gep(first, [whole_number(-a)]))
+                add_product(builder, sample, broadcast(builder, tap, vector), sums[a])
+
+        last = whole_number(ROWS_AT_ONCE - 1)
+        with cgutils.for_range(builder, columns) as loop:
+            for row in range(ROWS_AT_ONCE - 1):  # not all rows of positions reach the first and the last ones
+                meet(loop.index, whole_number(row), range(row + 1))
+            with cgutils.for_range_slice(builder, last, rows, whole_number(1), last.type) as (row, _):
+                meet(loop.index, row, range(ROWS_AT_ONCE))
+            for row in range(ROWS_AT_ONCE - 1):
+                meet(loop.index, builder.add(rows, whole_number(row)), range(row + 1, ROWS_AT_ONCE))
+        for slot, address in zip(sums, addresses, strict=True):
+            builder.store(builder.load(slot), address, align=size_of(vector.element))
+        return context.get_dummy_value()
+
+    return signature, codegen

@@ -63,10 +63,18 @@ class DenseStatistics:
         rows = self._quadratic[:, k * taps : (k + 1) * taps]
         return np.einsum("cmj,cj->cm", rows, d).reshape(self.channels, *self.size)
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
+    ) -> NDArray:
         if constraints.rank is None:
-            return sweep_by_blocks(self, filters, constraints, chosen)
-        bounds = only(chosen, self.lipschitz())
+            return sweep_by_blocks(self, filters, constraints, chosen, relaxation)
+        bounds = only(chosen, self.lipschitz()) / relaxation
         return sweep_factors(FullSlopes(self), bounds, filters, constraints, constraints.rank)
 
     def curvature(self, rows: NDArray, k: int) -> float:
@@ -136,10 +144,11 @@ def sweep_by_blocks(
     filters: NDArray,
     constraints: FilterConstraints,
     chosen: NDArray | None = None,
+    relaxation: float = 1.0,
 ) -> NDArray:
     """One pass of projected block coordinate descent over all filters or the chosen ones, as the paper writes it."""
     current = filters.astype(np.float64)
-    linear, lipschitz = sums.linear(), only(chosen, sums.lipschitz())
+    linear, lipschitz = sums.linear(), only(chosen, sums.lipschitz()) / relaxation
     for k in np.flatnonzero(lipschitz > 0).tolist():
         gradient = sums.product(current, k) - linear[k]
         current[k] = constraints.project(current[k] - gradient / lipschitz[k], k)

@@ -96,15 +96,24 @@ class DeviceStatistics:
             self._laid = {grid: (list(codes.indices), lists)}
         return lists
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
+    ) -> NDArray:
         if constraints.rank is not None:  # small products of patterns and shapes, which the host does as fast
-            return self.on_host().sweep(filters, constraints, chosen)
+            return self.on_host().sweep(filters, constraints, chosen, relaxation=relaxation, n_jobs=n_jobs)
         chosen = np.arange(self.n_filters) if chosen is None else chosen
         support = np.ones((self.n_filters, prod(self.size)), bool)
         if constraints.support is not None:
             support = constraints.support.reshape(support.shape)
         flat = filters.reshape(self.n_filters, -1)
-        moved = self._sums.sweep(flat, chosen, support, constraints.zero_mean, constraints.nonnegative).get()
+        signs = constraints.zero_mean, constraints.nonnegative
+        moved = self._sums.sweep(flat, chosen, relaxation, support, *signs).get()
         return moved.reshape(filters.shape).astype(filters.dtype)
 
     def energies(self) -> NDArray:

@@ -6,7 +6,6 @@ its bits do not depend on how many are taken together.
 """
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from math import prod
 
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 
 from pointillist.backends import statistics
 from pointillist.model.geometry import Geometry
+from pointillist.model.sharing import shared_map
 
-_WORTH_THREADS = 400_000
-"""Pairs from which on threads share them: some milliseconds, beside which starting threads is little."""
+_WORTH_THREADS = 150_000
+"""Pairs from which on threads share them: about a millisecond, beside which starting threads is little."""
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
 _CODE = 120
@@ -85,12 +85,13 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
     pairs = len(filters) ** 2 * prod(2 * s - 1 for s in geometry.filter) / prod(shape)  # as if codes lay evenly
     threads = n_jobs if pairs >= _WORTH_THREADS else 1
     # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
-    spans = _balanced(np.bincount(filters, minlength=n_filters), threads)
+    parts = 1 if threads == 1 else 2 * threads  # the first have more pairs than the last
+    spans = _balanced(np.bincount(filters, minlength=n_filters), parts)
     if threads == 1:
         work(spans[0])
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, spans))
+        with shared_map(threads) as mapper:
+            mapper(work, spans)
 
 
 def _layers(

@@ -77,10 +77,20 @@ class Statistics(Protocol):
     def objectives(self, batch: CodedBatch, filters: NDArray, penalty: float | NDArray) -> NDArray:
         """½ Σ w (x − Dz)² + Σ λ|z| of each signal for its codes and any filters, in float64."""
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
+    ) -> NDArray:
         """One pass of projected block coordinate descent over all filters or the chosen ones, in their precision.
 
-        ``chosen`` has the numbers of filters, ascending; the others stay as they are.
+        ``chosen`` has the numbers of filters, ascending; the others stay as they are. Gradient steps are `relaxation` times
+        as long as the bound of the curvature says; below two they descend. The filters do not depend on `n_jobs`, the
+        number of threads.
         """
 
     def energies(self) -> NDArray:

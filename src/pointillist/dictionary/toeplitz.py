@@ -16,6 +16,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.lowrank import Factors, sweep_factors
 from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
+from pointillist.dictionary.sweeping import sweep_filters
 from pointillist.model.operators import ConvolutionOperator
 
 
@@ -83,10 +84,18 @@ class ToeplitzStatistics:
         statistics.toeplitz_product(toeplitz, 1.0, _flat(filters, self._blocks.dtype), k, out)
         return out.reshape(self.channels, *self.size)
 
-    def sweep(self, filters: NDArray, constraints: FilterConstraints, chosen: NDArray | None = None) -> NDArray:
+    def sweep(
+        self,
+        filters: NDArray,
+        constraints: FilterConstraints,
+        chosen: NDArray | None = None,
+        *,
+        relaxation: float = 1.0,
+        n_jobs: int = 1,
+    ) -> NDArray:
         # The sums need float64, a step from them does not: in float32 it takes half the time.
         chosen = np.arange(self.n_filters) if chosen is None else chosen
-        dtype, lipschitz = filters.dtype, self.lipschitz(chosen)
+        dtype, lipschitz = filters.dtype, self.lipschitz(chosen) / relaxation
         # Keeps the sums within float32's range.
         scale = 1 / max(float(np.max(self.energies())), np.finfo(np.float64).tiny)
         if constraints.rank is not None:
@@ -98,20 +107,8 @@ class ToeplitzStatistics:
             return sweep_factors(slopes, bounds, filters, constraints, constraints.rank)
         toeplitz = statistics.make_toeplitz(self._blocks, self.size, dtype)
         flat = _flat(filters, dtype)
-        support = np.ones((self.n_filters, prod(self.size)), bool)
-        if constraints.support is not None:
-            support = constraints.support.reshape(support.shape)
-        statistics.sweep_filters(
-            toeplitz,
-            scale,
-            _flat(scale * self._linear[chosen], dtype),
-            chosen,
-            (scale * lipschitz).astype(dtype),
-            support,
-            constraints.zero_mean,
-            constraints.nonnegative,
-            flat,
-        )
+        linear, bounds = _flat(scale * self._linear[chosen], dtype), (scale * lipschitz).astype(dtype)
+        sweep_filters(toeplitz, scale, linear, chosen, bounds, constraints, flat, n_jobs)
         return flat.reshape(filters.shape)
 
     def linear(self) -> NDArray:

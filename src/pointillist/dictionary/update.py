@@ -31,6 +31,8 @@ _FEW = 32
 """Fewer filters are all updated in every step: that takes little time."""
 _NEW, _TURNS = 0.1, 4
 """A step whose signals count less than this share of all updates a half of the filters; turns at most (measured)."""
+_MUCH_NEW, _LONGER = 0.2, 1.8
+"""A step whose signals count at least this share of all makes so many times longer updates (measured on pictures)."""
 _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
@@ -51,8 +53,10 @@ class FilterUpdate(ShortRepr):
     statistics : {"toeplitz", "dense"}
         The small exact form with imputation at borders and gaps, or the full matrix.
     n_sweeps : int or None
-        Passes over the filters in each update. None is one; where the signals of a step count little beside those before,
-        as for `OnlineCSC` after thirty signals, filters hardly move, and it is over a half to a quarter of them, in turn.
+        Passes over the filters in each update. None is one. Where the signals of a step count much beside those before, as
+        for `BatchCSC` and in the first twenty steps of `OnlineCSC`, its steps are longer, except on a line; where they count
+        little, as for `OnlineCSC` after forty signals, filters hardly move, and it is over a half to a quarter of them, in
+        turn.
     replace_unused : bool
         Replace filters that no code uses by badly explained patches; with a `rank`, in some of the first 64 steps, also
         those that duplicate others.
@@ -160,6 +164,21 @@ def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
     return np.arange(step % turns, n_filters, turns)
 
 
+def step_length(share: float, ndim: int) -> float:
+    """How many times as long as their bound says a step makes the updates of filters: longer where much is new.
+
+    The bound is that of the steepest direction, and the first filters are far from good ones in all of them.
+
+    Parameters
+    ----------
+    share : float
+        What the signals of the step count, relative to all that the statistics hold.
+    ndim : int
+        Dimensions of the signals. On a line, where filters overlap more, nothing is longer.
+    """
+    return _LONGER if share >= _MUCH_NEW and ndim > 1 else 1.0
+
+
 def update_filters(
     filters: NDArray,
     sums: Statistics,
@@ -167,6 +186,8 @@ def update_filters(
     *,
     n_sweeps: int = 1,
     chosen: NDArray | None = None,
+    relaxation: float = 1.0,
+    n_jobs: int = 1,
 ) -> NDArray:
     """Minimise ½ dᵀCd − Bᵀd over feasible filters, one filter at a time, starting from the current ones.
 
@@ -181,13 +202,17 @@ def update_filters(
         Passes over the filters; the paper does one, warm started.
     chosen : (n_chosen,) int array or None
         Numbers of the filters to update, ascending; None is all.
+    relaxation : float
+        How many times as long as the bound says steps are; less than two.
+    n_jobs : int
+        Threads; the filters do not depend on it.
 
     Returns
     -------
     (n_filters, channels, *size) array, of the precision that was given
     """
     for _ in range(n_sweeps):
-        filters = sums.sweep(filters, constraints, chosen)
+        filters = sums.sweep(filters, constraints, chosen, relaxation=relaxation, n_jobs=n_jobs)
     return filters
 
 

@@ -22,6 +22,7 @@ from pointillist.dictionary.update import (
     initial_filters,
     make_statistics,
     replace_filters,
+    step_length,
     unused_filters,
     update_filters,
 )
@@ -198,12 +199,19 @@ class Step:
         """Add codes to the statistics, improve the filters, and replace unused ones; returns how many were replaced."""
         codes.add_to(state, counts)
         state.usage = state.usage + codes.usage()
-        sweeps, chosen = self.update.n_sweeps, None
+        sweeps, chosen, relaxation = self.update.n_sweeps, None, 1.0
         if sweeps is None and self.update.rank is None:
             share = float(np.sum(counts)) / state.statistics.total
             chosen = filters_in_turn(len(state.filters), state.step, share)
+            relaxation = step_length(share, state.filters.ndim - 2)
         state.filters = update_filters(
-            state.filters, state.statistics, state.constraints, n_sweeps=sweeps or 1, chosen=chosen
+            state.filters,
+            state.statistics,
+            state.constraints,
+            n_sweeps=sweeps or 1,
+            chosen=chosen,
+            relaxation=relaxation,
+            n_jobs=self.n_jobs,
         )
         unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
         if len(unused):

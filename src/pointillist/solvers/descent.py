@@ -11,7 +11,6 @@ Far from the optimum, rounds are for larger penalties first (`rounds`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
+from pointillist.model.sharing import shared_map
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size
@@ -26,6 +26,8 @@ from pointillist.solvers.workingset import DescentSchedule, HostWorkingSet
 
 _WORTH_THREADS = 2**28
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
+_WORTH_THREADS_WITH_RIDGE = 2**26
+"""Products from which on threads share a scan for codes with a ridge: every round scans all codes, and does little else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +88,10 @@ class CoordinateDescent(DescentSchedule):
             begin = None if start is None else (start.indices[i], start.values[i])
             return solve_by_rounds(HostWorkingSet(self, state, i, signals[i], begin, mapper), self)
 
-        if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < _WORTH_THREADS:
+        least = _WORTH_THREADS_WITH_RIDGE if self.ridge > 0 else _WORTH_THREADS
+        if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < least:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
-            with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
-                results = [one(i, pool.map) for i in range(len(signals))]
+            with one_blas_thread(), shared_map(n_jobs) as mapper:
+                results = [one(i, mapper) for i in range(len(signals))]
         return merge_results(results, [[i] for i in range(len(signals))])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +99,10 @@ class DescentState:
 
     @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
-        """Grid rows in chunks of a fixed amount of work, whatever the number of threads."""
+        """Grid rows in equal chunks of a fixed amount of work, an even number of them, whatever the number of threads."""
         rows = prod(self.problem.geometry.grid[:-1])
-        step = max(1, int(_CHUNK_POSITIONS / self.share / self.problem.geometry.grid[-1]))
+        pairs = max(1, ceil(self.share * self.problem.geometry.n_positions / (2 * _CHUNK_POSITIONS)))
+        step = ceil(rows / (2 * pairs))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def scan(self, residual: NDArray, best: NDArray, winner: NDArray, mapper: Mapper, *, coarse: bool = False) -> None:

@@ -163,8 +163,11 @@ class DeviceSums:
         with self.device.use():
             return self.pairs[self.own, prod(self.span) // 2]
 
-    def sweep(self, filters, chosen, support, zero_mean, nonnegative):
-        """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, taps), float64."""
+    def sweep(self, filters, chosen, relaxation, support, zero_mean, nonnegative):
+        """One pass of projected block coordinate descent over the `chosen` of filters (n_filters, taps), float64.
+
+        Steps are `relaxation` times as long as the bounds of the curvatures say.
+        """
         cupy = self.device.cupy
         taps = self.channels * prod(self.size)
         shared = 8 * (prod(self.span) + taps)
@@ -172,7 +175,7 @@ class DeviceSums:
         with self.device.use():
             flat = cupy.asarray(np.ascontiguousarray(filters, np.float64))
             allowed = cupy.asarray(np.ascontiguousarray(support, np.uint8))
-            bounds = self.lipschitz()
+            bounds = self.lipschitz() / relaxation
             partial, done = cupy.empty_like(flat), cupy.zeros(1, np.int32)
             threads = min(1024, -(-taps // 32) * 32)
             last = (allowed, np.int32(zero_mean), np.int32(nonnegative), flat, partial, done)
