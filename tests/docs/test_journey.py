@@ -12,7 +12,14 @@ import journey
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 COMMANDS = list(journey.COMMANDS)
-CALLBACKS = {("data", "cli"), ("data", "learners"), ("learners", "cli"), ("restore", "cli"), ("solvers", "restore")}
+CALLBACKS = {
+    ("data", "cli"),
+    ("data", "learners"),
+    ("learners", "cli"),
+    ("model", "dictionary"),
+    ("restore", "cli"),
+    ("solvers", "restore"),
+}
 """Packages whose modules call functions that a higher package handed to them."""
 
 

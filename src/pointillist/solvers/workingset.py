@@ -191,10 +191,10 @@ class HostWorkingSet:
         Rounding counts for nothing where ratios are to be found `exactly`.
         """
         expected, near, tol = self.ratio, self.near, self.settings.tol
-        largest = self._scan_exactly(point, flat, rounding) if exactly else self._scan(flat, rounding) + rounding
+        largest = self._scan(flat, rounding, point if exactly else None)
         if self.coarse and self.worth.gap(self.objective, point, largest - rounding) <= tol:  # a finer scan may tell
             self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
-            largest = self._scan(flat, rounding) + rounding
+            largest = self._scan(flat, rounding)
         self.ratio = float(np.max(self.best + self.slack))
         goal = dual.Goal(self.worth, self.objective, tol, rounding)
         self.seen = self.best, self.winner
@@ -254,12 +254,13 @@ class HostWorkingSet:
     def residuals(self) -> list[NDArray]:
         return [self.exact.astype(self.values.dtype, copy=False)]
 
-    def _scan(self, residual: NDArray, rounding: float) -> float:
-        """Bring `best` up to date and return the largest ratio; positions that cannot violate are screened out.
+    def _scan(self, residual: NDArray, rounding: float, point: NDArray | None = None) -> float:
+        """Bring `best` up to date and return a bound of the largest ratio; positions that cannot violate are screened out.
 
         A correlation changes by at most ‖d‖ times the change of the residual in its box. Where the ratio of the last scan
         plus all changes since stays below one, no code can violate, so nothing there needs to be known: a safe rule. The
-        largest ratio counts these bounds in.
+        bound counts these changes in, and rounding; hardly any of it if the `point` is given that the residual is rounded
+        from.
         """
         state = self.state
         self.rounding = max(self.rounding, rounding)
@@ -267,7 +268,10 @@ class HostWorkingSet:
             self.rounding = rounding  # of what is followed from here on
             self.best[:] = 0
             self.correlations = self.follows.correlations(residual, state.per_penalty, self.best, self.winner)
-            return float(np.max(self.best))
+            return float(np.max(self.best)) + rounding
+        if point is not None:
+            self.slack[:], self.scanned = 0, residual.copy()
+            return scan_exactly(state, point, residual, rounding, self.best, self.winner, self.mapper)
         stale = None
         if self.scanned is not None and self.state.can_screen:
             self.slack += self.state.rises(self.geometry, residual - self.scanned).ravel()
@@ -285,13 +289,7 @@ class HostWorkingSet:
             self.slack[stale] = 0
         if len(self.beside):
             state.scan_codes(residual, self.beside, self.best, self.winner)
-        return float(np.max(self.best + self.slack))
-
-    def _scan_exactly(self, point: NDArray, flat: NDArray, rounding: float) -> float:
-        """Bring `best` up to date and return a bound of the largest ratio that hardly any rounding is counted into."""
-        self.rounding, self.scanned = max(self.rounding, rounding), flat.copy()
-        self.slack[:] = 0
-        return scan_exactly(self.state, point, flat, rounding, self.best, self.winner, self.mapper)
+        return float(np.max(self.best + self.slack)) + rounding
 
     def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
         """Take the best violator of every cell into the working set, in the order of their positions."""
