@@ -23,11 +23,11 @@ def _descended(problem, x, codes, bundled, ridge, extra, target):
     convolution.curvatures(layout, codes, seen, curvatures)
     clean = clean_positions(geometry, None if weights is None else seen)[codes % geometry.n_positions]
     bundles = make_bundles(layout, -problem.filters.shape[-1] % 16) if bundled else None
-    (((members, region),),) = stage.partitions[0]
+    (((_, region),),) = stage.partitions[0]
     for _ in range(3):
         sweeps.descend(
             stage.layout, stage.places, curvatures, problem.penalty_at(codes).astype(dtype), dtype.type(ridge), clean,
-            stage.weights, problem.nonnegative, values, stage.residual, members, target, extra, 2, region,
+            stage.weights, problem.nonnegative, values, stage.residual, target, extra, 2, region,
             weights is None, bundles,
         )  # fmt: skip
     return values, residual_of(geometry, stage), clean
@@ -99,10 +99,10 @@ def test_products_are_those_of_shifted_filters(dtype):
     flat = geometry.spread(rng.standard_normal((2, 9, 70)).astype(dtype))
     ones = geometry.spread(np.ones((2, 9, 70), dtype))
     stage = stage_of(geometry, operator.layout, codes, flat, ones, 100)
-    (((members, region),),) = stage.partitions[0]
+    (((_, region),),) = stage.partitions[0]
     many = np.ones(len(codes), dtype)
     sweeps.descend(
-        stage.layout, stage.places, 200 * many, 0.01 * many, dtype(0), many > 0, ones, False, 0 * many, flat, members, 1e-9,
+        stage.layout, stage.places, 200 * many, 0.01 * many, dtype(0), many > 0, ones, False, 0 * many, flat, 1e-9,
         0, 1, region, True, bundles,
     )  # fmt: skip
     known = np.argwhere(~np.isnan(bundles.products))

@@ -12,8 +12,8 @@ from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.staging import stage_of
 
 
-def _descend(problem, x, codes, ridge, extra, target, calls, members=None):
-    """Values and residual after some descents on a working set, or on some members of it, from zero."""
+def _descend(problem, x, codes, ridge, extra, target, calls):
+    """Values and residual after some descents on a working set, from zero."""
     geometry, dtype = problem.geometry, x.dtype
     weights = problem.weights_of(0)
     seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
@@ -24,12 +24,11 @@ def _descend(problem, x, codes, ridge, extra, target, calls, members=None):
     convolution.curvatures(layout, codes, seen, curvatures)
     values, clean = np.zeros(len(codes), dtype), np.zeros(len(codes), bool)
     penalties = problem.penalty_at(codes).astype(dtype)
-    (((everything, region),),) = stage.partitions[0]
-    members = everything if members is None else members
+    (((_, region),),) = stage.partitions[0]
     for _ in range(calls):
         sweeps.descend(
             stage.layout, stage.places, curvatures, penalties, dtype.type(ridge), clean, stage.weights,
-            problem.nonnegative, values, stage.residual, members, target, extra, 1, region, weights is None,
+            problem.nonnegative, values, stage.residual, target, extra, 1, region, weights is None,
         )  # fmt: skip
     inside = (region.counted[:, None] + np.arange(region.counted_length)).ravel()
     return values, stage.residual[inside]
@@ -78,21 +77,6 @@ def test_the_residual_stays_that_of_the_codes(reference, boundary, dtype, weight
     else:
         left = left[: len(residual)]
     np.testing.assert_allclose(residual, left, atol=3e-5 if dtype == np.float32 else 1e-12)
-
-
-@pytest.mark.parametrize("boundary", ["same", "circular"])
-def test_some_codes_of_a_set_are_descended_on_as_if_there_were_no_others(reference, boundary):
-    rng = np.random.default_rng(7)
-    problem, x = reference.problem(
-        rng, (20, 18), (5, 4), n_filters=3, boundary=boundary, weights="uneven", penalty=0.02
-    )
-    codes = np.sort(rng.choice(problem.operator.n_codes, 300, replace=False))
-    members = np.flatnonzero(rng.random(len(codes)) < 0.6)
-    among, _ = _descend(problem, x, codes, 0.0, extra=5, target=1e-9, calls=3, members=members)
-    alone, _ = _descend(problem, x, codes[members], 0.0, extra=5, target=1e-9, calls=3)
-    np.testing.assert_allclose(among[members], alone, rtol=1e-9, atol=1e-12)  # rows of another length are summed
-    assert np.count_nonzero(alone) > 50
-    assert not np.any(np.delete(among, members))
 
 
 def test_extrapolation_saves_sweeps(reference):

@@ -5,6 +5,7 @@ import pytest
 
 from pointillist.backends import sweeps
 from pointillist.backends.lanes import width_of
+from pointillist.backends.updates import Places
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.staging import Partitions, stage_of
@@ -53,9 +54,11 @@ def test_codes_come_round_a_circle_and_keep_both_copies_of_a_sample_alike(signal
     one, few = np.ones(len(codes), dtype), len(codes) // 3  # curvatures so large that no code moves far
     values = np.zeros(len(codes), dtype)
     for i in rng.permutation(len(codes))[:few]:
+        this, circle = slice(i, i + 1), stage.places.circle
+        circle = circle._replace(ways=circle.ways[this], seams=circle.seams[this], columns=circle.columns[this])
         sweeps.descend(
-            stage.layout, stage.places, 99 * one, 0 * one, dtype(0), one > 0, stage.weights, False, values, stage.residual,
-            np.array([i]), 1.0, 0, 1, region, True,
+            stage.layout, Places(stage.places.bases[this], stage.places.starts[this], circle), 99 * one[:1], 0 * one[:1],
+            dtype(0), one[:1] > 0, stage.weights, False, values[this], stage.residual, 1.0, 0, 1, region, True,
         )  # fmt: skip
     left = geometry.spread(x - operator.synthesise(codes, values))
     box = left[: 2 * np.prod(geometry.padded)].reshape(2, *geometry.padded)

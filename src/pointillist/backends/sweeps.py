@@ -30,7 +30,7 @@ from pointillist.backends.combining import (
 from pointillist.backends.compiling import kernel, spliced
 from pointillist.backends.lanes import width_of
 from pointillist.backends.routines import routine, short_routine
-from pointillist.backends.updates import Boxes, Places, add_code, update_code
+from pointillist.backends.updates import Boxes, add_code, update_code
 
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
@@ -66,7 +66,6 @@ def descend(
     nonnegative,
     values,
     residual,
-    chosen,
     target,
     extra,
     max_sweeps,
@@ -74,38 +73,22 @@ def descend(
     plain,
     bundles=None,
 ):
-    """Sweep over the codes `chosen` until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
+    """Sweep over all codes until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
 
-    `residual` is w (x − Dz), flat and padded, kept up to date. `chosen` are ascending indices into the arrays of codes.
-    `clean` codes meet weights of one only, and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the
-    objective. The extra sweeps are extrapolated, and end when the largest move falls below half of `target`. A move is
-    √curvature · |change|, a distance in signal space; returns the largest of the first sweep. With `bundles`, neighbours
-    in a row are updated together.
+    `residual` is w (x − Dz), flat and padded, kept up to date as the `values` are. `clean` codes meet weights of one only,
+    and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the objective. The extra sweeps are
+    extrapolated, and end when the largest move falls below half of `target`. A move is √curvature · |change|, a distance in
+    signal space; returns the largest of the first sweep. With `bundles`, neighbours in a row are updated together.
     """
     # Kernels that allocate nothing are compiled in half the time.
     span, width = region.span if extra > 0 else 0, width_of(layout.run_lanes)
-    memory = make_memory(span, region.counted_length, len(chosen), width, residual.dtype)
+    memory = make_memory(span, region.counted_length, len(values), width, residual.dtype)
     bundles = None if bundles is None else with_own_room(bundles)
-    own, whole = values, len(chosen) == len(values)
-    if not whole:  # what lies side by side is gone through in a fraction of the time
-        places, own = _places_of(places, chosen), values[chosen]
-        curvatures, penalties, clean = curvatures[chosen], penalties[chosen], clean[chosen]
     boxes = Boxes(layout.run_lanes, layout.runs, layout.run_offsets, places.bases, places.starts)
-    moved = _descend(
-        boxes, places.circle, curvatures, penalties, ridge, clean, weights, nonnegative, own, residual, target, extra,
-        max_sweeps, region, memory, np.empty_like(chosen), plain, bundles,
+    return _descend(
+        boxes, places.circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, target, extra,
+        max_sweeps, region, memory, np.empty(len(values), np.int64), plain, bundles,
     )  # fmt: skip
-    if not whole:
-        values[chosen] = own
-    return moved
-
-
-def _places_of(places, chosen):
-    """The places of some of the codes."""
-    circle = places.circle
-    if circle is not None:
-        circle = circle._replace(ways=circle.ways[chosen], seams=circle.seams[chosen], columns=circle.columns[chosen])
-    return Places(places.bases[chosen], places.starts[chosen], circle)
 
 
 @kernel

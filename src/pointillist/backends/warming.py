@@ -91,7 +91,7 @@ def compile_descent(filter_size: int) -> None:
     together = bundles.make_bundles(layout, spare) if spare > 0 else None
     sweeps.descend(
         layout, places, one, one, np.float32(0), np.ones(1, bool), signal, False, np.zeros(1, np.float32), signal.copy(),
-        codes, 1.0, 1, 1, region, True, together,
+        1.0, 1, 1, region, True, together,
     )  # fmt: skip
 
 

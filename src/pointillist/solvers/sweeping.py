@@ -130,21 +130,20 @@ class _TiledCodes:
         stage, codes, (members, region) = self.stage, self.codes, part
         if id(members) not in self._beside:
             self._beside[id(members)] = self._put_beside(members)
-        places, curvatures, penalties, clean, everything = self._beside[id(members)]
+        places, curvatures, penalties, clean = self._beside[id(members)]
         values = codes.values if places is stage.places else codes.values[members]
         moved = sweeps.descend(
             stage.layout, places, curvatures, penalties, values.dtype.type(codes.ridge), clean, stage.weights,
-            codes.nonnegative, values, stage.residual, everything, target, extra, most, region, codes.plain, codes.bundles,
+            codes.nonnegative, values, stage.residual, target, extra, most, region, codes.plain, codes.bundles,
         )  # fmt: skip
         if places is not stage.places:
             codes.values[members] = values
         return moved
 
     def _put_beside(self, members: NDArray) -> tuple[Any, ...]:
-        """The places, curvatures, penalties and kinds of some of the codes, and the numbers that they have there."""
+        """The places, curvatures, penalties and kinds of some of the codes."""
         stage, codes = self.stage, self.codes
         if len(members) == len(codes.values):
-            return stage.places, codes.curvatures, codes.penalties, codes.clean, members
+            return stage.places, codes.curvatures, codes.penalties, codes.clean
         places = stage.places._replace(bases=stage.places.bases[members], starts=stage.places.starts[members])
-        kinds = codes.curvatures[members], codes.penalties[members], codes.clean[members]
-        return places, *kinds, np.arange(len(members))
+        return places, codes.curvatures[members], codes.penalties[members], codes.clean[members]
