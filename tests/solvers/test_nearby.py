@@ -7,7 +7,7 @@ import pytest
 
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.problem import certificate
-from pointillist.solvers import descent, nearby
+from pointillist.solvers import descent, nearby, workingset
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
 
@@ -161,6 +161,29 @@ def test_what_is_certified_with_near_codes_is_true(reference, noting, boundary, 
     bound = found.objective[0] * (1 - found.gap[0])
     assert bound <= optimum.objective[0]
     assert found.objective[0] <= optimum.objective[0] * (1 + 1e-4)
+
+
+def test_a_solve_is_certified_by_an_exact_scan(reference, noting, monkeypatch):
+    """The last scan of all counts hardly any of the rounding that a usual one would."""
+    scans, scan = [], workingset.scan_exactly
+
+    def recorded(state, point, flat, rounding, best, *rest):
+        largest = scan(state, point, flat, rounding, best, *rest)
+        scans.append((largest, float(np.max(best)) + rounding, rounding))
+        return largest
+
+    monkeypatch.setattr(workingset, "scan_exactly", recorded)
+    problem, x = reference.problem(
+        np.random.default_rng(5), (50, 60), (5, 5), n_filters=10, penalty=0.3, dtype=np.float32
+    )
+    solver = CoordinateDescent(tol=1e-4)
+    found = solver.solve(solver.prepare(problem), [x])
+    assert found.gap[0] <= 1e-4
+    exact, usual, rounding = scans[-1]
+    assert usual - exact > 0.8 * rounding
+    monkeypatch.setattr(workingset, "scan_exactly", lambda *args: scan(*args) + 1e-3)
+    looser = solver.solve(solver.prepare(problem), [x])
+    assert looser.gap[0] != found.gap[0], "the gap is the one that the scan tells"
 
 
 def test_a_solve_that_ends_early_has_the_gap_of_all_codes(reference, noting):
