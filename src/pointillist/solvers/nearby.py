@@ -20,6 +20,8 @@ _WORTH_NOTING = 2**25
 """Products of a scan from which on noting codes saves more than it takes."""
 NOTES_A_POSITION = 6
 """Codes are noted where they are at most so many for each position; then looking at them takes a fraction of a scan."""
+_CROWDED = 2
+"""Chunks of rows may have so many times as many."""
 _WIDEST = 0.4
 """Codes are noted when the largest violation of the last look was at most this."""
 _EXPECTED, _FAR = 0.7, 0.3
@@ -157,14 +159,15 @@ def _noted(
     best[:] = 0
 
     def work(rows: tuple[int, int]) -> NDArray | None:
-        notes = np.empty(NOTES_A_POSITION * (rows[1] - rows[0]) * layout.row_length, np.int64)
+        notes = np.empty(_CROWDED * NOTES_A_POSITION * (rows[1] - rows[0]) * layout.row_length, np.int64)
         count = np.zeros(1, np.int64)
         noting.note(layout, residual, *rows, state.per_penalty, problem.nonnegative, best, winner, limit, notes, count)
         return notes[: count[0]].copy() if count[0] <= len(notes) else None
 
     pieces = list(mapper(work, state.row_chunks))
     noted = [piece for piece in pieces if piece is not None]
-    return noted if len(noted) == len(pieces) else None
+    few = len(noted) == len(pieces) and sum(map(len, noted)) <= NOTES_A_POSITION * len(best)
+    return noted if few else None
 
 
 def _sorted(state: DescentState, codes: NDArray) -> _Notes:

@@ -53,7 +53,7 @@ class Projector:
         problem, dtype = self.ground.problem, self.ground.problem.filters.dtype
         working = self.ground.working(codes, np.zeros(len(codes), dtype))
         working = working._replace(curvatures=working.curvatures / dtype.type(factor))
-        stage = self.ground.stage(codes, problem.geometry.spread(point.astype(dtype)))
+        stage = self.ground.stage(codes, problem.geometry.spread(point.astype(dtype)), strips=True)
         taken = project(stage, working, times, self.mapper)
         change = problem.exact_operator.synthesise(codes[taken != 0], taken[taken != 0].astype(np.float64))
         weights = problem.weights_of(self.ground.i)

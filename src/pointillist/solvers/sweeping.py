@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pointillist.backends import sweeps
 from pointillist.backends.bundles import Bundles
 from pointillist.model.problem import Problem
+from pointillist.model.sharing import map_in_order
 from pointillist.solvers.base import Mapper
+from pointillist.solvers.cutting import Cutter, Part
 from pointillist.solvers.scanning import clean_positions
-from pointillist.solvers.staging import Part, Stage, stage_of
+from pointillist.solvers.staging import Stage, stage_of
 
 
 class WorkingCodes(NamedTuple):
@@ -61,6 +63,14 @@ class Ground:
         return geometry.spread(ones.astype(dtype))
 
     @cached_property
+    def _tiles(self) -> Cutter:
+        return Cutter.into_tiles(self.problem.geometry, self.tile)
+
+    @cached_property
+    def _strips(self) -> Cutter:
+        return Cutter.into_strips(self.problem.geometry, self.tile)
+
+    @cached_property
     def _kinds(self) -> tuple[NDArray, bool]:
         """Which positions have a whole box of weight one, and whether all weights are one or zero."""
         given = self.problem.weights_of(self.i)
@@ -76,10 +86,13 @@ class Ground:
         bundles = self.problem.operator.bundles
         return WorkingCodes(values, curvatures, penalties, clean, self.problem.nonnegative, ridge, plain, bundles)
 
-    def stage(self, codes: NDArray, residual: NDArray) -> Stage:
-        """Where some codes lie; sweeps may change the residual, which is flat and padded."""
+    def stage(self, codes: NDArray, residual: NDArray, *, strips: bool = False) -> Stage:
+        """Where some codes lie; sweeps may change the residual, which is flat and padded.
+
+        Where codes are spread out and hardly change any more, `strips` take fewer sweeps than tiles.
+        """
         geometry, layout = self.problem.geometry, self.problem.operator.layout
-        return stage_of(geometry, layout, codes, residual, self.weights, self.tile)
+        return stage_of(geometry, layout, codes, residual, self.weights, self._strips if strips else self._tiles)
 
 
 def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -> None:
@@ -87,7 +100,7 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
 
     A signal in several tiles is gone through again and again, cut in other ways each time, and each tile gets a few sweeps.
     """
-    whole, tiled = sum(map(len, stage.partitions[0])) <= 1, _TiledCodes(stage, codes, mapper)
+    whole, tiled = len(stage.cuts[0].tiles) <= 1, _TiledCodes(stage, codes, mapper)
     most = effort.max_sweeps if whole else min(effort.max_sweeps, effort.sweeps_a_tile)
     for turn in range(1 if whole else effort.max_sweeps):
         if tiled.sweep(turn, effort.target, effort.extra, most) < effort.target:
@@ -122,9 +135,9 @@ class _TiledCodes:
 
     def sweep(self, turn: int, target: float = 0.0, extra: int = 0, most: int = 1) -> float:
         """Sweep over all tiles, cut in another way each turn, each at most so often; returns the largest first move."""
-        partition = self.stage.partitions[turn % len(self.stage.partitions)]
+        tiles, after = self.stage.cuts[turn % len(self.stage.cuts)]
         work = partial(self._sweep_tile, target, extra, most)
-        return max((moved for tiles in partition for moved in self.mapper(work, tiles)), default=0.0)
+        return max(map_in_order(self.mapper, work, tiles, after), default=0.0)
 
     def _sweep_tile(self, target: float, extra: int, most: int, part: Part) -> float:
         stage, codes, (members, region) = self.stage, self.codes, part

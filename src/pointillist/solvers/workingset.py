@@ -325,7 +325,7 @@ class HostWorkingSet:
             effort = Effort(
                 target, 2 * settings.extra, min(settings.max_sweeps, passes), sweeps_a_tile=2, smooth=_SMOOTH
             )
-        stage = self.ground.stage(self.codes, self.residual)
+        stage = self.ground.stage(self.codes, self.residual, strips=self.near is not None)
         descend(stage, codes, effort, self.mapper)
         # To add large filters anew takes as long as a scan.
         if self.confirms and codes.plain and codes.bundles is not None:
