@@ -9,6 +9,7 @@ from pointillist.backends import convolution, sweeps
 from pointillist.backends.bundles import bundle_spare, make_bundles
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+from pointillist.solvers.cutting import Cutter
 from pointillist.solvers.scanning import clean_positions
 from pointillist.solvers.staging import residual_of, stage_of
 
@@ -18,12 +19,19 @@ def _descended(problem, x, codes, bundled, ridge, extra, target):
     geometry, dtype, layout = problem.geometry, x.dtype, problem.operator.layout
     weights = problem.weights_of(0)
     seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
-    stage = stage_of(geometry, layout, codes, geometry.spread(x if weights is None else weights * x), seen, 1000)
+    stage = stage_of(
+        geometry,
+        layout,
+        codes,
+        geometry.spread(x if weights is None else weights * x),
+        seen,
+        Cutter.into_tiles(geometry, 1000),
+    )
     curvatures, values = np.empty(len(codes), dtype), np.zeros(len(codes), dtype)
     convolution.curvatures(layout, codes, seen, curvatures)
     clean = clean_positions(geometry, None if weights is None else seen)[codes % geometry.n_positions]
     bundles = make_bundles(layout, -problem.filters.shape[-1] % 16) if bundled else None
-    (((_, region),),) = stage.partitions[0]
+    ((_, region),) = stage.cuts[0].tiles
     for _ in range(3):
         sweeps.descend(
             stage.layout, stage.places, curvatures, problem.penalty_at(codes).astype(dtype), dtype.type(ridge), clean,
@@ -98,8 +106,8 @@ def test_products_are_those_of_shifted_filters(dtype):
     codes = rng.integers(0, 3, len(positions)) * geometry.n_positions + positions
     flat = geometry.spread(rng.standard_normal((2, 9, 70)).astype(dtype))
     ones = geometry.spread(np.ones((2, 9, 70), dtype))
-    stage = stage_of(geometry, operator.layout, codes, flat, ones, 100)
-    (((_, region),),) = stage.partitions[0]
+    stage = stage_of(geometry, operator.layout, codes, flat, ones, Cutter.into_tiles(geometry, 100))
+    ((_, region),) = stage.cuts[0].tiles
     many = np.ones(len(codes), dtype)
     sweeps.descend(
         stage.layout, stage.places, 200 * many, 0.01 * many, dtype(0), many > 0, ones, False, 0 * many, flat, 1e-9,

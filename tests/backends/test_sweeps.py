@@ -9,6 +9,7 @@ from scipy.ndimage import gaussian_filter
 from pointillist.backends import convolution, sweeps
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
+from pointillist.solvers.cutting import Cutter
 from pointillist.solvers.staging import stage_of
 
 
@@ -19,12 +20,12 @@ def _descend(problem, x, codes, ridge, extra, target, calls):
     seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
     residual = geometry.spread(x if weights is None else weights * x)
     layout = problem.operator.layout
-    stage = stage_of(geometry, layout, codes, residual, seen, 1000)
+    stage = stage_of(geometry, layout, codes, residual, seen, Cutter.into_tiles(geometry, 1000))
     curvatures = np.empty(len(codes), dtype)
     convolution.curvatures(layout, codes, seen, curvatures)
     values, clean = np.zeros(len(codes), dtype), np.zeros(len(codes), bool)
     penalties = problem.penalty_at(codes).astype(dtype)
-    (((_, region),),) = stage.partitions[0]
+    ((_, region),) = stage.cuts[0].tiles
     for _ in range(calls):
         sweeps.descend(
             stage.layout, stage.places, curvatures, penalties, dtype.type(ridge), clean, stage.weights,
@@ -101,8 +102,8 @@ def test_a_region_holds_all_that_its_codes_reach():
     geometry = Geometry((12, 10), (3, 3), 2, "same")
     flat, codes = np.zeros(geometry.padded_length), np.array([5, 37])
     operator = ConvolutionOperator(np.ones((1, 2, 3, 3)), geometry)
-    stage = stage_of(geometry, operator.layout, codes, flat, flat, 100)
-    (((_, region),),) = stage.partitions[0]
+    stage = stage_of(geometry, operator.layout, codes, flat, flat, Cutter.into_tiles(geometry, 100))
+    ((_, region),) = stage.cuts[0].tiles
     reached = (region.rows[:, None] + np.arange(region.length)).ravel()
     touched = np.flatnonzero(operator.synthesise_padded(codes, np.ones(2)))
     assert set(touched) <= set(reached)

@@ -1,39 +1,14 @@
-"""Tests of where codes lie: tiles that never touch, and codes that come round a circle."""
+"""Tests of where codes lie: those that come round a circle."""
 
 import numpy as np
 import pytest
 
 from pointillist.backends import sweeps
-from pointillist.backends.lanes import width_of
 from pointillist.backends.updates import Places
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.solvers.staging import Partitions, stage_of
-
-
-@pytest.mark.parametrize(
-    ("signal", "size"),
-    [((200,), (5,)), ((20, 250), (3, 11)), ((20, 190), (3, 11)), ((95, 95), (4, 5)), ((3, 45, 100), (2, 3, 3))],
-)
-def test_tiles_of_one_colour_write_to_disjoint_samples(signal, size):
-    """Padded lanes count: they are read and written back, so that two threads there lose updates."""
-    geometry = Geometry(signal, size, 1, "same")
-    layout = ConvolutionOperator(np.ones((1, 1, *size), np.float32), geometry).layout
-    positions = np.arange(geometry.n_positions)
-    row, column = np.divmod(positions, layout.row_length)
-    bases = layout.row_bases[row] + column
-    reach = (layout.run_offsets[:, None] + np.arange(width_of(layout.run_lanes))).ravel()
-    partitions = Partitions(geometry, positions, 32)
-    for colours in partitions:
-        assert sorted(np.concatenate([tile for tiles in colours for tile, _ in tiles])) == list(positions)
-    for tiles in (tiles for colours in partitions for tiles in colours):
-        owner = np.full(geometry.padded_length, -1)
-        for number, (tile, region) in enumerate(tiles):
-            touched = np.unique(bases[tile][:, None] + reach)
-            kept = np.unique(region.rows[:, None] + np.arange(region.length))
-            np.testing.assert_array_equal(kept, np.unique(bases[tile][:, None] + layout.taps))
-            assert np.all(owner[touched] == -1), "two tiles of one colour touch the same samples"
-            owner[touched] = number
+from pointillist.solvers.cutting import Cutter
+from pointillist.solvers.staging import stage_of
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -47,8 +22,15 @@ def test_codes_come_round_a_circle_and_keep_both_copies_of_a_sample_alike(signal
     operator = ConvolutionOperator(rng.standard_normal((2, 2, *size)).astype(dtype), geometry)
     codes = np.arange(2 * geometry.n_positions)
     x = rng.standard_normal((2, *signal)).astype(dtype)
-    stage = stage_of(geometry, operator.layout, codes, geometry.spread(x), geometry.spread(np.ones_like(x)), 32)
-    (((_, region),),) = stage.partitions[0]
+    stage = stage_of(
+        geometry,
+        operator.layout,
+        codes,
+        geometry.spread(x),
+        geometry.spread(np.ones_like(x)),
+        Cutter.into_tiles(geometry, 32),
+    )
+    ((_, region),) = stage.cuts[0].tiles
     doubled = region.rows[:, None] + np.arange(region.length)
     columns = np.arange(region.length) % signal[-1]
     one, few = np.ones(len(codes), dtype), len(codes) // 3  # curvatures so large that no code moves far

@@ -13,7 +13,7 @@ def _descended(problem, x, codes, tile, sweeps, extra):
     weights = problem.weights_of(0)
     stage = ground.stage(codes, problem.geometry.spread(x if weights is None else weights * x))
     descend(stage, working, Effort(1e-12, extra, sweeps, smooth=2), map)
-    return working.values, sum(map(len, stage.partitions[0]))
+    return working.values, len(stage.cuts[0].tiles)
 
 
 @pytest.mark.parametrize("weights", [None, "uneven"])

@@ -52,7 +52,7 @@ class CoordinateDescent(DescentSchedule):
         to a tenth, where violations hardly shrink.
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
-        of all codes rounds have four passes at most, up to twice as many extra ones, and plain ones at the end.
+        of all codes rounds have three passes at most, up to twice as many extra ones, and plain ones at the end.
     tile : int
         Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
     keep_start : bool

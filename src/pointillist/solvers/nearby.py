@@ -69,7 +69,7 @@ class NearCodes:
     def above(self, floor: float) -> NDArray:
         """The noted codes whose ratios exceeded `floor` in the last look."""
         n_positions = np.int64(self.state.problem.geometry.n_positions)
-        kept = [np.abs(some) > floor for some in self.ratios]
+        kept = [np.flatnonzero(np.abs(some) > floor) for some in self.ratios]
         pairs = zip(self.pieces, kept, strict=True)
         return np.concatenate([notes.filters[some] * n_positions + notes.positions[some] for notes, some in pairs])
 

@@ -17,6 +17,7 @@ from scipy.ndimage import maximum_filter1d
 from pointillist.model.geometry import Geometry
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.dual import Goal, Move, Moved
+from pointillist.solvers.staging import residual_of
 from pointillist.solvers.sweeping import Ground, project
 
 _SWEEPS = (4, 6, 8)
@@ -54,11 +55,10 @@ class Projector:
         working = self.ground.working(codes, np.zeros(len(codes), dtype))
         working = working._replace(curvatures=working.curvatures / dtype.type(factor))
         stage = self.ground.stage(codes, problem.geometry.spread(point.astype(dtype)), strips=True)
-        taken = project(stage, working, times, self.mapper)
-        change = problem.exact_operator.synthesise(codes[taken != 0], taken[taken != 0].astype(np.float64))
-        weights = problem.weights_of(self.ground.i)
+        project(stage, working, times, self.mapper)
         left = np.abs(working.values) * working.curvatures / working.penalties
-        return point - (change if weights is None else weights * change), left
+        # Wherever rounding has led to is a point as good as any.
+        return residual_of(problem.geometry, stage).astype(np.float64), left
 
     def correction(self, goal: Goal, support: NDArray) -> Move:
         """What moves points towards where no code violates.

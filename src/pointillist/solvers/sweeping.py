@@ -109,18 +109,16 @@ def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -
         tiled.sweep(turn)
 
 
-def project(stage: Stage, codes: WorkingCodes, times: int, mapper: Mapper) -> NDArray:
-    """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀr| ≤ λ; returns the sums of their values.
+def project(stage: Stage, codes: WorkingCodes, times: int, mapper: Mapper) -> None:
+    """Sweep over codes from zero, some times, so that fewer of them violate |Dᵀr| ≤ λ for the residual of the stage.
 
     A code that begins at zero takes from the residual just what exceeds its penalty: a projection onto its condition. Since
     each sweep forgets what the last one took, nothing is ever given back. The values of the last sweep are left.
     """
-    taken, tiled = np.zeros_like(codes.values), _TiledCodes(stage, codes, mapper)
+    tiled = _TiledCodes(stage, codes, mapper)
     for _ in range(times):
         codes.values[:] = 0
         tiled.sweep(0)
-        taken += codes.values
-    return taken
 
 
 class _TiledCodes:

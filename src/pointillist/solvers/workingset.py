@@ -30,13 +30,13 @@ _FAR = 2.0**17
 """A residual is computed anew from the codes when violations are less than so many times the relative rounding error."""
 _NEAR = 12.0
 """A dual point is shrunk locally when the gap is so many times the tolerance."""
-_HOPEFUL = 1.6
+_HOPEFUL = 2.0
 """A dual point is projected when the gap that is expected of it is so many times the tolerance at most."""
 _CLOSE = 0.3
 """A projected point meets the noted codes that violate, or are closer to that than this share of the largest violation."""
-_PASSES = 4
-"""Passes over the working set in a round between two scans of all codes: tiles are cut in so many ways. There are fewer
-where the gap that is expected of a projected point is fewer tolerances."""
+_PASSES = 3
+"""Passes over the working set in a round between two scans of all codes. There are fewer where the gap that is expected of a
+projected point is fewer tolerances."""
 _SMOOTH = 4
 """Plain sweeps at the end of such a round."""
 _VISIBLE = 1e-9
