@@ -1,5 +1,6 @@
 """A map whose items are shared out between this thread and others."""
 
+import os
 import random
 import threading
 import time
@@ -13,15 +14,13 @@ from pointillist.model.sharing import map_in_order, shared_map
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 3, 40])
 def test_answers_come_in_the_order_of_the_items(n_jobs, count):
-    with shared_map(n_jobs) as mapper:
-        for _ in range(3):
-            assert mapper(lambda x: x * x, range(count)) == [x * x for x in range(count)]
+    for _ in range(3):
+        assert shared_map(n_jobs)(lambda x: x * x, range(count)) == [x * x for x in range(count)]
 
 
 def test_this_thread_and_others_work_at_the_same_time():
     meeting = threading.Barrier(3, timeout=20)
-    with shared_map(3) as mapper:
-        names = mapper(lambda _: (meeting.wait(), threading.get_ident())[1], range(3))
+    names = shared_map(3)(lambda _: (meeting.wait(), threading.get_ident())[1], range(3))
     assert len(set(names)) == 3
     assert threading.get_ident() in names
 
@@ -33,14 +32,54 @@ def test_an_exception_reaches_the_caller(bad):
             raise ZeroDivisionError
         return i
 
-    with shared_map(2) as mapper, pytest.raises(ZeroDivisionError):
-        mapper(work, range(10))
+    with pytest.raises(ZeroDivisionError):
+        shared_map(2)(work, range(10))
 
 
 def test_one_thread_starts_no_other():
     before = threading.active_count()
-    with shared_map(1) as mapper:
-        assert mapper(lambda _: threading.active_count(), range(4)) == [before] * 4
+    assert shared_map(1)(lambda _: threading.active_count(), range(4)) == [before] * 4
+
+
+def test_threads_are_kept_for_the_next_work():
+    shared_map(2)(time.sleep, [0.01] * 4)
+    before = threading.active_count()
+    for _ in range(20):
+        shared_map(2)(time.sleep, [0.0005] * 4)
+    assert threading.active_count() == before
+
+
+def test_threads_that_others_keep_busy_are_not_waited_for():
+    occupied, released = threading.Event(), threading.Event()
+
+    def occupy(i):
+        if threading.current_thread() is not keeper:  # the one thread that there is beside the keeper
+            occupied.set()
+            assert released.wait(20)
+        else:
+            assert occupied.wait(20)
+
+    keeper = threading.Thread(target=lambda: shared_map(2)(occupy, range(2)))
+    keeper.start()
+    assert occupied.wait(20)
+    assert shared_map(2)(lambda x: x + 1, range(5)) == [1, 2, 3, 4, 5]
+    released.set()
+    keeper.join(20)
+    assert not keeper.is_alive()
+
+
+def test_work_that_is_shared_out_may_share_out_its_own():
+    assert shared_map(2)(lambda x: sum(shared_map(2)(lambda y: x * y, range(4))), range(6)) == [6 * x for x in range(6)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_starts_threads_of_its_own():
+    shared_map(2)(time.sleep, [0.001] * 4)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if shared_map(2)(lambda x: x, range(4)) == [0, 1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def _chains(n):
@@ -60,8 +99,7 @@ def test_items_wait_for_those_before_them(n_jobs, count):
         done.append(i)
         return i * i
 
-    with shared_map(n_jobs) as mapper:
-        assert map_in_order(mapper, work, range(count), after) == [i * i for i in range(count)]
+    assert map_in_order(shared_map(n_jobs), work, range(count), after) == [i * i for i in range(count)]
     assert sorted(done) == list(range(count))
 
 
@@ -86,5 +124,5 @@ def test_an_exception_ends_all_waiting(bad):
             raise ZeroDivisionError
         return i
 
-    with shared_map(3) as mapper, pytest.raises(ZeroDivisionError):
-        map_in_order(mapper, work, range(9), [[] if i == 0 else [i - 1] for i in range(9)])
+    with pytest.raises(ZeroDivisionError):
+        map_in_order(shared_map(3), work, range(9), [[] if i == 0 else [i - 1] for i in range(9)])

@@ -87,11 +87,7 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
     # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
     parts = 1 if threads == 1 else 2 * threads  # the first have more pairs than the last
     spans = _balanced(np.bincount(filters, minlength=n_filters), parts)
-    if threads == 1:
-        work(spans[0])
-    else:
-        with shared_map(threads) as mapper:
-            mapper(work, spans)
+    shared_map(threads)(work, spans)
 
 
 def _layers(

@@ -62,22 +62,22 @@ def sweep_filters(
     sums = statistics.make_sums(toeplitz, filters, _GROUP)
     gradient = np.empty_like(filters[0])
     rooms = [sums._replace(block=np.zeros_like(sums.block)) for _ in range(threads)]
-    with shared_map(threads) as mapper:
-        for span in _spans(len(chosen), -(-len(chosen) // _GROUP)):
-            some = slice(*span)
-            group = chosen[some]
-            ranks = np.full(n_filters, -1)
-            ranks[group] = np.arange(len(group))
+    mapper = shared_map(threads)
+    for span in _spans(len(chosen), -(-len(chosen) // _GROUP)):
+        some = slice(*span)
+        group = chosen[some]
+        ranks = np.full(n_filters, -1)
+        ranks[group] = np.arange(len(group))
 
-            def work(part: Part, group: NDArray = group, ranks: NDArray = ranks, some: slice = some) -> None:
-                (first, last), moves, room = part
-                statistics.sweep_group(
-                    toeplitz, scale, linear[some], group, first, last, moves, lipschitz[some], support,
-                    constraints.zero_mean, constraints.nonnegative, filters, ranks, room, gradient,
-                )  # fmt: skip
+        def work(part: Part, group: NDArray = group, ranks: NDArray = ranks, some: slice = some) -> None:
+            (first, last), moves, room = part
+            statistics.sweep_group(
+                toeplitz, scale, linear[some], group, first, last, moves, lipschitz[some], support,
+                constraints.zero_mean, constraints.nonnegative, filters, ranks, room, gradient,
+            )  # fmt: skip
 
-            mapper(work, ((part, False, room) for part, room in zip(_spans(len(group), threads), rooms, strict=True)))
-            work(((0, len(group)), True, rooms[0]))
+        mapper(work, ((part, False, room) for part, room in zip(_spans(len(group), threads), rooms, strict=True)))
+        work(((0, len(group)), True, rooms[0]))
 
 
 def _spans(count: int, parts: int) -> list[Span]:

@@ -1,41 +1,52 @@
 """Short work that is shared out between threads again and again."""
 
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""Threads that wait for work, by their number: starting them anew takes as long as a short piece of work does."""
+if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pools.clear)
 
-@contextmanager
-def shared_map(n_jobs: int) -> Iterator[Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]]:
-    """Give a `map` whose items are shared out between this thread and n_jobs − 1 others, which live as long as the context.
 
-    This thread works as well: systems put those that it wakes on other cores then, and it waits for fewer of them.
+def shared_map(n_jobs: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
+    """Give a `map` whose items are shared out between this thread and n_jobs − 1 others.
+
+    This thread works as well: systems put those that it wakes on other cores then, and it waits for fewer of them. Others
+    that are busy with something else are not waited for.
     """
-    with ThreadPoolExecutor(max(n_jobs - 1, 1)) as pool:  # no thread begins before there is work for it
+    if n_jobs > 1 and n_jobs - 1 not in _pools:
+        _pools.setdefault(n_jobs - 1, ThreadPoolExecutor(n_jobs - 1, "pointillist"))  # starts no thread yet
 
-        def mapper(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-            todo = list(items)
-            answers, left = [None] * len(todo), deque(range(len(todo)))
+    def mapper(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        todo = list(items)
+        answers, left = [None] * len(todo), deque(range(len(todo)))
 
-            def take() -> None:
-                while left:
-                    try:
-                        i = left.popleft()
-                    except IndexError:  # another thread was faster
-                        return
-                    answers[i] = work(todo[i])
+        def take() -> None:
+            while left:
+                try:
+                    i = left.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                answers[i] = work(todo[i])
 
-            others = [pool.submit(take) for _ in range(min(n_jobs, len(todo)) - 1)]
+        others = [_pools[n_jobs - 1].submit(take) for _ in range(min(n_jobs, len(todo)) - 1)]
+        try:
             take()
-            for other in others:
-                other.result()
-            return answers
+        finally:
+            left.clear()  # after an exception nobody begins with anything else
+            begun = [other for other in others if not other.cancel()]
+            wait(begun)
+        for other in begun:
+            other.result()
+        return answers
 
-        yield mapper
+    return mapper
 
 
 def map_in_order(

@@ -92,6 +92,6 @@ class CoordinateDescent(DescentSchedule):
         if len(signals) >= n_jobs or n_jobs == 1 or scan_size(state) < least:
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
-            with one_blas_thread(), shared_map(n_jobs) as mapper:
-                results = [one(i, mapper) for i in range(len(signals))]
+            with one_blas_thread():
+                results = [one(i, shared_map(n_jobs)) for i in range(len(signals))]
         return merge_results(results, [[i] for i in range(len(signals))])

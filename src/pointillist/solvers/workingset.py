@@ -30,7 +30,7 @@ _FAR = 2.0**17
 """A residual is computed anew from the codes when violations are less than so many times the relative rounding error."""
 _NEAR = 12.0
 """A dual point is shrunk locally when the gap is so many times the tolerance."""
-_HOPEFUL = 2.0
+_HOPEFUL = 1.6
 """A dual point is projected when the gap that is expected of it is so many times the tolerance at most."""
 _CLOSE = 0.3
 """A projected point meets the noted codes that violate, or are closer to that than this share of the largest violation."""
