@@ -17,6 +17,7 @@ CALLBACKS = {
     ("data", "learners"),
     ("learners", "cli"),
     ("model", "dictionary"),
+    ("model", "solvers"),
     ("restore", "cli"),
     ("solvers", "restore"),
 }

@@ -66,7 +66,7 @@ def test_a_scan_notes_all_codes_above_its_floor(reference, signal, size, boundar
 def test_violators_are_found_among_the_noted_codes(reference, dtype):
     problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3), dtype=dtype)
     near, _, _ = noted(problem, x, 0.3)
-    largest = near.look(problem.geometry.spread(x), map)
+    largest = near.look(problem.geometry.spread(x))
     worst = np.max(ratios, axis=0)
     assert largest == pytest.approx(1.15, rel=1e-5)
     np.testing.assert_allclose(near.best, np.where(worst > 1, worst, 0), rtol=1e-5)
@@ -77,10 +77,10 @@ def test_codes_far_below_one_are_forgotten(reference):
     problem, x, ratios = problem_with_ratios_near_one(reference, (70, 80), (3, 3))
     near, _, _ = noted(problem, x, 0.3)
     share = (1.01 / 1.15) * x
-    near.look(problem.geometry.spread(share), map)
+    near.look(problem.geometry.spread(share))
     assert near.floor == pytest.approx(0.95)
     np.testing.assert_array_equal(codes_of(near), np.flatnonzero(ratios * (1.01 / 1.15) > 0.95))
-    assert near.look(problem.geometry.spread(x), map) == pytest.approx(1.15)
+    assert near.look(problem.geometry.spread(x)) == pytest.approx(1.15)
 
 
 def test_too_many_codes_are_not_noted(reference, monkeypatch):

@@ -54,7 +54,8 @@ class CoordinateDescent(DescentSchedule):
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
         of all codes rounds have three passes at most, up to twice as many extra ones, and plain ones at the end.
     tile : int
-        Side of the tiles that large signals are descended in, by colours so that tiles of one colour never touch.
+        Side of the tiles that large signals are descended in; threads take tiles that do not touch. Near the optimum
+        pictures are descended in strips instead, a third as high and four times as wide.
     keep_start : bool
         Add the codes that a solve starts from to the sample, instead of dropping those outside it.
     ridge : float

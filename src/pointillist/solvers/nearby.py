@@ -45,22 +45,29 @@ class NearCodes:
     `best` and `winner` have, for each position, the largest ratio above one of the last look and its filter.
     """
 
-    def __init__(self, state: DescentState, pieces: list[NDArray], floor: float) -> None:
-        self.state, self.floor = state, floor
-        self.pieces = [_sorted(state, codes) for codes in pieces]
+    def __init__(self, state: DescentState, pieces: list[NDArray], floor: float, mapper: Mapper) -> None:
+        self.state, self.floor, self.mapper = state, floor, mapper
+        self.pieces: list[_Notes] = list(mapper(lambda codes: _sorted(state, codes), pieces))
         self.best = np.zeros(state.problem.geometry.n_positions, state.per_penalty.dtype)
         self.winner = np.zeros(len(self.best), np.int32)
         self.ratio = np.inf  # the largest of the last look
         self.ratios: list[NDArray] = []  # of the noted codes in the last look, piece by piece, with their signs
 
-    def look(self, flat: NDArray, mapper: Mapper) -> float:
+    def look(self, flat: NDArray) -> float:
         """Find the violators of a residual, flat and padded, among the noted codes; returns the largest ratio."""
-        self.ratios = self._ratios(flat, mapper)
+        layout, factors = self.state.problem.operator.layout, self.state.per_penalty
         signed = self.state.problem.nonnegative
-        self.ratio = max(float(np.max(some if signed else np.abs(some), initial=0)) for some in self.ratios)
         self.best[:] = 0
-        for notes, some in zip(self.pieces, self.ratios, strict=True):
-            noting.keep_violators(notes.positions, notes.filters, some, signed, self.best, self.winner)
+
+        def work(notes: _Notes) -> tuple[NDArray, float]:
+            ratios = np.empty(len(notes.bases), flat.dtype)
+            noting.correlate_notes(layout, flat, notes.bases, notes.bounds, factors, ratios)
+            # Pieces have rows of the grid of their own.
+            noting.keep_violators(notes.positions, notes.filters, ratios, signed, self.best, self.winner)
+            return ratios, float(np.max(ratios if signed else np.abs(ratios), initial=0))
+
+        found = list(self.mapper(work, self.pieces))
+        self.ratios, self.ratio = [ratios for ratios, _ in found], max(largest for _, largest in found)
         enough = max(_NARROWED * (self.ratio - 1), _NARROWEST)
         if enough < _EXPECTED * (1 - self.floor):
             self._narrow(1 - enough)
@@ -77,23 +84,17 @@ class NearCodes:
         """The larger ratio of each position, of the last look or of a scan, and its filter."""
         return np.maximum(self.best, best), np.where(self.best > best, self.winner, winner)
 
-    def _ratios(self, flat: NDArray, mapper: Mapper) -> list[NDArray]:
-        """The ratios of the noted codes, piece by piece, with their signs."""
-        layout, factors = self.state.problem.operator.layout, self.state.per_penalty
-
-        def work(notes: _Notes) -> NDArray:
-            ratios = np.empty(len(notes.bases), flat.dtype)
-            noting.correlate_notes(layout, flat, notes.bases, notes.bounds, factors, ratios)
-            return ratios
-
-        return list(mapper(work, self.pieces))
-
     def _narrow(self, floor: float) -> None:
         """Forget the codes whose ratios are not above `floor`."""
         self.floor = floor
-        kept = [np.abs(some) > floor for some in self.ratios]
-        self.pieces = [_chosen(notes, some) for notes, some in zip(self.pieces, kept, strict=True)]
-        self.ratios = [ratios[some] for ratios, some in zip(self.ratios, kept, strict=True)]
+
+        def work(piece: tuple[_Notes, NDArray]) -> tuple[_Notes, NDArray]:
+            notes, ratios = piece
+            kept = np.flatnonzero(np.abs(ratios) > floor)
+            return _chosen(notes, kept), ratios[kept]
+
+        found = list(self.mapper(work, list(zip(self.pieces, self.ratios, strict=True))))
+        self.pieces, self.ratios = [notes for notes, _ in found], [ratios for _, ratios in found]
 
 
 def can_note(state: DescentState, violation: float) -> bool:
@@ -120,7 +121,7 @@ def scan_noting(
     # What moves in the next round is as large as the violations now.
     if pieces is None or _EXPECTED * (float(np.max(best)) - 1) > 1 - floor:
         return None
-    return NearCodes(state, pieces, floor)
+    return NearCodes(state, pieces, floor, mapper)
 
 
 def scan_exactly(

@@ -154,7 +154,7 @@ class HostWorkingSet:
             return _told(total, gap, self.ratio)
         point, flat, exactly = self.exact, self.residual, False
         if self.near is not None and falls and not last:
-            self.ratio = self.near.look(flat, self.mapper)
+            self.ratio = self.near.look(flat)
             self.seen = self.near.best, self.near.winner
             promising = self._promising()
             if promising is None:
@@ -327,8 +327,8 @@ class HostWorkingSet:
             )
         stage = self.ground.stage(self.codes, self.residual, strips=self.near is not None)
         descend(stage, codes, effort, self.mapper)
-        # To add large filters anew takes as long as a scan.
-        if self.confirms and codes.plain and codes.bundles is not None:
+        # To add large filters anew takes as long as a scan, and any filters longer than a look at noted codes.
+        if self.confirms and codes.plain and (codes.bundles is not None or self.near is not None):
             self.left = residual_of(self.geometry, stage)
         self._keep(self.values != 0)
 
