@@ -46,27 +46,24 @@ def descend(
     training: float = np.inf,
     **fit: Any,
 ) -> Descent:
-    """Fit one of our learners, judging its filters after every `every` iterations.
+    """Fit one of our learners for `limit` seconds, as its own history counts them, and judge its filters afterwards.
 
-    Learning stops after `limit` seconds (of learning, as the model's own history counts) or at the objective `target`. Given
-    an objective `training`, the training images are judged too, and both must be reached. `fit` is for the learner's `fit`.
+    Those of every `every`-th iteration are judged, in their order, until they reach the objective `target`. Given an
+    objective `training`, the training images are judged too, and both must be reached. Rivals are judged when they have
+    learned as well: a judge at work between the steps empties the caches that the next one finds. `fit` is for the learner's
+    `fit`.
     """
+    learned = follow(
+        model, train, name, due=lambda step: step % every == 0, stop=lambda _, seconds: seconds > limit, **fit
+    )
     found = Descent(name, [], [])
-
-    def value(trajectory: Trajectory) -> None:
-        for filters in trajectory.filters[len(found.values) :]:
-            found.values.append(objective(held_out, filters))
-            if np.isfinite(training):
-                found.trained.append(objective(train, filters))
-
-    def stop(trajectory: Trajectory, seconds: float) -> bool:
-        value(trajectory)
-        reached = min(found.values[-1:], default=np.inf) <= target and min(found.trained[-1:], default=0.0) <= training
-        return seconds > limit or reached
-
-    trajectory = follow(model, train, name, due=lambda step: step % every == 0, stop=stop, **fit)
-    value(trajectory)
-    found.seconds = trajectory.seconds
+    for seconds, filters in zip(learned.seconds, learned.filters, strict=True):
+        found.seconds.append(seconds)
+        found.values.append(objective(held_out, filters))
+        if np.isfinite(training):
+            found.trained.append(objective(train, filters))
+        if found.values[-1] <= target and min(found.trained[-1:], default=-np.inf) <= training:
+            break
     return found
 
 
