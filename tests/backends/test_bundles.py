@@ -11,7 +11,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.cutting import Cutter
 from pointillist.solvers.scanning import clean_positions
-from pointillist.solvers.staging import residual_of, stage_of
+from pointillist.solvers.staging import Ring, residual_of, stage_of
 
 
 def _descended(problem, x, codes, bundled, ridge, extra, target):
@@ -19,14 +19,11 @@ def _descended(problem, x, codes, bundled, ridge, extra, target):
     geometry, dtype, layout = problem.geometry, x.dtype, problem.operator.layout
     weights = problem.weights_of(0)
     seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
-    stage = stage_of(
-        geometry,
-        layout,
-        codes,
-        geometry.spread(x if weights is None else weights * x),
-        seen,
-        Cutter.into_tiles(geometry, 1000),
-    )
+    residual = geometry.spread(x if weights is None else weights * x)
+    if geometry.boundary == "circular":
+        stage = Ring(geometry, layout, seen).stage(codes, residual)
+    else:
+        stage = stage_of(geometry, layout, codes, residual, seen, Cutter.into_tiles(geometry, 1000))
     curvatures, values = np.empty(len(codes), dtype), np.zeros(len(codes), dtype)
     convolution.curvatures(layout, codes, seen, curvatures)
     clean = clean_positions(geometry, None if weights is None else seen)[codes % geometry.n_positions]

@@ -10,7 +10,7 @@ from pointillist.backends import convolution, sweeps
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.cutting import Cutter
-from pointillist.solvers.staging import stage_of
+from pointillist.solvers.staging import Ring, stage_of
 
 
 def _descend(problem, x, codes, ridge, extra, target, calls):
@@ -20,7 +20,10 @@ def _descend(problem, x, codes, ridge, extra, target, calls):
     seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
     residual = geometry.spread(x if weights is None else weights * x)
     layout = problem.operator.layout
-    stage = stage_of(geometry, layout, codes, residual, seen, Cutter.into_tiles(geometry, 1000))
+    if geometry.boundary == "circular":
+        stage = Ring(geometry, layout, seen).stage(codes, residual)
+    else:
+        stage = stage_of(geometry, layout, codes, residual, seen, Cutter.into_tiles(geometry, 1000))
     curvatures = np.empty(len(codes), dtype)
     convolution.curvatures(layout, codes, seen, curvatures)
     values, clean = np.zeros(len(codes), dtype), np.zeros(len(codes), bool)

@@ -7,8 +7,7 @@ from pointillist.backends import sweeps
 from pointillist.backends.updates import Places
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
-from pointillist.solvers.cutting import Cutter
-from pointillist.solvers.staging import stage_of
+from pointillist.solvers.staging import Ring
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -22,14 +21,7 @@ def test_codes_come_round_a_circle_and_keep_both_copies_of_a_sample_alike(signal
     operator = ConvolutionOperator(rng.standard_normal((2, 2, *size)).astype(dtype), geometry)
     codes = np.arange(2 * geometry.n_positions)
     x = rng.standard_normal((2, *signal)).astype(dtype)
-    stage = stage_of(
-        geometry,
-        operator.layout,
-        codes,
-        geometry.spread(x),
-        geometry.spread(np.ones_like(x)),
-        Cutter.into_tiles(geometry, 32),
-    )
+    stage = Ring(geometry, operator.layout, geometry.spread(np.ones_like(x))).stage(codes, geometry.spread(x))
     ((_, region),) = stage.cuts[0].tiles
     doubled = region.rows[:, None] + np.arange(region.length)
     columns = np.arange(region.length) % signal[-1]

@@ -30,88 +30,101 @@ def stage_of(
     geometry: Geometry, layout: Layout, codes: NDArray, residual: NDArray, weights: NDArray, cutter: Cutter
 ) -> Stage:
     """The stage for `codes`, which a cutter cuts into tiles; `residual` and `weights` are flat and padded."""
-    if geometry.boundary == "circular":
-        return _on_circle(geometry, layout, codes, residual, weights)
     bases, starts = np.empty_like(codes), np.empty_like(codes)
     locate(layout, codes, bases, starts)
     return Stage(layout, Places(bases, starts), residual, weights, Cuts(cutter, codes % geometry.n_positions))
 
 
-def _on_circle(geometry: Geometry, layout: Layout, codes: NDArray, residual: NDArray, weights: NDArray) -> Stage:
-    """The stage of a circle: its samples, with the first of each row behind its end again."""
-    lanes, around, length = width_of(layout.run_lanes), geometry.signal, geometry.signal[-1]
-    doubled = min(lanes, geometry.filter[-1]) - 1
-    # Behind each row is room for a run, so that closing a seam in one never waits for the row before.
-    shape = (geometry.channels, *around[:-1], length + lanes)
-    filters, positions = np.divmod(codes, geometry.n_positions)
-    axes = np.unravel_index(positions, geometry.grid)
-    bases = np.asarray(sum(axis * stride for axis, stride in zip(axes, strides_of(shape)[1:], strict=True)))
-    ways, offsets = _ways(geometry, shape, lanes, axes)
-    runs_a_row = -(-geometry.filter[-1] // lanes)
-    column, size = axes[-1], geometry.filter[-1]
-    if runs_a_row * lanes <= length:  # bundles of codes fill their runs
-        size = runs_a_row * lanes
-    last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
-    seams = np.where(
-        (column < doubled) | (column + size > length),
-        np.maximum(np.minimum(last + lanes, column + size) - length, 0),
-        -1,
-    )
-    sides = list(around)
-    region = Region(
-        0, prod(shape) + SPARE_SAMPLES,
-        rows_of(shape, [0] * len(sides), [*sides[:-1], length + doubled]), length + doubled,
-        rows_of(shape, [0] * len(sides), sides), length,
-    )  # fmt: skip
-    starts = filters * (len(layout.run_offsets) * lanes)
-    twins = _twins(shape, length, doubled)
-    places = Places(bases, starts, Circle(ways, offsets, seams, column, runs_a_row, length, doubled, twins))
-    there, seen = (_closed(geometry, flat, shape, length + doubled) for flat in (residual, weights))
-    return Stage(layout, places, there, seen, [uncut(len(codes), region)])
+class Ring:
+    """Makes stages for a circular signal: its samples without padding, but for the first of each row behind its end again.
 
-
-def _ways(geometry: Geometry, shape: tuple[int, ...], lanes: int, axes: tuple[NDArray, ...]) -> tuple[NDArray, NDArray]:
-    """Where the runs of codes lie relative to their bases: where each code's begin among all that differ, and all of these.
-
-    Runs that leave the circle come round to its other side. Which of them do depends on how near the end a code is.
+    Where a code lies is looked up by its row and its column, for which all that there is to know is worked out once.
     """
-    steps = [1] * (len(axes) - 1) + [lanes]
-    counts = [-(-f // step) for f, step in zip(geometry.filter, steps, strict=True)]
-    before = [
-        np.minimum(-(-(n - axis) // step), count)
-        for n, axis, step, count in zip(geometry.signal, axes, steps, counts, strict=True)
-    ]  # runs along each axis that come before the end
-    kinds, own = np.unique(np.ravel_multi_index(before, [count + 1 for count in counts]), return_inverse=True)
-    offsets = np.zeros((len(kinds), 1), np.int64)
-    strides = strides_of(shape)
-    offsets = offsets + strides[0] * np.arange(geometry.channels)
-    for first, n, step, count, stride in zip(
-        np.unravel_index(kinds, [count + 1 for count in counts]),
-        geometry.signal,
-        steps,
-        counts,
-        strides[1:],
-        strict=True,
+
+    def __init__(self, geometry: Geometry, layout: Layout, weights: NDArray) -> None:
+        self.geometry, self.layout = geometry, layout
+        lanes, around, length = width_of(layout.run_lanes), geometry.signal, geometry.signal[-1]
+        doubled = min(lanes, geometry.filter[-1]) - 1
+        # Behind each row is room for a run, so that closing a seam in one never waits for the row before.
+        self.shape = (geometry.channels, *around[:-1], length + lanes)
+        self._step = len(layout.run_offsets) * lanes  # from filter to filter in the runs
+        self._row_ways, self._column_ways, offsets = _ways(geometry, self.shape, lanes)
+        self._seams = _seams(geometry, lanes, doubled)
+        counted, corner = rows_of(self.shape, [0] * len(around), around), [0] * len(around)
+        rows = rows_of(self.shape, corner, [*around[:-1], length + doubled])
+        self._region = Region(0, prod(self.shape) + SPARE_SAMPLES, rows, length + doubled, counted, length)
+        none, runs_a_row = np.empty(0, np.int64), -(-geometry.filter[-1] // lanes)
+        self._circle = Circle(
+            none, offsets, none, none, runs_a_row, length, doubled, _twins(self.shape, length, doubled)
+        )
+        self.weights = self._closed(weights)
+
+    def stage(self, codes: NDArray, residual: NDArray) -> Stage:
+        """The stage for `codes`; the `residual` is flat and padded, and is copied."""
+        filters, positions = np.divmod(codes, self.geometry.n_positions)
+        rows, columns = np.divmod(positions, self.geometry.signal[-1])
+        circle = self._circle._replace(
+            ways=self._row_ways[rows] + self._column_ways[columns], seams=self._seams[columns], columns=columns
+        )
+        places = Places(rows * self.shape[-1] + columns, filters * self._step, circle)
+        return Stage(self.layout, places, self._closed(residual), self.weights, [uncut(len(codes), self._region)])
+
+    def _closed(self, flat: NDArray) -> NDArray:
+        """A padded signal without what it holds twice, but for the first samples of each row, which end the row again."""
+        geometry, shape = self.geometry, self.shape
+        box = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
+        closed = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
+        inside = (*(slice(n) for n in shape[:-1]), slice(self._region.length))
+        closed[: prod(shape)].reshape(shape)[inside] = box[inside]
+        return closed
+
+
+def _ways(geometry: Geometry, shape: tuple[int, ...], lanes: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Where the runs of codes lie relative to their bases: offsets, and where among them those of a code begin.
+
+    Runs that leave the circle come round to its other side. Which of them do depends on how near the end a code is along
+    each axis; where its offsets begin is a sum of two numbers, of its row and of its column.
+    """
+    steps = [1] * (len(geometry.signal) - 1) + [lanes]
+    firsts, own = (
+        [],
+        [],
+    )  # for each axis: how many runs come before the end, and which of these numbers each position has
+    for n, f, step in zip(geometry.signal, geometry.filter, steps, strict=True):
+        before = np.minimum(-(-(n - np.arange(n)) // step), -(-f // step))
+        first, kind = np.unique(before, return_inverse=True)
+        firsts.append(first)
+        own.append(kind)
+    strides, kinds = strides_of(shape), [len(first) for first in firsts]
+    offsets = np.broadcast_to(strides[0] * np.arange(geometry.channels), (*kinds, geometry.channels))
+    for axis, (first, n, f, step, stride) in enumerate(
+        zip(firsts, geometry.signal, geometry.filter, steps, strides[1:], strict=True)
     ):
-        along = np.arange(count)
-        own_offsets = (step * along - n * (along >= first[:, None])) * stride
-        offsets = (offsets[:, :, None] + own_offsets[:, None, :]).reshape(len(kinds), -1)
-    return own * offsets.shape[1], offsets.reshape(-1)
+        along = np.arange(-(-f // step))
+        of_kind = (step * along - n * (along >= first[:, None])) * stride
+        of_kind = of_kind.reshape([kinds[axis] if a == axis else 1 for a in range(len(kinds))] + [1, len(along)])
+        offsets = (offsets[..., None] + of_kind).reshape(*kinds, -1)
+    count, row_ways = offsets.shape[-1], np.zeros((), np.int64)
+    for axis in range(len(kinds) - 1):
+        row_ways = row_ways[..., None] + own[axis] * (count * prod(kinds[axis + 1 :]))
+    return row_ways.reshape(-1), own[-1] * count, offsets.reshape(-1)
+
+
+def _seams(geometry: Geometry, lanes: int, doubled: int) -> NDArray:
+    """The seam of codes at each column: so many first samples of their rows they change behind the end, or −1."""
+    length, size = geometry.signal[-1], geometry.filter[-1]
+    whole = lanes * -(-size // lanes)
+    size = whole if whole <= length else size  # bundles of codes fill their runs
+    column = np.arange(length)
+    last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
+    behind = np.maximum(np.minimum(last + lanes, column + size) - length, 0)
+    return np.where((column < doubled) | (column + size > length), behind, -1)
 
 
 def _twins(shape: tuple[int, ...], length: int, doubled: int) -> NDArray:
     """Pairs of places that are one sample of a circle: the first of each row, and those behind its end."""
     places = np.arange(prod(shape)).reshape(-1, shape[-1])[:, :doubled].reshape(-1)
     return np.stack([places, places + length], axis=1)
-
-
-def _closed(geometry: Geometry, flat: NDArray, shape: tuple[int, ...], width: int) -> NDArray:
-    """A padded circle without what it holds twice, but for the first samples of each row, which end after a width."""
-    box = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
-    closed = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
-    inside = (*(slice(n) for n in shape[:-1]), slice(width))
-    closed[: prod(shape)].reshape(shape)[inside] = box[inside]
-    return closed
 
 
 def residual_of(geometry: Geometry, stage: Stage) -> NDArray:

@@ -16,7 +16,7 @@ from pointillist.model.sharing import map_in_order
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.cutting import Cutter, Part
 from pointillist.solvers.scanning import clean_positions
-from pointillist.solvers.staging import Stage, stage_of
+from pointillist.solvers.staging import Ring, Stage, stage_of
 
 
 class WorkingCodes(NamedTuple):
@@ -71,6 +71,10 @@ class Ground:
         return Cutter.into_strips(self.problem.geometry, self.tile)
 
     @cached_property
+    def _ring(self) -> Ring:
+        return Ring(self.problem.geometry, self.problem.operator.layout, self.weights)
+
+    @cached_property
     def _kinds(self) -> tuple[NDArray, bool]:
         """Which positions have a whole box of weight one, and whether all weights are one or zero."""
         given = self.problem.weights_of(self.i)
@@ -91,6 +95,8 @@ class Ground:
 
         Where codes are spread out and hardly change any more, `strips` take fewer sweeps than tiles.
         """
+        if self.problem.geometry.boundary == "circular":
+            return self._ring.stage(codes, residual)
         geometry, layout = self.problem.geometry, self.problem.operator.layout
         return stage_of(geometry, layout, codes, residual, self.weights, self._strips if strips else self._tiles)
 
