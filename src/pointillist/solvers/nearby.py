@@ -16,7 +16,7 @@ from pointillist.backends.lanes import width_of
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import DescentState, scan_size
 
-_WORTH_NOTING = 2**25
+_WORTH_NOTING = 2**23
 """Products of a scan from which on noting codes saves more than it takes."""
 NOTES_A_POSITION = 6
 """Codes are noted where they are at most so many for each position; then looking at them takes a fraction of a scan."""
