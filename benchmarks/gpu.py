@@ -1,8 +1,8 @@
 """The CUDA engine beside the CPU's: ``python -m benchmarks.gpu --output bench-output [--quick]``.
 
-Agreement, encoding throughput, online learning, one very large image, volumes and where the time goes, as tables on the
-terminal and in ``gpu.json``. Throughput is of `encode` with its checks, from NumPy to NumPy with transfers and from CuPy to
-CuPy without. SPORCO's CuPy port is run beside it where it can be imported.
+Agreement, encoding throughput, our lead over SPORCO as a map, online learning, one very large image, volumes and where the
+time goes, as tables on the terminal and in ``gpu.json``. Throughput is of `encode` with its checks, from NumPy to NumPy with
+transfers and from CuPy to CuPy without. SPORCO's CuPy port is run beside it where it can be imported.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import pointillist as pt
 from benchmarks.context import Context, parser
+from benchmarks.gpu_map import device_map, leads
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.measure import profiled
 from benchmarks.sporco_cupy import rival
@@ -43,6 +44,7 @@ def main() -> None:
     name = device.cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     tables: list[Table] = []
     rates: dict[str, float] = {}
+    maps: list[dict[str, Any]] = []
     for experiment in chosen:
         rows = experiment(inputs, arguments.device, context.quick)
         if experiment is rival:
@@ -50,9 +52,11 @@ def main() -> None:
         if experiment in (throughput, circular):
             for row in rows:
                 row["times SPORCO"] = row["images/s"] / rates.get(f"encode {row['filters']}", np.nan)
+        if experiment is device_map:
+            maps = leads(rows)
         tables.append(Table.of(str(experiment.__doc__).splitlines()[0], rows))
         context.show(tables[-1])
-        context.write("gpu", tables, show=False, title=f"On a GPU ({name})", data=inputs.name)
+        context.write("gpu", tables, show=False, title=f"On a GPU ({name})", data=inputs.name, maps=maps)
 
 
 def _seconds(work: Callable[[], Any], repeats: int = 3) -> float:
@@ -293,7 +297,9 @@ def _learning_stages(inputs: Inputs, device: str, quick: bool) -> dict[str, Any]
     return row | {f"{name} (ms)": None for name in _STAGES} | {"scan (TFLOP/s)": None, "part of the tensor peak": None}
 
 
-EXPERIMENTS = (agreement, rival, throughput, circular, penalties, learning, large, volumes, restoration, stages)
+EXPERIMENTS = (
+    agreement, rival, throughput, circular, penalties, device_map, learning, large, volumes, restoration, stages
+)  # fmt: skip
 
 if __name__ == "__main__":
     main()

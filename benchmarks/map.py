@@ -207,14 +207,19 @@ def _by_penalty(inputs: Inputs, penalties: tuple[float, ...]) -> Iterator[Case]:
 def _by_size(context: Context, sides: tuple[int, ...], larger: int) -> Iterator[Case]:
     image = mosaic(context.inputs.train, larger)[None]
     for side in sides:
-        yield Case(f"{side}×{side}", image, filters_of(context, side), PENALTY)
+        filters = filters_of(context.inputs, side, context.pick(N_PATCHES, 4))
+        yield Case(f"{side}×{side}", image, filters, PENALTY)
 
 
 def _by_count(inputs: Inputs, counts: tuple[int, ...], penalty: float) -> Iterator[Case]:
     for count in counts:
-        filters = inputs.overcomplete if count > len(inputs.filters) else inputs.filters
-        chosen = np.linspace(0, len(filters) - 1, count).astype(int)
-        yield Case(str(count), inputs.train[:1], np.ascontiguousarray(filters[chosen]), penalty)
+        yield Case(str(count), inputs.train[:1], some_filters(inputs, count), penalty)
+
+
+def some_filters(inputs: Inputs, count: int) -> NDArray:
+    """So many filters of 11×11: a regular choice of the usual ones, or of the larger dictionary where these are too few."""
+    filters = inputs.overcomplete if count > len(inputs.filters) else inputs.filters
+    return np.ascontiguousarray(filters[np.linspace(0, len(filters) - 1, count).astype(int)])
 
 
 def mosaic(images: NDArray, side: int) -> NDArray:
@@ -226,17 +231,18 @@ def mosaic(images: NDArray, side: int) -> NDArray:
     )
 
 
-def filters_of(context: Context, side: int) -> NDArray:
+def filters_of(inputs: Inputs, side: int, n_patches: int = N_PATCHES, device: str = "cpu") -> NDArray:
     """Filters of another size: those of 11×11 resized, and then learned from a few patches."""
-    filters = context.inputs.filters
+    filters = inputs.filters
     if side == FILTER_SIZE:
         return filters
     resized = scipy.ndimage.zoom(filters, (1, side / FILTER_SIZE, side / FILTER_SIZE), order=3)
     resized /= np.linalg.norm(resized, axis=(1, 2), keepdims=True)
     update = pt.FilterUpdate(init=resized.astype(np.float32))
-    model = pt.OnlineCSC(len(filters), side, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0)
-    patches = context.inputs.patches("train", context.pick(N_PATCHES, 4))
-    return np.asarray(model.fit(patches).filters_)
+    model = pt.OnlineCSC(
+        len(filters), side, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0, device=device
+    )
+    return np.asarray(model.fit(inputs.patches("train", n_patches)).filters_)
 
 
 def _rows(strip: list[Outcome]) -> dict[str, list[float]]:

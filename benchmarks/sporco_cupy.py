@@ -23,13 +23,13 @@ ITERATIONS = 100
 BEFORE = {"encode 100": 68.0, "encode 400": 17.0}
 """Images a second on an H200, measured by hand: 100 ADMM iterations."""
 
-_PORT = "sporco.cupy"
+PORT = "sporco.cupy"
 
 
 def missing() -> str | None:
     """Why SPORCO cannot be run on the device, None if it can."""
     try:
-        enabled = importlib.import_module(_PORT).cupy_enabled()
+        enabled = importlib.import_module(PORT).cupy_enabled()
     except ImportError as error:
         return f"sporco.cupy cannot be imported ({error})"
     return None if enabled else "sporco.cupy finds no device"
@@ -70,7 +70,7 @@ def _moved(*arrays: NDArray) -> list[Any]:
 
 def _code(images: Any, filters: Any, iterations: int = ITERATIONS) -> Any:
     settings = {**rivals.FIXED, "MaxMainIter": iterations, "rho": 10.0}
-    solver = rivals.coder(filters, images, settings, package=_PORT)
+    solver = rivals.coder(filters, images, settings, package=PORT)
     solver.solve()
     return solver
 
@@ -78,7 +78,7 @@ def _code(images: Any, filters: Any, iterations: int = ITERATIONS) -> Any:
 def online_rate(images: NDArray, start: NDArray, setting: str) -> float:
     """Images that it learns from in a second, one at a time, moved there one by one."""
     cupy = importlib.import_module("cupy")
-    learner = rivals.online_learner(*_moved(start), ONLINE[setting], package=_PORT)
+    learner = rivals.online_learner(*_moved(start), ONLINE[setting], package=PORT)
     learner.solve(cupy.asarray(images[0]))
     begin = time.perf_counter()
     for image in images[1:]:

@@ -6,7 +6,7 @@ iterations suffice is known only because the optimum is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -41,31 +41,46 @@ def tune(
 ) -> Tuned:
     """Find the settings that bring the objective of an image (H, W) to a level in the fewest iterations."""
     usual = 50 * penalty + 1
+    best, found = quickest(
+        lambda rho, most: iterations_to(_fixed(rho), image, filters, penalty, level, most), usual, limit, shares
+    )
+    tried = {f"ADMM, ρ = {rho}": count for rho, count in found.items()}
+    automatic = Coding("ADMM, AutoRho", options={"rho": usual, "AutoRho": {"Enabled": True}})
+    most = limit if best is None else best[1] - 1
+    count = tried[automatic.name] = iterations_to(automatic, image, filters, penalty, level, most)
+    settings = [(_fixed(best[0]), best[1])] if best else []
+    settings += [(automatic, count)] if count else []
+    return Tuned(settings or [(_fixed(shares[0] * usual), limit)], tried, bool(settings))
+
+
+def quickest(
+    needed: Callable[[float, int], int | None], usual: float, limit: int, shares: Sequence[float] = SHARES
+) -> tuple[tuple[float, int] | None, dict[str, int | None]]:
+    """Find the ρ that needs the fewest iterations, with these, and what was tried, by ρ to three digits.
+
+    `needed` says how many iterations a ρ needs if that is at most so many, None otherwise. Shares of the usual ρ come
+    first, then neighbours of the best by factors of `STEP` for as long as one is better. None if no ρ suffices.
+    """
     tried: dict[str, int | None] = {}
-    best: tuple[Coding, int] | None = None
+    best: tuple[float, int] | None = None
 
     def attempt(rho: float) -> bool:
         nonlocal best
-        coding = _fixed(rho)
-        if coding.name in tried:
+        name = f"{rho:.3g}"
+        if name in tried:
             return False
-        most = limit if best is None else best[1] - 1
-        count = tried[coding.name] = iterations_to(coding, image, filters, penalty, level, most)
+        count = tried[name] = needed(rho, limit if best is None else best[1] - 1)
         if count is not None:
-            best = coding, count
+            best = rho, count
         return count is not None
 
     for share in shares:
         attempt(share * usual)
     while best is not None:
-        rho = best[0].options["rho"]
+        rho = best[0]
         if not attempt(rho / STEP) and not attempt(rho * STEP):
             break
-    automatic = Coding("ADMM, AutoRho", options={"rho": usual, "AutoRho": {"Enabled": True}})
-    most = limit if best is None else best[1] - 1
-    count = tried[automatic.name] = iterations_to(automatic, image, filters, penalty, level, most)
-    found = [one for one in (best, count and (automatic, count)) if one]
-    return Tuned(found or [(_fixed(shares[0] * usual), limit)], tried, bool(found))
+    return best, tried
 
 
 def _fixed(rho: float) -> Coding:

@@ -3,7 +3,8 @@
 The pages in ``docs/benchmarks`` name the records that they show, and the site's build calls `show` for each;
 `headlines` makes the table of the first page. By hand: ``python scripts/benchmark_page.py 1-encode > page.md``. A
 record is either that of ``python -m benchmarks`` (facts, then tables and charts by experiment) or any object with
-``title`` and ``tables``. Charts are those of the package's reports, in the colours of the site.
+``title`` and ``tables``, and with ``maps`` where it has some. Charts are those of the package's reports, in the colours
+of the site.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ def record(content: dict[str, Any], names: Names) -> str:
     else:
         parts.append(f"## {content['title']}\n")
         parts += [table(one) for one in content["tables"]]
+        parts.append(maps(content.get("maps", []), names))
     return "\n".join([*parts, facts(content)])
 
 

@@ -87,10 +87,10 @@ def test_filters_of_another_size_have_it_and_no_more_than_unit_norm(tmp_path, mo
     monkeypatch.delenv("POINTILLIST_DATA", raising=False)
     context = Context(tmp_path, quick=True)
     context.inputs.__dict__["filters"] = np.random.default_rng(0).standard_normal((3, 11, 11)).astype(np.float32)
-    filters = filters_of(context, 5)
+    filters = filters_of(context.inputs, 5, 4)
     assert filters.shape == (3, 5, 5)
     assert np.all(np.linalg.norm(filters, axis=(1, 2)) <= 1 + 1e-5)
-    assert filters_of(context, 11) is context.inputs.filters
+    assert filters_of(context.inputs, 11) is context.inputs.filters
 
 
 def test_heat_maps_count_their_values():

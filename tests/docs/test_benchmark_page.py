@@ -87,3 +87,11 @@ def test_headlines_are_looked_up(maker):
     assert "| 27.7 dB | **29.2 dB** | -1.5 dB |" in rows[-1]
     with pytest.raises(ValueError, match="no table"):
         maker.cell(maker.HEADLINES[0]._replace(table="no such"), "ours", "ms")
+
+
+def test_maps_stand_below_the_tables_of_a_plain_record(maker):
+    table = {"title": "T", "columns": ["case"], "rows": [["a"]]}
+    drawn = {"title": "Lead", "x": "λ", "columns": ["1"], "rows": ["ours"], "values": [[3.0]], "note": ""}
+    made = maker.record({"title": "On a GPU", "tables": [table], "maps": [drawn]}, Names())
+    assert made.index("**T**") < made.index('<div class="heat"')
+    assert "heat" not in maker.record({"title": "On a GPU", "tables": [table]}, Names())
