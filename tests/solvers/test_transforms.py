@@ -9,7 +9,7 @@ import pytest
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.model.sampling import Sample
-from pointillist.solvers import transforms
+from pointillist.solvers import transforms, workingset
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
 
@@ -112,3 +112,30 @@ def test_spectra_of_large_signals_are_bounded():
         samples = np.prod(transforms.shape_of_blocks(geometry, n_filters))
         assert samples >= (2 * 71) ** 2
         assert 8 * n_filters * samples < 3e8
+
+
+@pytest.mark.parametrize("transformed", [True, False])
+def test_few_codes_are_new_where_filters_are_large(reference, monkeypatch, transformed):
+    problem, x = reference.problem(np.random.default_rng(2), (30, 24), (7, 8), n_filters=4, penalty=0.02)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: transformed)
+    monkeypatch.setattr(workingset, "_FEW_NEW", 0.1)
+    monkeypatch.setattr(workingset, "_FEW_OF_ALL", 0.02)
+    counts, merge = [], workingset.merge
+
+    def counting(codes, values, fresh, n_positions, n_filters):
+        counts.append((len(codes), len(fresh)))
+        return merge(codes, values, fresh, n_positions, n_filters)
+
+    monkeypatch.setattr(workingset, "merge", counting)
+    solver = CoordinateDescent(tol=1e-6, max_iter=500)
+    result = solver.solve(solver.prepare(problem), [x])
+    assert result.gap[0] <= 1e-6
+    few = [fresh <= max(0.1 * codes, 0.02 * 30 * 24) for codes, fresh in counts]
+    assert all(few) == transformed
+
+
+def test_a_grid_of_few_positions_takes_one_code_at_a_time(reference, monkeypatch):
+    problem, x = reference.problem(np.random.default_rng(3), (2, 2), (2, 2), n_filters=3, penalty=0.01)
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    solver = CoordinateDescent(tol=1e-6, max_iter=500)
+    assert solver.solve(solver.prepare(problem), [x]).gap[0] <= 1e-6

@@ -39,6 +39,8 @@ _PASSES = 3
 projected point is fewer tolerances."""
 _SMOOTH = 4
 """Plain sweeps at the end of such a round."""
+_FEW_NEW, _FEW_OF_ALL = 4, 1 / 8
+"""Of large filters, whose codes take long to visit, a round takes up so many times as many as there are, or as positions."""
 _VISIBLE = 1e-9
 """Share that an objective has to fall by for violators to be looked for among nearly violating codes alone."""
 _MISSED = 1.5
@@ -292,11 +294,20 @@ class HostWorkingSet:
         return float(np.max(self.best + self.slack)) + rounding
 
     def enlarge(self, active: NDArray, cell: int, floors: NDArray) -> None:
-        """Take the best violator of every cell into the working set, in the order of their positions."""
+        """Take the best violator of every cell into the working set, in the order of their positions.
+
+        Cells are wider where these would be many beside the codes so far and take long to visit.
+        """
         if self.follows is not None:  # violators are looked for between the sweeps
             return
         floor = self.best.dtype.type(max(floors[0], 1 + self.negligible))
-        fresh = pick(*self.seen, np.array(self.geometry.grid), cell, floor)
+        grid = np.array(self.geometry.grid)
+        fresh = pick(*self.seen, grid, cell, floor)
+        if self.state.transforms is not None and self.settings.ridge == 0:
+            few = max(_FEW_NEW * len(self.codes), _FEW_OF_ALL * len(self.best), 1)
+            while len(fresh) > few:
+                cell += 1
+                fresh = pick(*self.seen, grid, cell, floor)
         self.codes, self.values = merge(
             self.codes, self.values, fresh, self.geometry.n_positions, self.problem.n_filters
         )
