@@ -88,7 +88,7 @@ def agreement(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     cases.append(("K=400 learned", images, inputs.overcomplete, {}))
     cases.append(("p = 0.1", images, inputs.filters, {"sampling": 0.1, "random_state": 0}))
     cases.append(("300×300, tiles", inputs.large(300)[None], inputs.filters, {}))
-    volume = _volumes(inputs, 1, 40)
+    volume = inputs.volumes(1, 40)
     cases.append(("K=20 7×7×7 on 40×40×40, tiles", volume, _bank(20, 7, 7, 7), {}))
     seen = (rng.random(volume.shape) < 0.5).astype(np.float32)
     cases.append(("K=20 5×5×5 full masked", volume, _bank(20, 5, 5, 5), {"boundary": "full", "weights": seen}))
@@ -224,16 +224,9 @@ def large(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def _volumes(inputs: Inputs, count: int, side: int) -> NDArray:
-    """Volumes (count, side, side, side): natural patches side by side, smoothed across."""
-    patches = inputs.patches("train", count * side)[:, :side, :side]
-    layers = np.resize(patches, (count, side, side, side))
-    return np.ascontiguousarray(layers + np.roll(layers, 1, 1) + np.roll(layers, 2, 1)) / np.float32(np.sqrt(3))
-
-
 def volumes(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
     """Volumes of 64×64×64, 50 filters of 7×7×7."""
-    signals, filters = _volumes(inputs, 1 if quick else 16, 24 if quick else 64), _bank(50, 7, 7, 7)
+    signals, filters = inputs.volumes(1 if quick else 16, 24 if quick else 64), _bank(50, 7, 7, 7)
     rows = []
     for tol in (0.1, 1e-2):
         seconds = _seconds(lambda t=tol: encode(signals, filters, PENALTY, tol=t, device=device), 1)

@@ -18,6 +18,7 @@ __all__ = ["CIRCULAR", "FILTER_SIZE", "PENALTY", "Inputs"]
 FILTER_SIZE = PUBLISHED_SIZE
 FULL = Scale()
 QUICK = Scale(n_filters=16, n_overcomplete=32, n_images=4, side=48, n_judged=2, n_pictures=2, picture_side=64)
+RECORDING = "ecg/record_208.npz"
 CIRCULAR = (
     "Circular: SPORCO's problem is the circular one, so it also learns from the seams where an image meets its far side, "
     "straight and sharp as the edges of the city; this learner solves the same problem. Tapered: SPORCO with its images "
@@ -43,6 +44,22 @@ class Inputs(inputs.Inputs):
     def large(self, side: int, n_patches: int | None = None) -> NDArray:
         """One image (side, side), put together from as many patches as it takes."""
         return super().large(side, n_patches or (-(-side // min(PATCH, self.scale.side))) ** 2)
+
+    def line(self, samples: int) -> NDArray:
+        """A signal (samples,) of unit variance: an electrocardiogram where the data have one, rows of patches otherwise."""
+        file = None if self.folder is None else self.folder / RECORDING
+        if file is not None and file.is_file():
+            with np.load(file, allow_pickle=False) as stored:
+                signal = stored["signal"][:samples]
+        else:
+            signal = np.resize(self.patches("train", 4).reshape(-1), samples)
+        return ((signal - signal.mean()) / signal.std()).astype(np.float32)
+
+    def volumes(self, count: int, side: int) -> NDArray:
+        """Volumes (count, side, side, side): natural patches side by side, smoothed across."""
+        patches = self.patches("train", count * side)[:, :side, :side]
+        layers = np.resize(patches, (count, side, side, side))
+        return np.ascontiguousarray(layers + np.roll(layers, 1, 1) + np.roll(layers, 2, 1)) / np.float32(np.sqrt(3))
 
     @cached_property
     def filters(self) -> NDArray:

@@ -25,11 +25,15 @@ from benchmarks.reach import CERTIFIED, EXCESS, Optimum, Task, optimum_of, reach
 from benchmarks.tables import Findings, Table, chart, heat_map
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01)
-SIDES = (5, 7, 11, 15, 21, 31, 51, 71)
+SIDES = (5, 7, 11, 15, 21, 31, 51, 71, 101)
 COUNTS = (25, 100, 400)
 COUNT_PENALTIES = (1.0, 0.1)
 LARGER = 200
 """Side of the image that filters of several sizes are used on."""
+LINE, TAPS, N_LONG = 108_000, 1000, 10
+"""A signal in time, and filters for it."""
+VOLUME, CUBE, N_CUBES = 64, 15, 20
+"""Sides of a volume and of filters for it."""
 N_PATCHES, BATCH_SIZE = 40, 4
 LIMIT = 1500
 """Iterations of SPORCO at most."""
@@ -44,7 +48,11 @@ _NOTE = (
 )
 _OF_SIZES = (
     f"Filters of other sizes than 11×11 are those of 11×11, resized and then learned online from {N_PATCHES} patches in "
-    f"batches of {BATCH_SIZE}."
+    f"batches of {BATCH_SIZE}; those that are larger than patches from four put together."
+)
+_OF_DIMENSIONS = (
+    "The line is an electrocardiogram (without the larger data rows of patches), the volume natural patches side by side, "
+    "smoothed across; filters are learned from them."
 )
 _OF_COUNTS = "Fewer filters are a regular choice of more; where there are more than 100, they are another dictionary."
 _COLUMNS = [
@@ -125,6 +133,7 @@ def run(context: Context) -> Findings:
 
     ten = Case(f"{len(inputs.train)} images", inputs.train, inputs.filters, PENALTY)
     _measure(context, found, f"Several images in one call: {full} filters of 11×11, λ = 1, {small}", iter([ten]))
+    _measure(context, found, f"Lines and volumes, λ = {PENALTY:g}", _by_dimension(context), _OF_DIMENSIONS)
     return found
 
 
@@ -216,6 +225,18 @@ def _by_count(inputs: Inputs, counts: tuple[int, ...], penalty: float) -> Iterat
         yield Case(str(count), inputs.train[:1], some_filters(inputs, count), penalty)
 
 
+def _by_dimension(context: Context) -> Iterator[Case]:
+    inputs = context.inputs
+    samples, taps = context.pick((LINE, TAPS), (2000, 50))
+    line = inputs.line(samples)
+    model = pt.OnlineCSC(N_LONG, taps, PENALTY, batch_size=2, random_state=0).fit(line.reshape(N_LONG, -1), n_epochs=2)
+    yield Case(f"{samples:,} samples, {N_LONG} × {taps:,}", line[None], model.filters_, PENALTY)
+    side, cube = context.pick((VOLUME, CUBE), (16, 5))
+    volume, update = inputs.volumes(1, side), pt.FilterUpdate(init="patches")
+    model = pt.OnlineCSC(N_CUBES, cube, PENALTY, update=update, random_state=0).fit(volume, n_epochs=2)
+    yield Case(f"{side}×{side}×{side}, {N_CUBES} × {cube}×{cube}×{cube}", volume, model.filters_, PENALTY)
+
+
 def some_filters(inputs: Inputs, count: int) -> NDArray:
     """So many filters of 11×11: a regular choice of the usual ones, or of the larger dictionary where these are too few."""
     filters = inputs.overcomplete if count > len(inputs.filters) else inputs.filters
@@ -242,7 +263,10 @@ def filters_of(inputs: Inputs, side: int, n_patches: int = N_PATCHES, device: st
     model = pt.OnlineCSC(
         len(filters), side, PENALTY, batch_size=BATCH_SIZE, update=update, random_state=0, device=device
     )
-    return np.asarray(model.fit(inputs.patches("train", n_patches)).filters_)
+    patches = inputs.patches("train", n_patches)
+    if side > min(patches.shape[1:]):
+        patches = np.stack([mosaic(patches[i : i + 4], 2 * patches.shape[1]) for i in range(0, n_patches, 4)])
+    return np.asarray(model.fit(patches).filters_)
 
 
 def _rows(strip: list[Outcome]) -> dict[str, list[float]]:

@@ -34,15 +34,15 @@ class Coding:
     def solver(
         self, images: NDArray, filters: NDArray, iterations: int, *, penalty: float = PENALTY, **options: Any
     ) -> Any:
-        """SPORCO's solver object for (n, H, W) images."""
+        """SPORCO's solver object for (n, *space) images."""
         settings = {"MaxMainIter": iterations, **self.options, **options}
         if self.method == "pgm":
             # The exact Lipschitz constant, the largest step that surely converges.
-            spectra = np.fft.rfft2(filters, s=images.shape[1:])
+            spectra = np.fft.rfftn(filters, images.shape[1:], range(1, images.ndim))
             settings["L"] = float(np.max(np.sum(np.abs(spectra) ** 2, axis=0)))
         kind = import_module(f"sporco.{self.method}.cbpdn").ConvBPDN
         chosen = kind.Options({**QUIET, **settings})
-        return kind(as_sporco(filters), as_sporco(images), penalty, chosen, dimK=1)
+        return kind(as_sporco(filters), as_sporco(images), penalty, chosen, dimK=1, dimN=images.ndim - 1)
 
     def encode(self, images: NDArray, filters: NDArray, iterations: int, *, penalty: float = PENALTY) -> NDArray:
         """The codes after so many iterations: what is timed."""

@@ -39,7 +39,7 @@ class Tuned(NamedTuple):
 def tune(
     image: NDArray, filters: NDArray, penalty: float, level: float, limit: int, shares: Sequence[float] = SHARES
 ) -> Tuned:
-    """Find the settings that bring the objective of an image (H, W) to a level in the fewest iterations."""
+    """Find the settings that bring the objective of an image (*space) to a level in the fewest iterations."""
     usual = 50 * penalty + 1
     best, found = quickest(
         lambda rho, most: iterations_to(_fixed(rho), image, filters, penalty, level, most), usual, limit, shares
@@ -90,15 +90,16 @@ def _fixed(rho: float) -> Coding:
 def iterations_to(
     coding: Coding, image: NDArray, filters: NDArray, penalty: float, level: float, limit: int
 ) -> int | None:
-    """Iterations until the objective of an image (H, W) is at most `level`; None if it is not within the limit."""
+    """Iterations until the objective of an image (*space) is at most `level`; None if it is not within the limit."""
     if limit < 1:
         return None
     signal = image.astype(np.float64)
-    spectra = scipy.fft.rfft2(filters.astype(np.float64), s=image.shape).transpose(1, 2, 0)
+    axes = tuple(range(1, image.ndim + 1))
+    spectra = np.moveaxis(scipy.fft.rfftn(filters.astype(np.float64), image.shape, axes), 0, -1)
     found: list[int] = []
 
     def value(solver: Any) -> bool:
-        if objective(signal, spectra, np.squeeze(solver.Y, (2, 3)), penalty) <= level:
+        if objective(signal, spectra, np.squeeze(solver.Y, (image.ndim, image.ndim + 1)), penalty) <= level:
             found.append(solver.k + 1)
         return bool(found)
 
@@ -107,9 +108,10 @@ def iterations_to(
 
 
 def objective(signal: NDArray, spectra: NDArray, codes: NDArray, penalty: float) -> float:
-    """The circular objective in float64, of codes (H, W, n_filters) and spectra (H, W // 2 + 1, n_filters)."""
-    transformed = scipy.fft.rfft2(codes.astype(np.float64), axes=(0, 1), workers=-1)
-    fit = scipy.fft.irfft2(np.einsum("hwk,hwk->hw", transformed, spectra), s=signal.shape)
+    """The circular objective in float64, of codes (*space, n_filters) and the filters' spectra, which are those of `rfftn`."""
+    axes = tuple(range(signal.ndim))
+    transformed = scipy.fft.rfftn(codes.astype(np.float64), axes=axes, workers=-1)
+    fit = scipy.fft.irfftn(np.einsum("...k,...k->...", transformed, spectra), signal.shape, axes)
     return 0.5 * float(np.sum((signal - fit) ** 2)) + penalty * float(np.sum(np.abs(codes), dtype=np.float64))
 
 

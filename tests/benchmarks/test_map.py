@@ -56,6 +56,17 @@ def test_a_level_that_is_out_of_reach_is_said_to_be(sporco, task):
     assert [count for _, count in tuned.settings] == [3]
 
 
+@pytest.mark.parametrize(("signal", "size"), [((40,), (6,)), ((9, 8, 7), (3, 2, 3))])
+def test_lines_and_volumes_are_points_too(sporco, monkeypatch, signal, size):
+    monkeypatch.setattr("benchmarks.map.threads", lambda: 1)
+    rng = np.random.default_rng(1)
+    filters = rng.standard_normal((3, *size)).astype(np.float32) / np.sqrt(np.prod(size))
+    case = Case("λ", rng.standard_normal((1, *signal)).astype(np.float32), filters.astype(np.float32), PENALTY)
+    outcome = measure(case, limit=400, repeats=1, shares=(0.2,))
+    assert outcome.reached
+    assert 0 < outcome.density < 3
+
+
 @pytest.mark.parametrize("n_images", [1, 2])
 def test_a_point_has_both_leads(sporco, monkeypatch, task, n_images):
     monkeypatch.setattr("benchmarks.map.threads", lambda: 1)  # tiny transforms wait long for a busy second core
@@ -91,6 +102,14 @@ def test_filters_of_another_size_have_it_and_no_more_than_unit_norm(tmp_path, mo
     assert filters.shape == (3, 5, 5)
     assert np.all(np.linalg.norm(filters, axis=(1, 2)) <= 1 + 1e-5)
     assert filters_of(context.inputs, 11) is context.inputs.filters
+
+
+def test_filters_larger_than_patches_are_learned_from_several_put_together(tmp_path, monkeypatch):
+    monkeypatch.delenv("POINTILLIST_DATA", raising=False)
+    inputs = Context(tmp_path, quick=True).inputs
+    inputs.__dict__["filters"] = np.random.default_rng(0).standard_normal((3, 11, 11)).astype(np.float32)
+    side = inputs.patches("train", 1).shape[1] + 1
+    assert filters_of(inputs, side, 4).shape == (3, side, side)
 
 
 def test_heat_maps_count_their_values():
