@@ -108,7 +108,7 @@ def iterations_to(
 
 
 def objective(signal: NDArray, spectra: NDArray, codes: NDArray, penalty: float) -> float:
-    """The circular objective in float64, of codes (*space, n_filters) and the filters' spectra, which are those of `rfftn`."""
+    """The circular objective in float64, of codes (*space, n_filters) and the filters' spectra (those of `rfftn`)."""
     axes = tuple(range(signal.ndim))
     transformed = scipy.fft.rfftn(codes.astype(np.float64), axes=axes, workers=-1)
     fit = scipy.fft.irfftn(np.einsum("...k,...k->...", transformed, spectra), signal.shape, axes)

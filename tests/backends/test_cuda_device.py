@@ -3,8 +3,12 @@
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Barrier
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from pointillist.backends.cuda import device as devices
@@ -57,6 +61,60 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", _fake(1))
     with pytest.raises(RuntimeError, match="there are 1 CUDA devices"):
         open_device("cuda:1")
+
+
+class _Stream(nullcontext):
+    def __init__(self, non_blocking):
+        super().__init__()
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A device without one: arrays of the host stand for its own, and copies are made at once."""
+
+    class Array(np.ndarray):
+        def set(self, given):
+            self[...] = given
+
+        def get(self, out):
+            out[...] = self
+
+    class Number(nullcontext):
+        attributes = {"MaxSharedMemoryPerBlockOptin": 2**17}  # noqa: RUF012
+        compute_capability = "90"
+
+    current = SimpleNamespace(synchronize=lambda: None)
+    cuda = SimpleNamespace(Device=Number, Stream=_Stream, get_current_stream=lambda: current)
+    cupy = SimpleNamespace(
+        cuda=cuda, empty=lambda shape, dtype: np.empty(shape, dtype).view(Array), ascontiguousarray=lambda array: array
+    )
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace(empty_pinned=np.empty))
+    return devices.Device(cupy, 0)
+
+
+def test_threads_never_share_a_stream_or_memory_for_copies(device):
+    rng = np.random.default_rng(0)
+    given = [rng.standard_normal((1, 300)).astype(np.float32) for _ in range(40)]
+    together, met = Barrier(devices.STREAMS), []
+
+    def moved(i):
+        with device.own_stream():
+            found = device.download(device.upload_all({"a": given[i][0]})["a"].view(type(device.cupy.empty(1, "f4"))))
+        return found, device.download(device.upload(given[i]))
+
+    def hold(_):
+        with device.own_stream(), device._staging((5,), np.dtype(np.uint8)) as staged:
+            together.wait(10)  # all are held at once
+            met.append(staged.__array_interface__["data"][0])
+            together.wait(10)
+
+    with ThreadPoolExecutor(8) as pool:
+        for i, (one, other) in enumerate(pool.map(moved, range(len(given)))):
+            np.testing.assert_array_equal(one, given[i][0])
+            np.testing.assert_array_equal(other, given[i])
+        list(pool.map(hold, range(devices.STREAMS)))
+    assert len(set(met)) == devices.STREAMS
+    assert device._idle_streams.qsize() == devices.STREAMS
 
 
 @pytest.mark.slow

@@ -38,6 +38,15 @@ def test_a_device_mends_as_the_cpu_does(picture, task):
 
 
 @pytest.mark.gpu
+def test_tiles_of_several_threads_are_coded_as_by_one(picture):
+    large = np.tile(photographs("test")["camera"].astype(np.float32), (2, 3))
+    missing = np.random.default_rng(0).random(large.shape) < 0.5
+    one, *others = (inpaint(large, missing, device="cuda", n_jobs=n) for n in (1, 8, 8))
+    for other in others:
+        assert pt.psnr(one, other) > 45
+
+
+@pytest.mark.gpu
 def test_a_path_on_a_device_ends_where_the_cpus_does(picture):
     filters = pt.load_filters("natural-100")
     there, here = (penalty_path(picture[None], filters, n=4, device=device) for device in ("cuda", "cpu"))

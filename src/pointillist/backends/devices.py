@@ -1,6 +1,6 @@
 """All that the layers above `backends` import for CUDA devices; CuPy stays behind this module."""
 
-from pointillist.backends.cuda.device import Device, is_cpu, open_device
+from pointillist.backends.cuda.device import STREAMS, Device, is_cpu, open_device
 from pointillist.backends.cuda.engine import Engine, SignalGroup
 from pointillist.backends.cuda.exchange import (
     Rows,
@@ -21,7 +21,7 @@ from pointillist.backends.cuda.plan import DEPTH, KernelPlan, as_volume, make_pl
 from pointillist.backends.cuda.sums import CodeLists, DeviceSums
 
 __all__ = [
-    "DEPTH", "SignalGroup", "CodeLists", "Device", "DeviceSums", "Engine", "KernelPlan", "Rows", "all_to_host",
+    "DEPTH", "STREAMS", "SignalGroup", "CodeLists", "Device", "DeviceSums", "Engine", "KernelPlan", "Rows", "all_to_host",
     "any_resident",
     "as_cupy", "as_kind", "as_volume", "signal_groups", "check_device", "is_cpu", "is_resident", "kind_of",
     "make_plan", "members_of", "open_device", "pieces", "rows", "stacked", "summed_by", "to_host",

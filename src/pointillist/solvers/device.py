@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from queue import SimpleQueue
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends.devices import (
     DEPTH,
+    STREAMS,
     Device,
     Engine,
     KernelPlan,
@@ -101,25 +101,18 @@ class DeviceDescent:
             memory, shared = int(_MEMORY * device.free_memory()), 0
         else:
             memory, shared = self.memory, engine.bytes
-        slices = list(signal_groups(len(signals), state.plan, memory, len(device.streams), shared))
-        streams: SimpleQueue[Any] = SimpleQueue()
-        for stream in device.streams:
-            streams.put(stream)
+        slices = list(signal_groups(len(signals), state.plan, memory, STREAMS, shared))
 
         def work(chosen: slice) -> Result:
-            stream = streams.get()
-            try:
-                with device.use(), stream:
-                    begin = None if start is None else start[chosen]
-                    sets = DeviceWorkingSets(self, state, signals[chosen], chosen, begin)
-                    return solve_by_rounds(sets, self.settings)
-            finally:
-                streams.put(stream)
+            with device.own_stream():
+                begin = None if start is None else start[chosen]
+                sets = DeviceWorkingSets(self, state, signals[chosen], chosen, begin)
+                return solve_by_rounds(sets, self.settings)
 
         if len(slices) == 1 or engine.seconds is not None:
             results = [work(chosen) for chosen in slices]
         else:
-            with ThreadPoolExecutor(len(device.streams)) as pool:
+            with ThreadPoolExecutor(STREAMS) as pool:
                 results = list(pool.map(work, slices))
         return merge_results(results, [range(chosen.start, chosen.stop) for chosen in slices])
 

@@ -2,12 +2,14 @@
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from math import prod
 from pathlib import Path
+from queue import LifoQueue
 from threading import Lock
 from typing import Any
 
@@ -79,17 +81,29 @@ class Device:
             attributes = cupy.cuda.Device(number).attributes
             self.shared_limit = int(attributes["MaxSharedMemoryPerBlockOptin"])
             self.has_tensor_cores = int(cupy.cuda.Device(number).compute_capability) >= 80  # those that know bfloat16
-            # Kept, because the memory pool keeps what each of them frees.
-            self.streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(STREAMS)]
+            # Kept, because the memory pool keeps what each of them frees; the last one that was put back is used first.
+            self._idle_streams: LifoQueue[Any] = LifoQueue()
+            for _ in range(STREAMS):
+                self._idle_streams.put(cupy.cuda.Stream(non_blocking=True))
             self.mover = cupy.cuda.Stream(non_blocking=True)
         self._modules: dict[tuple[int, ...], Any] = {}
         self._kernels: dict[tuple[Any, ...], Any] = {}
         self._lock = Lock()
-        self._staged: dict[int, np.ndarray] = {}
+        self._idle_memory: list[np.ndarray] = []  # page-locked
 
     def use(self) -> Any:
         """A context in which this device is the current one."""
         return self.cupy.cuda.Device(self.number)
+
+    @contextmanager
+    def own_stream(self) -> Iterator[None]:
+        """Make a stream current that no other thread has meanwhile; where all are taken, wait for one."""
+        stream = self._idle_streams.get()
+        try:
+            with self.use(), stream:
+                yield
+        finally:
+            self._idle_streams.put(stream)
 
     def free_memory(self) -> int:
         """Bytes that can be had, those that CuPy's pool holds and does not use included."""
@@ -124,27 +138,27 @@ class Device:
         step = max(1, _STAGED_BYTES * len(arrays) // max(moved.nbytes, 1))
         for first in range(0, len(arrays), step):
             part, there = arrays[first : first + step], moved[first : first + step]
-            staged = self._staging(there.shape, there.dtype)
-            if not isinstance(part, np.ndarray):
-                np.stack(part, out=staged, casting="same_kind")
-            elif staged.nbytes < _SHARED_COPY:
-                np.copyto(staged, part, casting="same_kind")
-            else:
-                _copy_by_threads(staged, part)
-            there.set(staged)
-            self.wait()
+            with self._staging(there.shape, there.dtype) as staged:
+                if not isinstance(part, np.ndarray):
+                    np.stack(part, out=staged, casting="same_kind")
+                elif staged.nbytes < _SHARED_COPY:
+                    np.copyto(staged, part, casting="same_kind")
+                else:
+                    _copy_by_threads(staged, part)
+                there.set(staged)
+                self.wait()
         return moved
 
     def upload_all(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Arrays of the host by their names, moved here in one piece."""
         sizes = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays.values()]
         bounds = np.cumsum([0, *sizes])
-        staged = self._staging((int(bounds[-1]),), np.dtype(np.uint8))
-        for array, first in zip(arrays.values(), bounds[:-1].tolist(), strict=True):
-            staged[first : first + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
-        moved = self.cupy.empty(len(staged), np.uint8)
-        moved.set(staged)
-        self.wait()
+        moved = self.cupy.empty(int(bounds[-1]), np.uint8)
+        with self._staging(moved.shape, np.dtype(np.uint8)) as staged:
+            for array, first in zip(arrays.values(), bounds[:-1].tolist(), strict=True):
+                staged[first : first + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
+            moved.set(staged)
+            self.wait()
         return {
             name: moved[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
             for (name, array), first in zip(arrays.items(), bounds[:-1].tolist(), strict=True)
@@ -154,18 +168,23 @@ class Device:
         """A device's array as one of the host."""
         if array.size == 0:
             return np.empty(array.shape, array.dtype)
-        staged = self._staging(array.shape, array.dtype)
-        self.cupy.ascontiguousarray(array).get(out=staged)
-        return staged.copy()
+        with self._staging(array.shape, array.dtype) as staged:
+            self.cupy.ascontiguousarray(array).get(out=staged)
+            return staged.copy()
 
-    def _staging(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """Page-locked host memory of the current stream, from and to which copies are fast and hold up nobody else."""
+    @contextmanager
+    def _staging(self, shape: tuple[int, ...], dtype: np.dtype) -> Iterator[np.ndarray]:
+        """Page-locked host memory, from and to which copies are fast; no other thread has it until they are done."""
         size = prod(shape) * dtype.itemsize
-        stream = self.cupy.cuda.get_current_stream().ptr
-        if len(self._staged.get(stream, b"")) < size:
-            self._staged.pop(stream, None)
-            self._staged[stream] = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
-        return self._staged[stream][:size].view(dtype).reshape(shape)
+        with self._lock:
+            memory = self._idle_memory.pop() if self._idle_memory else np.empty(0, np.uint8)
+        if len(memory) < size:
+            memory = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
+        try:
+            yield memory[:size].view(dtype).reshape(shape)
+        finally:
+            with self._lock:
+                self._idle_memory.append(memory)
 
     def kernel(self, name: str, filter_shape: tuple[int, ...], flags: tuple[bool, ...], shared: int = 0) -> Any:
         """A kernel for filters (channels, layers, rows, columns) and flags (nonnegative, sampled, mapped, around).
