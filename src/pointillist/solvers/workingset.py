@@ -40,7 +40,7 @@ projected point is fewer tolerances."""
 _SMOOTH = 4
 """Plain sweeps at the end of such a round."""
 _FEW_NEW, _FEW_OF_ALL = 4, 1 / 8
-"""Of large filters, whose codes take long to visit, a round takes up so many times as many as there are, or as positions."""
+"""A round takes up so many times as many codes of large filters as there are, or as positions: visiting them takes long."""
 _VISIBLE = 1e-9
 """Share that an objective has to fall by for violators to be looked for among nearly violating codes alone."""
 _MISSED = 1.5
