@@ -6,7 +6,7 @@ iterations suffice is known only because the optimum is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from pointillist.reproduce.rivals import FIXED
 
 SHARES = (0.2, 0.1, 0.4, 0.05, 1.0, 0.02, 2.0)
 """Of SPORCO's usual ρ = 50 λ + 1, the likely ones first: what needs more iterations than the best so far is cut short."""
+_FIXED_RHO = "ADMM, ρ = "
 STEP = 1.5
 """Between values of ρ around the best of these, which are tried until none is better."""
 
@@ -40,17 +41,28 @@ def tune(
     image: NDArray, filters: NDArray, penalty: float, level: float, limit: int, shares: Sequence[float] = SHARES
 ) -> Tuned:
     """Find the settings that bring the objective of an image (*space) to a level in the fewest iterations."""
-    usual = 50 * penalty + 1
+    usual = usual_rho(penalty)
     best, found = quickest(
         lambda rho, most: iterations_to(_fixed(rho), image, filters, penalty, level, most), usual, limit, shares
     )
-    tried = {f"ADMM, ρ = {rho}": count for rho, count in found.items()}
+    tried = {f"{_FIXED_RHO}{rho}": count for rho, count in found.items()}
     automatic = Coding("ADMM, AutoRho", options={"rho": usual, "AutoRho": {"Enabled": True}})
     most = limit if best is None else best[1] - 1
     count = tried[automatic.name] = iterations_to(automatic, image, filters, penalty, level, most)
     settings = [(_fixed(best[0]), best[1])] if best else []
     settings += [(automatic, count)] if count else []
     return Tuned(settings or [(_fixed(shares[0] * usual), limit)], tried, bool(settings))
+
+
+def usual_rho(penalty: float) -> float:
+    """What SPORCO takes where no ρ is given."""
+    return 50 * penalty + 1
+
+
+def best_rho(tried: Mapping[str, int | None]) -> float | None:
+    """The ρ that needed the fewest iterations of those that `Tuned.tried` has; None if none sufficed."""
+    counts = {name: count for name, count in tried.items() if name.startswith(_FIXED_RHO) and count is not None}
+    return float(min(counts, key=lambda name: counts[name]).removeprefix(_FIXED_RHO)) if counts else None
 
 
 def quickest(
@@ -84,7 +96,7 @@ def quickest(
 
 
 def _fixed(rho: float) -> Coding:
-    return Coding(f"ADMM, ρ = {rho:.3g}", options={"rho": rho, **FIXED})
+    return Coding(f"{_FIXED_RHO}{rho:.3g}", options={"rho": rho, **FIXED})
 
 
 def iterations_to(

@@ -1,5 +1,8 @@
 """The map on a tiny problem: SPORCO is tuned and counted rightly, and a point has both leads."""
 
+import json
+
+import benchmarks.map
 import numpy as np
 import pytest
 import scipy.fft
@@ -7,7 +10,7 @@ from benchmarks.context import Context
 from benchmarks.map import Case, Outcome, filters_of, measure, mosaic
 from benchmarks.reach import EXCESS, Task, optimum_of
 from benchmarks.tables import heat_map
-from benchmarks.tuned import iterations_to, objective, tune
+from benchmarks.tuned import SHARES, best_rho, iterations_to, objective, tune
 
 import pointillist as pt
 
@@ -54,6 +57,22 @@ def test_a_level_that_is_out_of_reach_is_said_to_be(sporco, task):
     tuned = tune(task.images[0], task.filters, PENALTY, 0.0, 3, shares=(0.2,))
     assert not tuned.reached
     assert [count for _, count in tuned.settings] == [3]
+
+
+def test_the_best_rho_is_the_fixed_one_with_the_fewest_iterations():
+    assert best_rho({"ADMM, ρ = 10.2": 57, "ADMM, ρ = 5.1": 60, "ADMM, ρ = 2": None, "ADMM, AutoRho": 40}) == 10.2
+    assert best_rho({"ADMM, ρ = 2": None, "ADMM, AutoRho": 40}) is None
+
+
+def test_the_search_begins_where_an_earlier_run_ended(tmp_path, monkeypatch):
+    points = {"T: 5×5": {"iterations": {"ADMM, ρ = 10.2": 57}}, "T: 7×7": {"iterations": {"ADMM, ρ = 10.2": None}}}
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"experiments": {"map": {"settings": {"points": points}}}}))
+    monkeypatch.setattr("benchmarks.map.EARLIER", record)
+    benchmarks.map._earlier.cache_clear()
+    assert benchmarks.map._shares("T: 5×5", 1.0) == pytest.approx((0.2,))
+    assert benchmarks.map._shares("T: 7×7", 1.0) == benchmarks.map._shares("T: 9×9", 1.0) == SHARES
+    benchmarks.map._earlier.cache_clear()
 
 
 @pytest.mark.parametrize(("signal", "size"), [((40,), (6,)), ((9, 8, 7), (3, 2, 3))])

@@ -86,10 +86,9 @@ def _ways(geometry: Geometry, shape: tuple[int, ...], lanes: int) -> tuple[NDArr
     each axis; where its offsets begin is a sum of two numbers, of its row and of its column.
     """
     steps = [1] * (len(geometry.signal) - 1) + [lanes]
-    firsts, own = (
-        [],
-        [],
-    )  # for each axis: how many runs come before the end, and which of these numbers each position has
+    # For each axis: how many runs come before the end, and which of these numbers each position has.
+    firsts: list[NDArray] = []
+    own: list[NDArray] = []
     for n, f, step in zip(geometry.signal, geometry.filter, steps, strict=True):
         before = np.minimum(-(-(n - np.arange(n)) // step), -(-f // step))
         first, kind = np.unique(before, return_inverse=True)
