@@ -36,6 +36,32 @@ def test_an_exception_reaches_the_caller(bad):
         shared_map(2)(work, range(10))
 
 
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_after_an_exception_nobody_begins_with_anything_else(where):
+    begun, meeting = [], threading.Barrier(2, timeout=20)
+    caller = threading.get_ident()
+
+    def work(i):
+        begun.append(i)
+        if i < 2:
+            meeting.wait()
+            if (threading.get_ident() == caller) == (where == "here"):
+                raise ZeroDivisionError
+            time.sleep(0.2)
+
+    with pytest.raises(ZeroDivisionError):
+        shared_map(2)(work, range(50))
+    assert sorted(begun) == [0, 1]
+
+
+def test_an_index_error_of_the_work_is_an_exception_like_others():
+    def work(_):
+        raise IndexError("of the work")
+
+    with pytest.raises(IndexError, match="of the work"):
+        shared_map(2)(work, range(4))
+
+
 def test_one_thread_starts_no_other():
     before = threading.active_count()
     assert shared_map(1)(lambda _: threading.active_count(), range(4)) == [before] * 4

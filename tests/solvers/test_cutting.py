@@ -10,8 +10,10 @@ from pointillist.solvers.cutting import Cuts, Cutter
 
 CASES = [
     ((2500,), (5,)), ((20, 250), (3, 11)), ((20, 190), (3, 11)), ((95, 95), (4, 5)), ((3, 45, 100), (2, 3, 3)),
-    ((110, 700), (11, 11)), ((300, 40), (9, 3)),
+    ((110, 700), (11, 11)), ((300, 40), (9, 3)), ((441, 80), (1, 4)),
 ]  # fmt: skip
+SEVERAL = [((130, 80), (2, 11)), ((445, 60), (1, 3)), ((30, 1100), (4, 11))]
+"""Of two channels and without a margin: what runs on behind the last row meets samples of the next channel."""
 
 
 def _earlier(after):
@@ -22,12 +24,15 @@ def _earlier(after):
     return before
 
 
-@pytest.mark.parametrize(("signal", "size"), CASES)
+@pytest.mark.parametrize(
+    ("signal", "size", "channels", "boundary"),
+    [(*case, 1, "same") for case in CASES] + [(*case, 2, "valid") for case in SEVERAL],
+)
 @pytest.mark.parametrize("cut", [Cutter.into_tiles, Cutter.into_strips])
-def test_tiles_that_do_not_wait_for_each_other_write_to_disjoint_samples(signal, size, cut):
+def test_tiles_that_do_not_wait_for_each_other_write_to_disjoint_samples(signal, size, channels, boundary, cut):
     """Padded lanes count: they are read and written back, so that two threads there lose updates."""
-    geometry = Geometry(signal, size, 1, "same")
-    layout = ConvolutionOperator(np.ones((1, 1, *size), np.float32), geometry).layout
+    geometry = Geometry(signal, size, channels, boundary)
+    layout = ConvolutionOperator(np.ones((1, channels, *size), np.float32), geometry).layout
     positions = np.arange(geometry.n_positions)
     row, column = np.divmod(positions, layout.row_length)
     bases = layout.row_bases[row] + column
@@ -44,6 +49,20 @@ def test_tiles_that_do_not_wait_for_each_other_write_to_disjoint_samples(signal,
             np.testing.assert_array_equal(kept, np.unique(bases[tile][:, None] + layout.taps))
             for other in set(range(n)) - earlier[n]:
                 assert len(np.intersect1d(touched[n], touched[other])) == 0, "two tiles touch at the same time"
+
+
+@pytest.mark.parametrize("length", [257, 441, 445, 1849, 1933, 2021, 5000])
+@pytest.mark.parametrize("side", [32, 64, 128])
+def test_no_tile_is_empty_or_narrow(length, side):
+    geometry = Geometry((length, 300), (1, 9), 1, "same")
+    for cutter in (Cutter.into_tiles(geometry, side), Cutter.into_strips(geometry, side)):
+        for number in range(cutter.n_ways):
+            owners = cutter.way(number).owners.reshape(geometry.grid)
+            for along, count in zip((owners[:, 0] // cutter.counts[1], owners[0]), cutter.counts, strict=True):
+                sides = np.bincount(along, minlength=count)
+                assert len(sides) == count
+                assert np.min(sides[1:], initial=len(along)) >= len(along) // count
+                assert sides[0] >= len(along) // (2 * count)
 
 
 def test_touching_tiles_keep_their_order_whatever_codes_there_are():
@@ -83,3 +102,5 @@ def test_only_pictures_of_several_tiles_are_cut_into_strips(grid):
     assert tiles.counts == strips.counts
     picture = Geometry((300, 300), (5, 5), 1, "same")
     assert Cutter.into_strips(picture, 100).counts == [10, 1]
+    band = Geometry((30, 300), (5, 5), 1, "same")  # one strip: threads have nothing to share then
+    assert Cutter.into_strips(band, 100).counts == Cutter.into_tiles(band, 100).counts == [1, 4]

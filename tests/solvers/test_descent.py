@@ -208,3 +208,19 @@ def test_large_filters_give_the_same_bits_with_any_number_of_threads(reference):
     np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])
     assert one.objective[0] == two.objective[0]
     assert one.gap[0] == two.gap[0]
+
+
+@pytest.mark.parametrize("boundary", ["valid", "same"])
+def test_pictures_whose_sides_no_number_of_tiles_divides_are_solved_by_any_number_of_threads(boundary):
+    """Filters of one row, and a height of which equal strips, rounded up, would leave none for the last."""
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((3, 2, 1, 4)).astype(np.float32)
+    filters /= np.sqrt(np.sum(filters**2, axis=(1, 2, 3), keepdims=True))
+    signals = rng.standard_normal((1, 2, 441, 90)).astype(np.float32)
+    solver = CoordinateDescent(tile=64)
+    one, two = (
+        encode(signals, filters, 0.3, channels=True, boundary=boundary, solver=solver, n_jobs=n) for n in (1, 2)
+    )
+    assert one.status == Status.CONVERGED
+    np.testing.assert_array_equal(one.codes.indices[0], two.codes.indices[0])
+    np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])

@@ -7,11 +7,16 @@ import pytest
 
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.solvers import projecting
+from pointillist.solvers.cutting import Cutters
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.dual import Goal, Worth
 from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.staging import residual_of
 from pointillist.solvers.sweeping import Ground, project
+
+
+def ground_of(problem, tile=128):
+    return Ground(problem, 0, Cutters(problem.geometry, tile))
 
 
 def ratios_of(problem, point):
@@ -46,7 +51,7 @@ def test_sweeps_project_onto_one_condition_after_the_other(reference, boundary, 
             size = (slope if nonnegative else abs(slope)) - 0.3
             if size > 0:
                 expected = expected - np.sign(slope) * size / curvature * seen * column
-    ground = Ground(problem, 0, 128)
+    ground = ground_of(problem)
     stage = ground.stage(codes, problem.geometry.spread((seen * x.ravel()).reshape(x.shape)))
     project(stage, ground.working(codes, np.zeros(len(codes))), 3, map)
     found = residual_of(problem.geometry, stage).ravel()
@@ -66,7 +71,7 @@ def test_a_projected_point_violates_little_and_bounds_the_optimum(reference, bou
     worth, objective, point = Worth(problem, 0, x), found.objective[0], found.residuals[0].astype(np.float64)
     before = ratios_of(problem, point)
     goal = Goal(worth, objective, 0.1, 0.0)
-    moved = Projector(Ground(problem, 0, 128), map).project(goal, point, np.flatnonzero(before > 0.8))
+    moved = Projector(ground_of(problem), map).project(goal, point, np.flatnonzero(before > 0.8))
     after = np.max(ratios_of(problem, moved.point))
     plain, projected = (worth.gap(objective, *one) for one in ((point, np.max(before)), (moved.point, after)))
     assert np.max(before) > 1.001
@@ -81,7 +86,7 @@ def test_what_a_scan_finds_is_corrected_together_with_the_codes_around(reference
     point, support = found.residuals[0].astype(np.float64), np.sort(found.codes.indices[0])
     table = ratios_of(problem, point).reshape(problem.n_filters, -1)
     goal = Goal(Worth(problem, 0, x), found.objective[0], 0.1, 0.0)
-    move = Projector(Ground(problem, 0, 128), map).correction(goal, support)
+    move = Projector(ground_of(problem), map).correction(goal, support)
     moved = move(point, np.max(table, axis=0), np.argmax(table, axis=0).astype(np.int32))
     assert np.max(ratios_of(problem, moved.point)) - 1 < 0.5 * (np.max(table) - 1)
 
@@ -93,9 +98,7 @@ def test_a_goal_out_of_reach_is_given_up_early(reference, monkeypatch):
     times = []
     monkeypatch.setattr(projecting, "project", lambda *args: times.append(args[2]) or project(*args))
     goal = Goal(Worth(problem, 0, x), found.objective[0], 1e-7, 0.0)
-    moved = Projector(Ground(problem, 0, 128), map).project(
-        goal, point, np.flatnonzero(ratios_of(problem, point) > 0.9)
-    )
+    moved = Projector(ground_of(problem), map).project(goal, point, np.flatnonzero(ratios_of(problem, point) > 0.9))
     assert len(times) == 1
     assert goal.gap(*moved) > goal.tol
 
@@ -110,9 +113,9 @@ def test_a_projection_is_the_same_for_any_number_of_threads(reference):
     goal = Goal(Worth(problem, 0, x), found.objective[0], 0.1, 0.0)
     with ThreadPoolExecutor(2) as pool:
         one, other = (
-            Projector(Ground(problem, 0, 42), mapper).project(goal, point, codes) for mapper in (map, pool.map)
+            Projector(ground_of(problem, 42), mapper).project(goal, point, codes) for mapper in (map, pool.map)
         )
-    assert len(Ground(problem, 0, 42).stage(codes, problem.geometry.spread(x), strips=True).cuts[0].tiles) >= 4
+    assert len(ground_of(problem, 42).stage(codes, problem.geometry.spread(x), strips=True).cuts[0].tiles) >= 4
     np.testing.assert_array_equal(one.point, other.point)
     assert one.violation == other.violation
 

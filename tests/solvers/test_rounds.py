@@ -137,6 +137,13 @@ def test_signals_that_stall_are_given_up_and_evaluated_exactly():
     assert [call[0] for call in sets.calls[-3:]] == ["collect", "recheck", "residuals"]
 
 
+@pytest.mark.parametrize(("exact", "gap"), [(4.0, 1 - 2.5 / 4.0), (6.0, 1 - 2.5 / 6.0), (2.5, 0.0), (np.nan, 0.9)])
+def test_what_bounds_the_optimum_is_told_beside_the_exact_objective(exact, gap):
+    """A look may round the objective; half of five is what the optimum is at least all the same."""
+    sets = Scripted([(5.0, 0.5, 2)], exact=Certificate(exact, 0.9, np.zeros((1, 5))))
+    assert solve_by_rounds(sets, CoordinateDescent(tol=1e-9)).gap[0] == pytest.approx(gap, abs=1e-15)
+
+
 @pytest.mark.parametrize("rule", [None, lambda found: found.ratio > 1])
 def test_all_rounds_are_the_limit(rule):
     sets = Scripted([(9 - i, 0.5, 2) for i in range(9)], [(1, 0.5, 1), (1, 0.0, 1)])

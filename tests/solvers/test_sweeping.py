@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from pointillist.solvers.cutting import Cutters
 from pointillist.solvers.sweeping import Effort, Ground, descend
 
 
 def _descended(problem, x, codes, tile, sweeps, extra):
     """Values of some codes after a descent in tiles of a side, and how many tiles there were."""
-    ground = Ground(problem, 0, tile)
+    ground = Ground(problem, 0, Cutters(problem.geometry, tile))
     working = ground.working(codes, np.zeros(len(codes), x.dtype))
     weights = problem.weights_of(0)
     stage = ground.stage(codes, problem.geometry.spread(x if weights is None else weights * x))

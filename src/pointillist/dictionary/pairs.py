@@ -17,7 +17,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.sharing import shared_map
 
 _WORTH_THREADS = 150_000
-"""Pairs from which on threads share them: about a millisecond, beside which starting threads is little."""
+"""Pairs from which on threads share them: about a millisecond, beside which waking threads is little."""
 _TOGETHER = 2**18
 """Positions of signals that are taken together: 26 signals of 100×100 (measured; more gain hardly anything)."""
 _CODE = 120

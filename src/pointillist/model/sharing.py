@@ -4,7 +4,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -14,32 +14,44 @@ if hasattr(os, "register_at_fork"):  # a child has none of its parent's threads
     os.register_at_fork(after_in_child=_pools.clear)
 
 
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """The threads that are kept, as many as asked for; none starts before there is work for it."""
+    return _pools.get(n_threads) or _pools.setdefault(n_threads, ThreadPoolExecutor(n_threads, "pointillist"))
+
+
+def _first(left: deque[int]) -> int | None:
+    """The first of what is left, taken away; None if another thread was faster, or there is nothing."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
+
+
 def shared_map(n_jobs: int) -> Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]:
     """Give a `map` whose items are shared out between this thread and n_jobs − 1 others.
 
     This thread works as well: systems put those that it wakes on other cores then, and it waits for fewer of them. Others
     that are busy with something else are not waited for.
     """
-    if n_jobs > 1 and n_jobs - 1 not in _pools:
-        _pools.setdefault(n_jobs - 1, ThreadPoolExecutor(n_jobs - 1, "pointillist"))  # starts no thread yet
 
     def mapper(work: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         todo = list(items)
         answers, left = [None] * len(todo), deque(range(len(todo)))
 
         def take() -> None:
-            while left:
-                try:
-                    i = left.popleft()
-                except IndexError:  # another thread was faster
-                    return
-                answers[i] = work(todo[i])
+            try:
+                while (i := _first(left)) is not None:
+                    answers[i] = work(todo[i])
+            finally:
+                left.clear()  # after an exception nobody begins with anything else
 
-        others = [_pools[n_jobs - 1].submit(take) for _ in range(min(n_jobs, len(todo)) - 1)]
+        others: list[Future[None]] = []
         try:
+            for _ in range(min(n_jobs, len(todo)) - 1):
+                others.append(_pool(n_jobs - 1).submit(take))
             take()
         finally:
-            left.clear()  # after an exception nobody begins with anything else
+            left.clear()
             begun = [other for other in others if not other.cancel()]
             wait(begun)
         for other in begun:

@@ -44,10 +44,10 @@ class _Way(NamedTuple):
 
 
 class Cutter:
-    """Cuts a grid of positions into tiles of at most some `sides`, in several ways: each moves the borders.
+    """Cuts a grid of positions into tiles of some `sides` or somewhat less, in several ways: each moves the borders.
 
-    Tiles have colours, and those of one colour have disjoint footprints, padding included: tiles must have twice the sides
-    of a filter at least, and along the last axis of one with a run of padding behind it.
+    Tiles have colours, and those of one colour have disjoint footprints, padding included: `sides` must be twice those of a
+    filter at least, and along the last axis of one with a run of padding behind it. Tiles have at least half of that.
     """
 
     def __init__(self, geometry: Geometry, sides: Sequence[int]) -> None:
@@ -80,7 +80,8 @@ class Cutter:
             max(round(_STRIP_HEIGHT * side), 2 * height),
             max(round(_STRIP_WIDTH * side), 2 * (width + _LONGEST_RUN)),
         )
-        return cls(geometry, sides)
+        strips = cls(geometry, sides)
+        return tiles if strips.n_ways == 1 else strips
 
     @property
     def n_ways(self) -> int:
@@ -94,12 +95,14 @@ class Cutter:
         return self._ways[number]
 
     def _worked_out(self, shifts: tuple[int, ...]) -> _Way:
-        """Tiles of equal sides; along axes with a shift the first tile has half the side of others."""
-        short = np.dtype(np.uint16 if prod(self.counts) <= 2**16 else np.int64)
+        """Tiles whose sides differ by one at most; along axes with a shift the first has half of one, the last half more.
+
+        None is empty or narrower than what it is padded with: it would not lie between the tiles beside it.
+        """
+        short = np.dtype(np.uint16 if prod(self.counts) < 2**16 else np.int64)
         owners, borders = np.zeros((), short), []
         for length, count, shift in zip(self.geometry.grid, self.counts, shifts, strict=True):
-            side = -(-length // count)
-            own = np.minimum((np.arange(length) + shift * (side // 2)) // side, count - 1)
+            own = np.minimum((2 * count * np.arange(length) + shift * length) // (2 * length), count - 1)
             borders.append(np.searchsorted(own, np.arange(count + 1)).tolist())
             owners = owners[..., None] * short.type(count) + own.astype(short)
         places = list(np.ndindex(*self.counts))
@@ -123,6 +126,23 @@ def _colour(place: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(p % 2 for p in place)
 
 
+class Cutters:
+    """What cuts the codes of all signals of one geometry, made when it is first asked for."""
+
+    def __init__(self, geometry: Geometry, side: int) -> None:
+        self.geometry, self.side = geometry, side
+
+    @cached_property
+    def tiles(self) -> Cutter:
+        """Cuts into squares or cubes."""
+        return Cutter.into_tiles(self.geometry, self.side)
+
+    @cached_property
+    def strips(self) -> Cutter:
+        """Cuts pictures into strips, and all else into tiles."""
+        return Cutter.into_strips(self.geometry, self.side)
+
+
 class Cuts(Sequence[Cut]):
     """The codes at some positions, cut into tiles in all ways of a cutter."""
 
@@ -137,10 +157,9 @@ class Cuts(Sequence[Cut]):
         if not 0 <= number < len(self):
             raise IndexError(number)
         if number not in self._found:
-            self._found[number] = self._whole if len(self) == 1 else self._tiles(self.cutter.way(number))
+            self._found[number] = self._whole() if len(self) == 1 else self._tiles(self.cutter.way(number))
         return self._found[number]
 
-    @cached_property
     def _whole(self) -> Cut:
         """One tile, no larger than its codes need."""
         geometry = self.cutter.geometry

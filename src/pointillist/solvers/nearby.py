@@ -75,10 +75,12 @@ class NearCodes:
 
     def above(self, floor: float) -> NDArray:
         """The noted codes whose ratios exceeded `floor` in the last look."""
-        n_positions = np.int64(self.state.problem.geometry.n_positions)
+        n_positions = self.state.problem.geometry.n_positions
         kept = [np.flatnonzero(np.abs(some) > floor) for some in self.ratios]
         pairs = zip(self.pieces, kept, strict=True)
-        return np.concatenate([notes.filters[some] * n_positions + notes.positions[some] for notes, some in pairs])
+        return np.concatenate(
+            [notes.filters[some].astype(np.int64) * n_positions + notes.positions[some] for notes, some in pairs]
+        )
 
     def merged(self, best: NDArray, winner: NDArray) -> tuple[NDArray, NDArray]:
         """The larger ratio of each position, of the last look or of a scan, and its filter."""

@@ -69,7 +69,7 @@ class Projector:
 
         def move(point: NDArray, ratios: NDArray, winner: NDArray) -> Moved:
             positions = np.flatnonzero(ratios > 1 + goal.rounding + _ROOM * goal.room(point))
-            violating = winner[positions] * np.int64(geometry.n_positions) + positions
+            violating = winner[positions].astype(np.int64) * geometry.n_positions + positions
             near = support[_around(geometry, violating)[support % geometry.n_positions]]
             return self.project(goal, point, np.union1d(violating, near))
 

@@ -151,10 +151,17 @@ def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Lo
         # Perhaps only the bound on rounding stood in the way.
         exact = sets.recheck(i, indices[i], values[i])
         if exact is not None:
-            objective[i], gap[i] = exact.objective, np.fmin(gap[i], exact.gap)
+            # The bound of the optimum stands; the objective that it was told beside may have been rounded.
+            found_before = _gap_to(objective[i] * (1 - gap[i]), exact.objective)
+            objective[i], gap[i] = exact.objective, np.fmin(found_before, exact.gap)
     statuses = tuple(judge(*one, schedule.tol) for one in zip(gap.tolist(), objective.tolist(), strict=True))
     codes = SparseCodes(indices, values, [sets.problem.geometry.grid] * count, sets.problem.n_filters)
     return Result(codes, objective, gap, statuses, iterations, sets.residuals())
+
+
+def _gap_to(bound: float, objective: float) -> float:
+    """The relative gap of an objective to what is at least the optimum; NaN where there is no such number."""
+    return float(np.maximum(0.0, 1 - bound / objective)) if objective > 0 else np.nan
 
 
 class _Effort:

@@ -13,6 +13,7 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import Sample
 from pointillist.solvers.base import Mapper
+from pointillist.solvers.cutting import Cutters
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
@@ -23,6 +24,14 @@ class DescentState:
     """A problem with what its scans share."""
 
     problem: Problem
+
+    @cached_property
+    def _cutters(self) -> dict[int, Cutters]:
+        return {}
+
+    def cutters(self, side: int) -> Cutters:
+        """What cuts signals into tiles of a side: it is the same for all of them."""
+        return self._cutters.setdefault(side, Cutters(self.problem.geometry, side))
 
     @cached_property
     def per_penalty(self) -> NDArray:

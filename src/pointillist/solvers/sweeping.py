@@ -14,7 +14,7 @@ from pointillist.backends.bundles import Bundles
 from pointillist.model.problem import Problem
 from pointillist.model.sharing import map_in_order
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.cutting import Cutter, Part
+from pointillist.solvers.cutting import Cutters, Part
 from pointillist.solvers.scanning import clean_positions
 from pointillist.solvers.staging import Ring, Stage, stage_of
 
@@ -48,11 +48,11 @@ class Effort(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What all sweeps over codes of signal i share; large signals are cut into tiles of a side."""
+    """What all sweeps over codes of signal i share; large signals are cut into tiles."""
 
     problem: Problem
     i: int
-    tile: int
+    cutters: Cutters
 
     @cached_property
     def weights(self) -> NDArray:
@@ -61,14 +61,6 @@ class Ground:
         given = self.problem.weights_of(self.i)
         ones = np.ones((geometry.channels, *geometry.signal), dtype) if given is None else given
         return geometry.spread(ones.astype(dtype))
-
-    @cached_property
-    def _tiles(self) -> Cutter:
-        return Cutter.into_tiles(self.problem.geometry, self.tile)
-
-    @cached_property
-    def _strips(self) -> Cutter:
-        return Cutter.into_strips(self.problem.geometry, self.tile)
 
     @cached_property
     def _ring(self) -> Ring:
@@ -98,7 +90,8 @@ class Ground:
         if self.problem.geometry.boundary == "circular":
             return self._ring.stage(codes, residual)
         geometry, layout = self.problem.geometry, self.problem.operator.layout
-        return stage_of(geometry, layout, codes, residual, self.weights, self._strips if strips else self._tiles)
+        cutter = self.cutters.strips if strips else self.cutters.tiles
+        return stage_of(geometry, layout, codes, residual, self.weights, cutter)
 
 
 def descend(stage: Stage, codes: WorkingCodes, effort: Effort, mapper: Mapper) -> None:

@@ -177,14 +177,15 @@ class Device:
         """Page-locked host memory, from and to which copies are fast; no other thread has it until they are done."""
         size = prod(shape) * dtype.itemsize
         with self._lock:
-            memory = self._idle_memory.pop() if self._idle_memory else np.empty(0, np.uint8)
-        if len(memory) < size:
-            memory = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
-        try:
-            yield memory[:size].view(dtype).reshape(shape)
-        finally:
-            with self._lock:
-                self._idle_memory.append(memory)
+            idle = sorted(self._idle_memory, key=len)
+            fitting = [memory for memory in idle if len(memory) >= size]
+            chosen = fitting[0] if fitting else idle[-1] if idle else None  # what is too small is given up for more
+            self._idle_memory = [memory for memory in idle if memory is not chosen]
+        if chosen is None or len(chosen) < size:
+            chosen = importlib.import_module("cupyx").empty_pinned(size, np.uint8)
+        yield chosen[:size].view(dtype).reshape(shape)
+        with self._lock:  # only after copies that are done: an exception may have left one under way
+            self._idle_memory.append(chosen)
 
     def kernel(self, name: str, filter_shape: tuple[int, ...], flags: tuple[bool, ...], shared: int = 0) -> Any:
         """A kernel for filters (channels, layers, rows, columns) and flags (nonnegative, sampled, mapped, around).
