@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 from typer.main import get_command
 
-import pointillist as pt
 from pointillist.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -54,19 +52,7 @@ def _commands(page):
     """Arguments of every ``pointillist …`` line that stands as a command: in a console block or indented."""
     text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))  # a line that goes on in the next
     for line in _COMMAND.findall(text):
-        words = shlex.split(line, comments=True)[1:]
-        # `denoise | deblur | super-resolve` in the README stands for three commands.
-        while len(words) > 1 and words[1] == "|":
-            words = words[2:]
-        yield tuple(words)
-
-
-def _given(page):
-    """Names that a page's first block takes for granted."""
-    if page != "docs/index.md":
-        return {}
-    photo = pt.photographs("test")["camera"][100:180, 100:196]
-    return {"photo": photo, "missing": np.arange(photo.size).reshape(photo.shape) % 3 == 0}
+        yield tuple(shlex.split(line, comments=True)[1:])
 
 
 WITH_CODE = [page for page in PAGES if _blocks(page)]
@@ -77,7 +63,7 @@ WRITTEN = sorted({(_name(page), words) for page in PAGES for words in _commands(
     "page", [pytest.param(page, marks=pytest.mark.slow if _name(page) in SLOW else ()) for page in WITH_CODE], ids=_name
 )
 def test_python_runs(page, readers_folder):
-    names = _given(_name(page))
+    names: dict[str, object] = {}
     for block in _blocks(page):
         # Empty lines before the code make a traceback point into the page.
         code = compile("\n" * block.line + block.code, _name(page), "exec")
