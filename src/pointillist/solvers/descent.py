@@ -75,7 +75,7 @@ class CoordinateDescent(DescentSchedule):
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
-        return DescentState(problem)
+        return DescentState(problem, self.tile)
 
     def solve(
         self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None

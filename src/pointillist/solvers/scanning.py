@@ -21,17 +21,15 @@ from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 @dataclass(frozen=True, eq=False)
 class DescentState:
-    """A problem with what its scans share."""
+    """A problem with what its scans and descents share; large signals are cut into tiles of a side."""
 
     problem: Problem
+    tile: int = 128
 
     @cached_property
-    def _cutters(self) -> dict[int, Cutters]:
-        return {}
-
-    def cutters(self, side: int) -> Cutters:
-        """What cuts signals into tiles of a side: it is the same for all of them."""
-        return self._cutters.setdefault(side, Cutters(self.problem.geometry, side))
+    def cutters(self) -> Cutters:
+        """What cuts signals into tiles: it is the same for all of them."""
+        return Cutters(self.problem.geometry, self.tile)
 
     @cached_property
     def per_penalty(self) -> NDArray:
@@ -99,18 +97,10 @@ class DescentState:
         return rise
 
     @cached_property
-    def share(self) -> float:
-        """The share of all codes that is scanned."""
-        drawn = self.problem.drawn
-        if drawn is None or self.is_dense:
-            return 1.0
-        return max(len(drawn), 1) / self.problem.operator.n_codes
-
-    @cached_property
     def row_chunks(self) -> list[tuple[int, int]]:
         """Grid rows in equal chunks of a fixed amount of work, an even number of them, whatever the number of threads."""
         rows = prod(self.problem.geometry.grid[:-1])
-        pairs = max(1, ceil(self.share * self.problem.geometry.n_positions / (2 * _CHUNK_POSITIONS)))
+        pairs = max(1, ceil(_scanned_share(self) * self.problem.geometry.n_positions / (2 * _CHUNK_POSITIONS)))
         step = ceil(rows / (2 * pairs))
         return [(first, min(first + step, rows)) for first in range(0, rows, step)]
 
@@ -185,9 +175,17 @@ def _scan_drawn(
     list(mapper(work, state.row_chunks))
 
 
+def _scanned_share(state: DescentState) -> float:
+    """The share of all codes that is scanned."""
+    drawn = state.problem.drawn
+    if drawn is None or state.is_dense:
+        return 1.0
+    return max(len(drawn), 1) / state.problem.operator.n_codes
+
+
 def scan_size(state: DescentState) -> int:
     """Products that a scan takes."""
-    return int(state.share * state.problem.filters.size * state.problem.geometry.n_positions)
+    return int(_scanned_share(state) * state.problem.filters.size * state.problem.geometry.n_positions)
 
 
 def scan_rounding(problem: Problem, terms: float, largest: float, dtype: np.dtype) -> float:

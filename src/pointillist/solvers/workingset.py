@@ -113,7 +113,7 @@ class HostWorkingSet:
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
-        self.ground = Ground(self.problem, i, state.cutters(settings.tile))
+        self.ground = Ground(self.problem, i, state.cutters)
         self.projector = Projector(self.ground, mapper)
         self.worth, self.constant = dual.Worth(self.problem, i, signal), self.problem.constant_of(i)
         self.near: NearCodes | None = None  # codes that nearly violated in the last scan of all
