@@ -113,17 +113,18 @@ def update_bundle(
 
     All of them are clean. Unless it is empty, `step` takes up how x − Dz changes, as in `update_code`.
     """
+    where = boxes.bases[members[0]] - first
     starts, slopes, changes, head = bundles.starts, bundles.slopes, bundles.changes, members[0]
     base, offsets, lanes = boxes.bases[head], offsets_of(boxes, circle, head), boxes.lanes
     count, runs, front = len(members), bundles.runs, 1 << len(boxes.lanes)
     for a in range(count):
         starts[a] = front + boxes.starts[members[a]] - (boxes.bases[members[a]] - base)
     if count == 2:
-        _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes)
+        _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes, step, where)
     elif count == 3:
-        _dot(lanes, _THREE, residual, base, runs, starts, offsets, slopes)
+        _dot(lanes, _THREE, residual, base, runs, starts, offsets, slopes, step, where)
     else:
-        _dot(lanes, _FOUR, residual, base, runs, starts, offsets, slopes)
+        _dot(lanes, _FOUR, residual, base, runs, starts, offsets, slopes, step, where)
     for a in range(count):
         i = members[a]
         new = minimum_of(values[i], slopes[a], curvatures[i], penalties[i], ridge, nonnegative)
@@ -142,15 +143,16 @@ def update_bundle(
             kept += 1
     if kept == 0:
         return largest
+    target, place = (step, where) if len(step) > 0 else (residual, base)
     if kept == 1:
-        _add(lanes, _ONE, residual, base, runs, starts, offsets, changes, step, base - first)
+        _add(lanes, _ONE, target, place, runs, starts, offsets, changes)
     elif kept == 2:
-        _add(lanes, _TWO, residual, base, runs, starts, offsets, changes, step, base - first)
+        _add(lanes, _TWO, target, place, runs, starts, offsets, changes)
     elif kept == 3:
-        _add(lanes, _THREE, residual, base, runs, starts, offsets, changes, step, base - first)
+        _add(lanes, _THREE, target, place, runs, starts, offsets, changes)
     else:
-        _add(lanes, _FOUR, residual, base, runs, starts, offsets, changes, step, base - first)
-    close(boxes, circle, head, residual, base)
+        _add(lanes, _FOUR, target, place, runs, starts, offsets, changes)
+    close(boxes, circle, head, target, place)
     return largest
 
 
@@ -171,19 +173,31 @@ def _product(boxes, bundles, i, j):
 
 
 @intrinsic
-def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out):
-    """out[a] = Σ_i signal[base + offsets[i] :][:lanes] · filters[starts[a] + i·lanes :][:lanes], for so many filters."""
-    signature = types.void(lanes, count, signal, base, filters, starts, offsets, out)
+def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out, step, where):
+    """out[a] = Σ_i signal[base + offsets[i] :][:lanes] · filters[starts[a] + i·lanes :][:lanes], for so many filters.
+
+    Unless it is empty, a step is added to the signal, which lies from `where` on as the signal does from `base`.
+    """
+    signature = types.void(lanes, count, signal, base, filters, starts, offsets, out, step, where)
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[2], sig.args[0])
         n, width = sig.args[1].count, whole_number(vector.count)
-        signal_at, filter_at, start_at, out_at = (pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7))
+        signal_at, filter_at, start_at, out_at, step_at = (
+            pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7, 8)
+        )
+        step_array = context.make_array(sig.args[8])(context, builder, args[8])
+        recorded = builder.icmp_signed(">", builder.extract_value(step_array.shape, 0), whole_number(0))
         begins = [builder.load(builder.gep(start_at, [whole_number(a)])) for a in range(n)]
         sums = sums_of(builder, vector, n)
         with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
-            sample, _ = vector_at(builder, signal_at, builder.add(args[3], offset), vector)
-            more = builder.mul(i, width)
+            (held,) = sums_of(builder, vector, 1)
+            before, _ = vector_at(builder, signal_at, builder.add(args[3], offset), vector)
+            builder.store(before, held)
+            with builder.if_then(recorded):
+                change, _ = vector_at(builder, step_at, builder.add(args[9], offset), vector)
+                builder.store(builder.fadd(before, change), held)
+            sample, more = builder.load(held), builder.mul(i, width)
             for begin, slot in zip(begins, sums, strict=True):
                 run, _ = vector_at(builder, filter_at, builder.add(begin, more), vector)
                 add_product(builder, sample, run, slot)
@@ -195,38 +209,26 @@ def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out):
 
 
 @intrinsic
-def _add(typingctx, lanes, count, signal, base, filters, starts, offsets, changes, step, where):
-    """Add so many filters, times their changes, to a signal from `base` on, and to a step from `where` on if there is one.
-
-    The runs lie as those of `_dot`.
-    """
-    signature = types.void(lanes, count, signal, base, filters, starts, offsets, changes, step, where)
+def _add(typingctx, lanes, count, signal, base, filters, starts, offsets, changes):
+    """Add so many filters, times their changes, to a signal from `base` on; the runs lie as those of `_dot`."""
+    signature = types.void(lanes, count, signal, base, filters, starts, offsets, changes)
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[2], sig.args[0])
         n, width = sig.args[1].count, whole_number(vector.count)
-        signal_at, filter_at, start_at, change_at, step_at = (
-            pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7, 8)
+        signal_at, filter_at, start_at, change_at = (
+            pointer(context, builder, sig.args[i], args[i]) for i in (2, 4, 5, 7)
         )
         numbers = [whole_number(a) for a in range(n)]
         begins = [builder.load(builder.gep(start_at, [a])) for a in numbers]
         factors = [broadcast(builder, builder.load(builder.gep(change_at, [a])), vector) for a in numbers]
-        step_array = context.make_array(sig.args[8])(context, builder, args[8])
-        recorded = builder.icmp_signed(">", builder.extract_value(step_array.shape, 0), whole_number(0))
         with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
-            total, more = None, builder.mul(i, width)
+            place, more = builder.add(args[3], offset), builder.mul(i, width)
+            total, _ = vector_at(builder, signal_at, place, vector)
             for begin, factor in zip(begins, factors, strict=True):
                 run, _ = vector_at(builder, filter_at, builder.add(begin, more), vector)
-                total = builder.fmul(run, factor) if total is None else multiply_add(builder, run, factor, total)
-            _put(builder, signal_at, builder.add(args[3], offset), total)
-            with builder.if_then(recorded):
-                _put(builder, step_at, builder.add(args[9], offset), total)
+                total = multiply_add(builder, run, factor, total)
+            store(builder, signal_at, place, total)
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-def _put(builder, pointer_, where, total):
-    """Add a vector to what lies at pointer_[where:]."""
-    before, _ = vector_at(builder, pointer_, where, total.type)
-    store(builder, pointer_, where, builder.fadd(before, total))

@@ -39,6 +39,8 @@ _COARSE = 0.001
 it rounds is much beside small moves, and extrapolation makes more of it."""
 _PASSES = 4
 """Passes over a region that take as long as comparing it before a sweep with it after that."""
+_RUNS_IN_TURNS = 64
+"""Runs of a filter at most for two places to be gone through in turns: both must fit into the fastest cache."""
 
 
 class Region(NamedTuple):
@@ -175,12 +177,12 @@ def _recorded_sweep(
     compared,
     bundles,
 ):
-    """Make a sweep, and record how it changes x − Dz: code by code or, where codes are many, by what it did to the residual.
+    """Make a sweep, and record how it changes x − Dz: by what the codes add to a step, or by what became of the residual.
 
-    The latter only where residuals can be `compared`: weights must be one or zero (what x − Dz does where they are zero is
-    of no interest), and moves must be large beside the rounding of a residual.
+    The latter where codes are many and residuals can be `compared`: weights must be one or zero (what x − Dz does where
+    they are zero is of no interest), and moves must be large beside the rounding of a residual.
     """
-    length, first = region.length, region.first
+    first, length = region.first, region.length
     by_codes = len(chosen) * len(boxes.offsets) << len(boxes.lanes)
     differs = compared and by_codes > _PASSES * len(region.rows) * length
     for row in region.rows:
@@ -195,16 +197,14 @@ def _recorded_sweep(
         boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
         step[:0] if differs else step, first, bundles,
     )  # fmt: skip
-    if differs:
-        for row in region.rows:
-            at, start = np.uintp(row), np.uintp(row - first)
+    for row in region.rows:
+        at, start = np.uintp(row), np.uintp(row - first)
+        if differs:
             for t in range(np.uintp(length)):
                 step[start + t] += residual[at + t]
-    elif circle is not None:
-        for p in range(len(circle.twins)):
-            one, other = circle.twins[p, 0], circle.twins[p, 1]
-            step[one] += step[other]
-            step[other] = step[one]
+        else:
+            for t in range(np.uintp(length)):
+                residual[at + t] += weights[at + t] * step[start + t]
     return moved
 
 
@@ -225,14 +225,17 @@ def _sweep(
     first,
     bundles,
 ):
-    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays), in that order.
+    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays).
 
-    Unless it is empty, `step` takes up how x − Dz changes, with all seams left open; it begins at sample `first` of the
-    residual.
+    Both halves of them are gone through in turns, code by code, where filters are small: the processor begins with a code
+    while the last one is still being written, which is far away. Unless it is empty, `step` takes up how x − Dz changes instead of the
+    residual, and begins at its sample `first`.
     """
     largest, n = 0.0, 0
     if bundles is None:  # all else is not even compiled then
-        for i in chosen:
+        half, in_turns = (len(chosen) + 1) // 2, len(boxes.offsets) <= _RUNS_IN_TURNS
+        for t in range(len(chosen)):
+            i = chosen[t // 2 + (t % 2) * half] if in_turns else chosen[t]
             moved = update_code(
                 boxes,
                 circle,

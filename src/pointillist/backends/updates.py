@@ -6,7 +6,7 @@ import numpy as np
 
 from pointillist.backends.compiling import spliced
 from pointillist.backends.routines import short_routine
-from pointillist.backends.vectors import add_runs, add_runs_weighted, close_seam, dot_runs
+from pointillist.backends.vectors import add_runs, add_runs_weighted, close_seam, dot_changed_runs, dot_runs
 
 
 class Circle(NamedTuple):
@@ -14,7 +14,7 @@ class Circle(NamedTuple):
 
     The first `doubled` samples of a row of `length` stand behind its end again, so that no run is cut in two. A code that
     changes some of them has a seam: of its row's first samples, so many were changed behind the end, and all others in
-    front. Codes without one have −1. Adding up the `twins` makes a step of codes whole whose seams were left open.
+    front. Codes without one have −1.
     """
 
     ways: np.ndarray  # where the offsets of a code's runs begin among all
@@ -24,7 +24,6 @@ class Circle(NamedTuple):
     runs_a_row: int
     length: int
     doubled: int
-    twins: np.ndarray  # (n_pairs, 2) places of what is held twice
 
 
 class Places(NamedTuple):
@@ -63,24 +62,28 @@ def update_code(
 ):
     """Move code i to its minimum; returns its curvature times the square of its change.
 
-    Unless it is empty, `step` takes up how x − Dz changes, with its seam left open; it begins at sample `first` of the
-    residual. Where there is no `circle`, what is only for one is not compiled.
+    Unless it is empty, `step` takes up how x − Dz changes, and the residual is left as it is: what a code meets is their
+    sum. The step begins at sample `first` of the residual. Where there is no `circle`, what is only for one is not compiled.
     """
     offsets = offsets_of(boxes, circle, i)
-    base, start = boxes.bases[i], boxes.starts[i]
-    slope = dot_runs(boxes.lanes, residual, base, boxes.runs, start, offsets)
+    base, start, recorded = boxes.bases[i], boxes.starts[i], len(step) > 0
+    if not recorded:
+        slope = dot_runs(boxes.lanes, residual, base, boxes.runs, start, offsets)
+    elif clean[i]:
+        slope = dot_changed_runs(boxes.lanes, residual, base, step, base - first, boxes.runs, start, offsets, None)
+    else:
+        slope = dot_changed_runs(boxes.lanes, residual, base, step, base - first, boxes.runs, start, offsets, weights)
     old = values[i]
     new = minimum_of(old, slope, curvatures[i], penalties[i], ridge, nonnegative)
     change = old - new
     if new != old:
         values[i] = new
-        if clean[i]:
-            add_runs(boxes.lanes, residual, base, boxes.runs, start, offsets, change)
+        target, place = (step, base - first) if recorded else (residual, base)
+        if recorded or clean[i]:
+            add_runs(boxes.lanes, target, place, boxes.runs, start, offsets, change)
         else:
             add_runs_weighted(boxes.lanes, residual, base, boxes.runs, start, offsets, change, weights)
-        close(boxes, circle, i, residual, base)
-        if len(step) > 0:
-            add_runs(boxes.lanes, step, base - first, boxes.runs, start, offsets, change)
+        close(boxes, circle, i, target, place)
     return change * change * curvatures[i]
 
 

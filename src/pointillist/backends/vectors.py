@@ -72,6 +72,36 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
 
 
 @intrinsic
+def dot_changed_runs(typingctx, lanes, signal, base, step, where, filters, start, offsets, weights):
+    """Compute `dot_runs` for a signal to which weights · step is added, the step from `where` on as the signal from `base`.
+
+    Weights lie as the signal does; None are weights of one.
+    """
+    signature = signal.dtype(lanes, signal, base, step, where, filters, start, offsets, weights)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        width = whole_number(vector.count)
+        signal_at, step_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 3, 5))
+        weights_at = None if sig.args[8] is types.none else pointer(context, builder, sig.args[8], args[8])
+        (total,) = sums_of(builder, vector, 1)
+        with each_offset(context, builder, sig.args[7], args[7]) as (i, offset):
+            place = builder.add(args[2], offset)
+            before, _ = vector_at(builder, signal_at, place, vector)
+            change, _ = vector_at(builder, step_at, builder.add(args[4], offset), vector)
+            if weights_at is None:
+                sample = builder.fadd(before, change)
+            else:
+                weight, _ = vector_at(builder, weights_at, place, vector)
+                sample = multiply_add(builder, weight, change, before)
+            run, _ = vector_at(builder, filter_at, builder.add(args[6], builder.mul(i, width)), vector)
+            add_product(builder, sample, run, total)
+        return sum_lanes(builder, builder.load(total))
+
+    return signature, codegen
+
+
+@intrinsic
 def dot_runs_at(typingctx, lanes, signal, bases, filters, start, offsets, out):
     """Compute `dot_runs` of one filter at `POSITIONS_AT_ONCE` positions: each run of the filter is loaded once for all."""
     signature = types.void(lanes, signal, bases, filters, start, offsets, out)

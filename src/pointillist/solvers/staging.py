@@ -55,7 +55,7 @@ class Ring:
         self._region = Region(0, prod(self.shape) + SPARE_SAMPLES, rows, length + doubled, counted, length)
         none, runs_a_row = np.empty(0, np.int64), -(-geometry.filter[-1] // lanes)
         self._circle = Circle(
-            none, offsets, none, none, runs_a_row, length, doubled, _twins(self.shape, length, doubled)
+            none, offsets, none, none, runs_a_row, length, doubled
         )
         self.weights = self._closed(weights)
 
@@ -118,12 +118,6 @@ def _seams(geometry: Geometry, lanes: int, doubled: int) -> NDArray:
     last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
     behind = np.maximum(np.minimum(last + lanes, column + size) - length, 0)
     return np.where((column < doubled) | (column + size > length), behind, -1)
-
-
-def _twins(shape: tuple[int, ...], length: int, doubled: int) -> NDArray:
-    """Pairs of places that are one sample of a circle: the first of each row, and those behind its end."""
-    places = np.arange(prod(shape)).reshape(-1, shape[-1])[:, :doubled].reshape(-1)
-    return np.stack([places, places + length], axis=1)
 
 
 def residual_of(geometry: Geometry, stage: Stage) -> NDArray:
