@@ -106,25 +106,23 @@ def update_bundle(
     residual,
     members,
     step,
-    first,
     bundles,
 ):
     """Move the codes `members` to their minima in turn; returns the largest curvature times the square of a change.
 
     All of them are clean. Unless it is empty, `step` takes up how x − Dz changes, as in `update_code`.
     """
-    where = boxes.bases[members[0]] - first
     starts, slopes, changes, head = bundles.starts, bundles.slopes, bundles.changes, members[0]
     base, offsets, lanes = boxes.bases[head], offsets_of(boxes, circle, head), boxes.lanes
     count, runs, front = len(members), bundles.runs, 1 << len(boxes.lanes)
     for a in range(count):
         starts[a] = front + boxes.starts[members[a]] - (boxes.bases[members[a]] - base)
     if count == 2:
-        _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes, step, where)
+        _dot(lanes, _TWO, residual, base, runs, starts, offsets, slopes, step)
     elif count == 3:
-        _dot(lanes, _THREE, residual, base, runs, starts, offsets, slopes, step, where)
+        _dot(lanes, _THREE, residual, base, runs, starts, offsets, slopes, step)
     else:
-        _dot(lanes, _FOUR, residual, base, runs, starts, offsets, slopes, step, where)
+        _dot(lanes, _FOUR, residual, base, runs, starts, offsets, slopes, step)
     for a in range(count):
         i = members[a]
         new = minimum_of(values[i], slopes[a], curvatures[i], penalties[i], ridge, nonnegative)
@@ -143,16 +141,16 @@ def update_bundle(
             kept += 1
     if kept == 0:
         return largest
-    target, place = (step, where) if len(step) > 0 else (residual, base)
+    target = step if len(step) > 0 else residual
     if kept == 1:
-        _add(lanes, _ONE, target, place, runs, starts, offsets, changes)
+        _add(lanes, _ONE, target, base, runs, starts, offsets, changes)
     elif kept == 2:
-        _add(lanes, _TWO, target, place, runs, starts, offsets, changes)
+        _add(lanes, _TWO, target, base, runs, starts, offsets, changes)
     elif kept == 3:
-        _add(lanes, _THREE, target, place, runs, starts, offsets, changes)
+        _add(lanes, _THREE, target, base, runs, starts, offsets, changes)
     else:
-        _add(lanes, _FOUR, target, place, runs, starts, offsets, changes)
-    close(boxes, circle, head, target, place)
+        _add(lanes, _FOUR, target, base, runs, starts, offsets, changes)
+    close(boxes, circle, head, target, base)
     return largest
 
 
@@ -173,12 +171,12 @@ def _product(boxes, bundles, i, j):
 
 
 @intrinsic
-def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out, step, where):
+def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out, step):
     """out[a] = Σ_i signal[base + offsets[i] :][:lanes] · filters[starts[a] + i·lanes :][:lanes], for so many filters.
 
-    Unless it is empty, a step is added to the signal, which lies from `where` on as the signal does from `base`.
+    Unless it is empty, a step is added to the signal.
     """
-    signature = types.void(lanes, count, signal, base, filters, starts, offsets, out, step, where)
+    signature = types.void(lanes, count, signal, base, filters, starts, offsets, out, step)
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[2], sig.args[0])
@@ -195,7 +193,7 @@ def _dot(typingctx, lanes, count, signal, base, filters, starts, offsets, out, s
             before, _ = vector_at(builder, signal_at, builder.add(args[3], offset), vector)
             builder.store(before, held)
             with builder.if_then(recorded):
-                change, _ = vector_at(builder, step_at, builder.add(args[9], offset), vector)
+                change, _ = vector_at(builder, step_at, builder.add(args[3], offset), vector)
                 builder.store(builder.fadd(before, change), held)
             sample, more = builder.load(held), builder.mul(i, width)
             for begin, slot in zip(begins, sums, strict=True):

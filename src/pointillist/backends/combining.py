@@ -1,5 +1,6 @@
-"""Inner products and combinations of steps, which are kept for rows of a padded signal (see `sweeps.Region`).
+"""Moves of codes and the steps that they make in a signal: their inner products and their best combination.
 
+All of it is done strip by strip, by whichever thread; what is summed over a signal is added up in the order of its strips.
 Kernels are handed the arrays that they need one by one, and samples are counted without a sign, hence never from the end of
 an array: less is compiled for each of them.
 """
@@ -10,67 +11,58 @@ import numpy as np
 
 from pointillist.backends.compiling import spliced
 from pointillist.backends.routines import routine, short_routine
-from pointillist.backends.vectors import dot_runs
+from pointillist.backends.vectors import add_products, dot_runs
 
 MEMORY = 3
 """Moves that are combined: that of the last sweep and the steps before it."""
+COMBINED = MEMORY
+"""The step and the move that are a combination of the others."""
 
-SLOPES, STALE = 2 * MEMORY, 2 * MEMORY + 1
-_SYSTEM, _SCALES, _FACTORS = MEMORY, 2 * MEMORY + 2, 2 * MEMORY + 3
-"""Rows of the `table` of a `Memory`."""
-_TABLE_ROWS = 2 * MEMORY + 4
-
+_FACTORS = MEMORY + MEMORY * (MEMORY + 1) // 2
+"""Where the factors of the best combination stand: behind the slopes, and the products of steps 0 0, 1 0, 1 1, 2 0, …"""
+_APART = 8
+"""Numbers between those of two strips: threads that write to one line of the cache wait for each other."""
 _REGULAR = 1e-6
-_RUNS_A_PIECE = 8
-"""Runs of codes that are summed in their own precision."""
 
 
 class Memory(NamedTuple):
-    """The last moves and what is computed of them; the last row of `steps` and `moves` is for their combination.
+    """The last moves and what is computed of them."""
 
-    The table holds numbers of each move, and begins with the products of all steps. At `SLOPES` are those of the objective
-    along the moves, and at `STALE` is one for a step whose products are to be computed, otherwise zero. The other rows are
-    for the factors of the best combination, which are rounded to the precision of the codes.
-    """
+    steps: np.ndarray  # (MEMORY + 1, samples) how x − Dz changed
+    moves: np.ndarray  # (MEMORY + 1, n_codes) how the codes changed
+    rises: np.ndarray  # (n_codes,) how the penalties rise with each code; zero for codes that are zero
+    alive: np.ndarray  # (n_codes,) the codes that were not zero after the last sweep over all, strip by strip
+    n_alive: np.ndarray  # (n_strips,) how many
+    moved: np.ndarray  # (n_strips,) the square of the largest move of the last sweep
+    turned: np.ndarray  # (n_strips,) whether the combined move would take codes beyond zero
+    sums: np.ndarray  # (n_strips, at least _FACTORS) slopes of the objective along the moves, and products of steps
+    totals: np.ndarray  # (_FACTORS + MEMORY,) their sums over all strips, and the factors of the best combination
 
-    steps: np.ndarray  # (MEMORY + 1, span) how x − Dz changed
-    moves: np.ndarray  # (MEMORY + 1, n_codes in whole pieces) how the codes changed
-    rises: np.ndarray  # (n_codes in whole pieces,) how the penalties rise with each code; zero for codes that are zero
-    row: np.ndarray  # (counted_length,) for a weighted row
-    table: np.ndarray  # (_TABLE_ROWS, MEMORY)
 
-
-def make_memory(span, row_length, n_codes, width, dtype):
-    """Make room for steps of `span` samples and moves of `n_codes` codes, to be summed in runs of some width."""
-    piece = _RUNS_A_PIECE * width
-    n_padded = -(-n_codes // piece) * piece
+def make_memory(steps, n_codes, n_strips):
+    """Make room for moves of `n_codes` codes, beside that for steps (MEMORY + 1, samples), which begin at zero."""
     return Memory(
-        steps=np.zeros((MEMORY + 1, span), dtype),
-        moves=np.zeros((MEMORY + 1, n_padded), dtype),
-        rises=np.zeros(n_padded, dtype),
-        row=np.empty(row_length, dtype),
-        table=np.zeros((_TABLE_ROWS, MEMORY)),
+        steps=steps,
+        moves=np.zeros((MEMORY + 1, n_codes), steps.dtype),
+        rises=np.zeros(n_codes, steps.dtype),
+        alive=np.empty(n_codes, np.int64),
+        n_alive=np.zeros(n_strips, np.int64),
+        moved=np.zeros(n_strips),
+        turned=np.zeros(n_strips, bool),
+        sums=np.zeros((n_strips, _APART + _FACTORS)),
+        totals=np.zeros(_FACTORS + MEMORY),
     )
 
 
 @routine
-def finish(move, rises, values, penalties, ridge):
-    """Complete a move, which began as minus the values, and find how the penalties rise with each code."""
+def finish_move(move, rises, values, penalties, ridge, begin, end):
+    """Complete a move of some codes, which began as minus the values, and find how the penalties rise with each."""
     nothing = ridge - ridge
-    for n in range(len(values)):
+    for n in range(np.uintp(begin), np.uintp(end)):
         value = values[n]
         move[n] += value
         rise = penalties[n] if value > 0 else -penalties[n]
         rises[n] = rise + ridge * value if value != 0 else nothing
-
-
-@routine
-def inner(lanes, some, others):
-    """Σ some · others over arrays of whole pieces, each of which is summed in their own precision."""
-    total = 0.0
-    for first in range(0, len(some), _RUNS_A_PIECE << len(lanes)):
-        total += dot_runs(lanes, some, first, others, first, _RUNS_A_PIECE)
-    return total
 
 
 @routine
@@ -92,107 +84,92 @@ def any_turns(values, move, begin, end):
 
 
 @short_routine
-def join(table, newest, held):
-    """Bring the products up to date when the combined step joins the newest one."""
-    for j in range(held):
-        table[_SCALES, j] = 0
-        for i in range(held):
-            table[_SCALES, j] += table[_FACTORS, i] * table[i, j]
-    own = 0.0
-    for j in range(held):
-        own += table[_FACTORS, j] * table[_SCALES, j]
-    own += table[newest, newest] + 2 * table[_SCALES, newest]
-    for j in range(held):
-        table[newest, j] += table[_SCALES, j]
-        table[j, newest] = table[newest, j]
-    table[newest, newest] = own
+def measure_strip(lanes, residual, weights, rows, counted, begin, end, ridge, steps, moves, rises, sums):
+    """Sum up the slopes of the objective along the moves in a strip, and the products of their steps."""
+    sums[:_FACTORS] = 0
+    for row in rows:
+        add_products(lanes, residual, weights, steps[0], steps[1], steps[2], row, counted, sums)
+    for m in range(MEMORY):
+        sums[m] += _dot(lanes, rises, moves[m], begin, end)
+        for n in range(m + 1 if ridge > 0 else 0):
+            sums[MEMORY + m * (m + 1) // 2 + n] += ridge * _dot(lanes, moves[m], moves[n], begin, end)
 
 
 @short_routine
-def find_factors(table, held):
-    """Minimise ½ cᵀ H c + gᵀ c for a small H, a little regularised; steps of no length get nothing.
+def weigh_strip(lanes, residual, weights, rows, counted, begin, end, ridge, step, move, rises, sums):
+    """Sum up what the combined step changes of the objective in a strip."""
+    sums[:_FACTORS] = 0
+    for row in rows:
+        add_products(lanes, residual, weights, step, step, step, row, counted, sums)
+    sums[0] += 0.5 * (sums[MEMORY] + ridge * _dot(lanes, move, move, begin, end)) + _dot(lanes, rises, move, begin, end)
 
-    The slopes g are overwritten.
+
+@routine
+def _dot(lanes, some, others, begin, end):
+    """Σ some · others over the numbers from `begin` to `end`, in their own precision and a fixed order."""
+    n_runs = (end - begin) >> len(lanes)
+    total = np.float64(dot_runs(lanes, some, begin, others, begin, n_runs))
+    for t in range(begin + (n_runs << len(lanes)), end):
+        total += some[t] * others[t]
+    return total
+
+
+@short_routine
+def add_up(sums, totals):
+    """Add up what was summed in each strip."""
+    for k in range(_FACTORS):
+        totals[k] = 0
+        for s in range(len(sums)):
+            totals[k] += sums[s, k]
+
+
+@short_routine
+def find_factors(totals, held):
+    """Minimise ½ cᵀ H c + gᵀ c for the products H and slopes g of the moves that are held; those of no length get nothing.
+
+    Each is scaled to a length of one, and the system is a little regularised: it is positive definite, no pivots are needed.
     """
-    largest = 0.0
-    for i in range(held):
-        if table[i, i] > largest:
-            largest = table[i, i]
-    for i in range(held):
-        table[_SCALES, i] = 1 / np.sqrt(table[i, i]) if table[i, i] > 1e-12 * largest else 0.0
-    for i in range(held):
-        for j in range(held):
-            table[_SYSTEM + i, j] = table[i, j] * table[_SCALES, i] * table[_SCALES, j]
-        table[_SYSTEM + i, i] = 1 + _REGULAR
-        table[SLOPES, i] *= -table[_SCALES, i]
-    for i in range(held):  # elimination: the system is positive definite, no pivots are needed
-        for j in range(i + 1, held):
-            ratio = table[_SYSTEM + j, i] / table[_SYSTEM + i, i]
-            for k in range(i, held):
-                table[_SYSTEM + j, k] -= ratio * table[_SYSTEM + i, k]
-            table[SLOPES, j] -= ratio * table[SLOPES, i]
-    for i in range(held - 1, -1, -1):
-        for k in range(i + 1, held):
-            table[SLOPES, i] -= table[_SYSTEM + i, k] * table[SLOPES, k]
-        table[SLOPES, i] /= table[_SYSTEM + i, i]
-        table[_FACTORS, i] = table[SLOPES, i] * table[_SCALES, i]
-
-
-@routine
-def dot(lanes, residual, step, rows, first, length):
-    """Σ residual · step over rows of a length, each of which is summed in their own precision and a fixed order."""
-    total = 0.0
-    for row in rows:
-        total += _dot_row(lanes, residual, row, step, row - first, length)
-    return total
-
-
-@routine
-def weighted_dot(lanes, weights, step, other, rows, first, weighted):
-    """Σ weights · step · other over rows as long as `weighted`, which is overwritten; they are summed as `dot` does."""
-    total = 0.0
-    for row in rows:
-        at, start = np.uintp(row), np.uintp(row - first)
-        for t in range(np.uintp(len(weighted))):
-            weighted[t] = weights[at + t] * step[start + t]
-        total += _dot_row(lanes, weighted, 0, other, row - first, len(weighted))
-    return total
+    own = 1 + _REGULAR
+    least = 1e-12 * max(totals[3], totals[5], totals[8])
+    p, q, r = _scale(totals[3], least, held > 0), _scale(totals[5], least, held > 1), _scale(totals[8], least, held > 2)
+    qp, rp, rq = totals[4] * q * p, totals[6] * r * p, totals[7] * r * q
+    a, b, c = -totals[0] * p, -totals[1] * q, -totals[2] * r
+    second, mixed = own - qp * qp / own, rq - qp * rp / own
+    b -= qp / own * a
+    c -= rp / own * a + mixed / second * b
+    c /= own - rp * rp / own - mixed * mixed / second
+    b = (b - mixed * c) / second
+    a = (a - qp * b - rp * c) / own
+    totals[_FACTORS], totals[_FACTORS + 1], totals[_FACTORS + 2] = a * p, b * q, c * r
 
 
 @spliced
-def _dot_row(lanes, some, first, others, start, length):
-    """Σ some · others over so many samples."""
-    n_runs = length >> len(lanes)
-    total = dot_runs(lanes, some, first, others, start, n_runs)
-    for t in range(n_runs << len(lanes), length):
-        total += some[first + t] * others[start + t]
-    return total
+def _scale(product, least, is_held):
+    """What a step is multiplied with for a length of one."""
+    return 1 / np.sqrt(product) if is_held and product > least else 0.0
 
 
 @routine
-def combine(steps, moves, table, rows, first, length):
-    """Put the combination of all steps behind them, and that of all moves behind those; what is not held is zero."""
-    for m in range(MEMORY):  # as they are when all is multiplied by them
-        table[_FACTORS, m] = moves.dtype.type(table[_FACTORS, m])
-    kind = moves.dtype.type
-    a, b, c = kind(table[_FACTORS, 0]), kind(table[_FACTORS, 1]), kind(table[_FACTORS, 2])
-    for n in range(np.uintp(moves.shape[1])):
-        moves[MEMORY, n] = a * moves[0, n] + b * moves[1, n] + c * moves[2, n]
+def combine_strip(totals, steps, moves, rows, length, begin, end):
+    """Compute the combination of all moves of a strip's codes, and that of all steps in its rows."""
+    kind = moves.dtype.type  # in double precision all would take longer
+    a, b, c = kind(totals[_FACTORS]), kind(totals[_FACTORS + 1]), kind(totals[_FACTORS + 2])
+    for n in range(np.uintp(begin), np.uintp(end)):
+        moves[COMBINED, n] = a * moves[0, n] + b * moves[1, n] + c * moves[2, n]
     for row in rows:
-        for t in range(np.uintp(row - first), np.uintp(row - first + length)):
-            steps[MEMORY, t] = a * steps[0, t] + b * steps[1, t] + c * steps[2, t]
+        for t in range(np.uintp(row), np.uintp(row + length)):
+            steps[COMBINED, t] = a * steps[0, t] + b * steps[1, t] + c * steps[2, t]
 
 
 @routine
-def take(residual, weights, values, steps, moves, newest, rows, first, length):
-    """Make the combined step: it changes the residual, the values, and the newest of the steps and moves."""
+def take_strip(residual, weights, values, steps, moves, newest, rows, length, begin, end):
+    """Make the combined step in a strip: it changes the residual, the values, and the newest of the steps and moves."""
     for row in rows:
-        at, start = np.uintp(row), np.uintp(row - first)
-        for t in range(np.uintp(length)):
-            change = steps[MEMORY, start + t]
-            residual[at + t] += weights[at + t] * change
-            steps[newest, start + t] += change
-    for n in range(np.uintp(len(values))):
-        change = moves[MEMORY, n]
+        for t in range(np.uintp(row), np.uintp(row + length)):
+            change = steps[COMBINED, t]
+            residual[t] += weights[t] * change
+            steps[newest, t] += change
+    for n in range(np.uintp(begin), np.uintp(end)):
+        change = moves[COMBINED, n]
         values[n] += change
         moves[newest, n] += change

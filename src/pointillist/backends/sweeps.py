@@ -4,6 +4,8 @@ While codes keep their signs the objective is quadratic, and sweeps alone conver
 is linear in the codes, so that the best combination of the last few moves costs some inner products of signals and no
 convolution. With one move besides the sweep's own this is the method of conjugate gradients, preconditioned by a sweep.
 Codes that would change their sign stop at zero.
+
+Threads share all of it strip by strip (`team`): codes of every second strip reach no sample in common.
 """
 
 from typing import NamedTuple
@@ -12,204 +14,303 @@ import numpy as np
 
 from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
 from pointillist.backends.combining import (
+    COMBINED,
     MEMORY,
-    SLOPES,
-    STALE,
+    Memory,
+    add_up,
     any_turns,
     any_zeros,
-    combine,
-    dot,
+    combine_strip,
     find_factors,
-    finish,
-    inner,
-    join,
-    make_memory,
-    take,
-    weighted_dot,
+    finish_move,
+    measure_strip,
+    take_strip,
+    weigh_strip,
 )
 from pointillist.backends.compiling import kernel, spliced
-from pointillist.backends.lanes import width_of
 from pointillist.backends.routines import routine, short_routine
+from pointillist.backends.team import (
+    ORDERS,
+    announce,
+    begin,
+    end,
+    finish_item,
+    take_item,
+    wait_for_item,
+    wait_for_items,
+)
 from pointillist.backends.updates import Boxes, add_code, update_code
 
+_KIND, _COLOUR, _WAY, _NEWEST, _HELD = ORDERS, ORDERS + 1, ORDERS + 2, ORDERS + 3, ORDERS + 4
+"""Where a leader's orders stand."""
+_SWEEP, _CLIP, _MEASURE, _COMBINE, _WEIGH, _TAKE = 0, 1, 2, 3, 4, 5
+"""Kinds of work. The first two write to samples of the next strip too, and go through strips of one colour at a time."""
+_PLAIN, _FORGETTING, _RECORDED, _COMPARED = 0, 1, 2, 3
+"""Ways to sweep: over all codes, as they are or from zero; over the non-zeros, where x − Dz is recorded or compared."""
 _AT_ONCE = 64
 """Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
 _COARSE = 0.001
 """A residual before a sweep is compared with that after it if moves of this share of its largest sample are looked for: what
 it rounds is much beside small moves, and extrapolation makes more of it."""
 _PASSES = 4
-"""Passes over a region that take as long as comparing it before a sweep with it after that."""
+"""Passes over a signal that take as long as comparing it before a sweep with it after that."""
 _RUNS_IN_TURNS = 64
 """Runs of a filter at most for two places to be gone through in turns: both must fit into the fastest cache."""
+_PATIENCE = 2**17
+"""Looks for the end of the last item, some tenth of a millisecond, beside those that it takes by itself."""
 
 
-class Region(NamedTuple):
-    """What some codes reach of a padded signal: rows of `length` samples, with what is before and behind them.
+class Strips(NamedTuple):
+    """A signal in strips along its first axis, an even number of them or one.
 
-    Sums are taken over the rows `counted`, which hold every sample once.
+    What codes of a strip reach is in it or in the next one, which for the last strip is the first.
     """
 
-    first: int  # the first sample that is kept of a step, and how many are
-    span: int
-    rows: np.ndarray
-    length: int
-    counted: np.ndarray
-    counted_length: int
+    codes: np.ndarray  # (n_strips + 1,) where the codes of each begin
+    rows: np.ndarray  # where each row begins in the signal
+    bounds: np.ndarray  # (n_strips + 1,) where the rows of each begin
+    lengths: np.ndarray  # (n_strips,) samples of a row
+    counted: np.ndarray  # (n_strips,) those of them that are held nowhere else
+    reached: np.ndarray  # (n_strips,) whether codes reach any
+
+
+class Codes(NamedTuple):
+    """The codes of a working set, strip by strip, and what the descent on each of them needs."""
+
+    values: np.ndarray
+    curvatures: np.ndarray
+    penalties: np.ndarray
+    clean: np.ndarray  # whether a code meets weights of one only
+
+
+class Effort(NamedTuple):
+    """How long to sweep.
+
+    Up to `max_sweeps` sweeps are over all codes, until no move exceeds `target`, with up to `extra` extrapolated ones over
+    the non-zeros after each, until the largest move falls below half of it. Then come `plain` sweeps, which each begin at
+    zero if they are `forgetting`. A move is √curvature · |change|, a distance in signal space.
+    """
+
+    target: float
+    extra: int
+    max_sweeps: int
+    plain: int = 0
+    forgetting: bool = False
+
+
+class _Scene(NamedTuple):
+    """What all pieces of work are about; the residual and the weights are flat and padded.
+
+    What may be None is an argument of its own everywhere: what is only for it is not compiled then.
+    """
+
+    boxes: Boxes
+    codes: Codes
+    ridge: float
+    nonnegative: bool
+    residual: np.ndarray
+    weights: np.ndarray
+    strips: Strips
+    memory: Memory
+
+
+def can_compare(layout, n_codes, residual, target):
+    """Whether comparing residuals tells what a sweep changed, in less time than recording it, where weights are binary."""
+    by_codes = n_codes * len(layout.run_offsets) << len(layout.run_lanes)
+    largest = max(float(residual.max()), -float(residual.min()))
+    return by_codes > _PASSES * len(residual) and target > _COARSE * largest
 
 
 def descend(
-    layout,
-    places,
-    curvatures,
-    penalties,
-    ridge,
-    clean,
-    weights,
-    nonnegative,
-    values,
-    residual,
-    target,
-    extra,
-    max_sweeps,
-    region,
-    plain,
+    rank, n_threads, team, layout, places, codes, ridge, nonnegative, residual, weights, compared, strips, memory, effort,
     bundles=None,
-):
-    """Sweep over all codes until no move exceeds `target`, with up to `extra` sweeps over the non-zeros between.
+):  # fmt: skip
+    """Lead a descent on codes, as the thread of rank zero, or help with it.
 
-    `residual` is w (x − Dz), flat and padded, kept up to date as the `values` are. `clean` codes meet weights of one only,
-    and `plain` weights are one or zero everywhere; `ridge` adds ½ ridge z² to the objective. The extra sweeps are
-    extrapolated, and end when the largest move falls below half of `target`. A move is √curvature · |change|, a distance in
-    signal space; returns the largest of the first sweep. With `bundles`, neighbours in a row are updated together.
+    `residual` is w (x − Dz), flat and padded, kept up to date as the values are. Where it may be `compared` (`can_compare`)
+    that is how steps are recorded. `ridge` adds ½ ridge z² to the objective. `memory` is that of `make_memory`, with room
+    for steps if there are extra sweeps. With `bundles`, neighbours in a row are updated together.
     """
-    # Kernels that allocate nothing are compiled in half the time.
-    span, width = region.span if extra > 0 else 0, width_of(layout.run_lanes)
-    memory = make_memory(span, region.counted_length, len(values), width, residual.dtype)
-    bundles = None if bundles is None else with_own_room(bundles)
     boxes = Boxes(layout.run_lanes, layout.runs, layout.run_offsets, places.bases, places.starts)
-    return _descend(
-        boxes, places.circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, target, extra,
-        max_sweeps, region, memory, np.empty(len(values), np.int64), plain, bundles,
-    )  # fmt: skip
+    bundles = None if bundles is None else with_own_room(bundles)
+    scene = _Scene(boxes, codes, ridge, nonnegative, residual, weights, strips, memory)
+    _descend(rank, n_threads, team, scene, places.circle, bundles, compared, effort)
 
 
 @kernel
-def _descend(
-    boxes,
-    circle,
-    curvatures,
-    penalties,
-    ridge,
-    clean,
-    weights,
-    nonnegative,
-    values,
-    residual,
-    target,
-    extra,
-    max_sweeps,
-    region,
-    memory,
-    alive,
-    plain,
-    bundles,
-):
-    count, first_move, n_codes = 0, 0.0, len(values)
-    compared = plain and target > _COARSE * _largest(residual, region.rows, region.length)
-    for turn in range(max_sweeps):
-        for n in range(n_codes):
-            alive[n] = n
-        moved = _sweep(
-            boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, alive,
-            residual[:0], region.first, bundles,
-        )  # fmt: skip
-        if turn == 0:
-            first_move = moved
-        if moved < target:
+def _descend(rank, n_threads, team, scene, circle, bundles, compared, effort):
+    # Kernels that allocate nothing are compiled in half the time.
+    if rank > 0:
+        item = wait_for_item(team, rank, n_threads)
+        while item >= 0:
+            _work(item, team, scene, circle, bundles)
+            finish_item(team)
+            item = wait_for_item(team, rank, n_threads)
+        return
+    begin(team)
+    count = 0
+    for _ in range(effort.max_sweeps):
+        team[_WAY] = _PLAIN
+        if _sweep_all(team, scene, circle, bundles) < effort.target:
             break
-        n_alive = 0
-        for n in range(n_codes):
-            alive[n_alive] = n
-            n_alive += values[n] != 0
-        for _ in range(extra):
-            newest = count % MEMORY
-            step, move = memory.steps[newest], memory.moves[newest]
-            for n in range(n_codes):
-                move[n] = -values[n]
-            again = _recorded_sweep(
-                boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual,
-                alive[:n_alive], step, region, compared, bundles,
-            )  # fmt: skip
-            if again < 0.5 * target:
+        for _ in range(effort.extra):
+            team[_WAY] = _COMPARED if compared else _RECORDED
+            team[_NEWEST], team[_HELD] = count % MEMORY, min(count + 1, MEMORY)
+            if _sweep_all(team, scene, circle, bundles) < 0.5 * effort.target:
                 break
             count += 1
-            _extrapolate(
-                boxes, circle, penalties, ridge, weights, values, residual, region, memory, newest, min(count, MEMORY)
-            )
-    return first_move
-
-
-@spliced
-def _largest(residual, rows, length):
-    """The size of the largest sample of some rows."""
-    largest = residual.dtype.type(0)
-    for row in rows:
-        for t in range(row, row + length):
-            largest = max(largest, abs(residual[t]))
-    return largest
-
-
-@spliced
-def _recorded_sweep(
-    boxes,
-    circle,
-    curvatures,
-    penalties,
-    ridge,
-    clean,
-    weights,
-    nonnegative,
-    values,
-    residual,
-    chosen,
-    step,
-    region,
-    compared,
-    bundles,
-):
-    """Make a sweep, and record how it changes x − Dz: by what the codes add to a step, or by what became of the residual.
-
-    The latter where codes are many and residuals can be `compared`: weights must be one or zero (what x − Dz does where
-    they are zero is of no interest), and moves must be large beside the rounding of a residual.
-    """
-    first, length = region.first, region.length
-    by_codes = len(chosen) * len(boxes.offsets) << len(boxes.lanes)
-    differs = compared and by_codes > _PASSES * len(region.rows) * length
-    for row in region.rows:
-        at, start = np.uintp(row), np.uintp(row - first)
-        if differs:
-            for t in range(np.uintp(length)):
-                step[start + t] = -residual[at + t]
-        else:
-            for t in range(np.uintp(length)):
-                step[start + t] = 0
-    moved = _sweep(
-        boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen,
-        step[:0] if differs else step, first, bundles,
-    )  # fmt: skip
-    for row in region.rows:
-        at, start = np.uintp(row), np.uintp(row - first)
-        if differs:
-            for t in range(np.uintp(length)):
-                step[start + t] += residual[at + t]
-        else:
-            for t in range(np.uintp(length)):
-                residual[at + t] += weights[at + t] * step[start + t]
-    return moved
+            _extrapolate(team, scene, circle, bundles)
+    team[_WAY] = _FORGETTING if effort.forgetting else _PLAIN
+    for _ in range(effort.plain):
+        _sweep_all(team, scene, circle, bundles)
+    end(team)
 
 
 @routine
-def _sweep(
+def _run(team, scene, circle, bundles):
+    """Have the kind of work done that is ordered, on strips of a colour where they are coloured."""
+    n_items, boxes = len(scene.strips.lengths), scene.boxes
+    if team[_KIND] <= _CLIP:
+        n_items = (n_items - team[_COLOUR] + 3) // 4  # of two strips each
+    announce(team, n_items)
+    item = take_item(team, 0, 1)
+    while item >= 0:
+        _work(item, team, scene, circle, bundles)
+        finish_item(team)
+        item = take_item(team, 0, 1)
+    wait_for_items(team, n_items, _PATIENCE + len(scene.codes.values) * (len(boxes.offsets) << len(boxes.lanes)))
+
+
+@spliced
+def _run_by_colours(team, scene, circle, bundles):
+    """Have the kind of work done that is ordered on one half of the strips, and then on the other."""
+    for colour in range(min(len(scene.strips.lengths), 2)):
+        team[_COLOUR] = colour
+        _run(team, scene, circle, bundles)
+
+
+@short_routine
+def _sweep_all(team, scene, circle, bundles):
+    """Sweep over all strips in the way that is ordered; returns the largest move."""
+    largest, team[_KIND] = 0.0, _SWEEP
+    _run_by_colours(team, scene, circle, bundles)
+    for moved in scene.memory.moved:
+        largest = max(largest, moved)
+    return np.sqrt(largest)
+
+
+@short_routine
+def _extrapolate(team, scene, circle, bundles):
+    """Make the best step in the span of the moves that are held, if it lowers the objective; it joins the newest move."""
+    memory = scene.memory
+    team[_KIND] = _MEASURE
+    _run(team, scene, circle, bundles)
+    add_up(memory.sums, memory.totals)
+    find_factors(memory.totals, team[_HELD])
+    team[_KIND] = _COMBINE
+    _run(team, scene, circle, bundles)
+    turns = False
+    for turned in memory.turned:
+        turns |= turned
+    if turns:
+        team[_KIND] = _CLIP
+        _run_by_colours(team, scene, circle, bundles)
+        team[_KIND] = _WEIGH
+        _run(team, scene, circle, bundles)
+        add_up(memory.sums, memory.totals)
+        if not memory.totals[0] < 0:
+            return
+    team[_KIND] = _TAKE
+    _run(team, scene, circle, bundles)
+
+
+@routine
+def _work(item, team, scene, circle, bundles):
+    """Do what the leader ordered, for one strip or, where they are coloured, for two of its colour."""
+    boxes, codes, strips, memory = scene.boxes, scene.codes, scene.strips, scene.memory
+    kind, newest = team[_KIND], team[_NEWEST]
+    if kind == _SWEEP:
+        _sweep(item, team, scene, circle, bundles)
+        return
+    if kind == _CLIP:
+        first = team[_COLOUR] + 4 * item
+        for s in range(first, min(first + 4, len(strips.lengths)), 2):
+            if memory.turned[s]:
+                _clip(
+                    boxes, circle, codes.values, memory.steps[COMBINED], memory.moves[COMBINED], strips.codes[s],
+                    strips.codes[s + 1],
+                )  # fmt: skip
+        return
+    s = item
+    begin, end, length = strips.codes[s], strips.codes[s + 1], strips.lengths[s]
+    rows = strips.rows[strips.bounds[s] : strips.bounds[s + 1] if strips.reached[s] else strips.bounds[s]]
+    if kind == _MEASURE:
+        _take_up(scene.residual, scene.weights, memory.steps[newest], rows, length, team[_WAY] == _COMPARED)
+        measure_strip(
+            boxes.lanes, scene.residual, scene.weights, rows, strips.counted[s], begin, end, scene.ridge, memory.steps,
+            memory.moves, memory.rises, memory.sums[s],
+        )  # fmt: skip
+    elif kind == _COMBINE:
+        combine_strip(memory.totals, memory.steps, memory.moves, rows, length, begin, end)
+        memory.turned[s] = any_turns(codes.values, memory.moves[COMBINED], begin, end)
+    elif kind == _WEIGH:
+        weigh_strip(
+            boxes.lanes, scene.residual, scene.weights, rows, strips.counted[s], begin, end, scene.ridge,
+            memory.steps[COMBINED], memory.moves[COMBINED], memory.rises, memory.sums[s],
+        )  # fmt: skip
+    else:
+        take_strip(
+            scene.residual, scene.weights, codes.values, memory.steps, memory.moves, newest, rows, length, begin, end
+        )
+
+
+@routine
+def _take_up(residual, weights, step, rows, length, compared):
+    """Let the residual take up a recorded step, or complete a step that began as minus the residual before it."""
+    for row in rows:
+        if compared:
+            for t in range(np.uintp(row), np.uintp(row + length)):
+                step[t] += residual[t]
+        else:
+            for t in range(np.uintp(row), np.uintp(row + length)):
+                residual[t] += weights[t] * step[t]
+
+
+@routine
+def _sweep(item, team, scene, circle, bundles):
+    """Sweep over the codes of two strips of a colour, or of the only one."""
+    boxes, codes, strips, memory = scene.boxes, scene.codes, scene.strips, scene.memory
+    way, colour, newest, n_strips = team[_WAY], team[_COLOUR], team[_NEWEST], len(strips.lengths)
+    step = memory.steps[newest] if way == _RECORDED else scene.residual[:0]
+    one = colour + 4 * item
+    other = one + 2 if one + 2 < n_strips else n_strips
+    for s in range(one, min(other + 1, n_strips), 2):
+        _prepare(
+            way, colour, s, codes.values, strips.codes, strips.rows, strips.bounds, strips.lengths, strips.reached,
+            scene.residual, memory.moves[newest], memory.steps[newest], memory.alive, memory.n_alive,
+        )  # fmt: skip
+    a, a_end = strips.codes[one], strips.codes[one] + memory.n_alive[one]
+    b, b_end = (a + a_end) // 2, a_end
+    if other < n_strips:
+        b, b_end = strips.codes[other], strips.codes[other] + memory.n_alive[other]
+    else:
+        a_end = b
+    memory.moved[one] = _sweep_over(
+        boxes, circle, codes.curvatures, codes.penalties, scene.ridge, codes.clean, scene.weights, scene.nonnegative,
+        codes.values, scene.residual, memory.alive, a, a_end, b, b_end, step, bundles,
+    )  # fmt: skip
+    for s in range(one, min(other + 1, n_strips), 2):
+        begin, end = strips.codes[s], strips.codes[s + 1]
+        if way <= _FORGETTING:
+            memory.n_alive[s] = _list_alive(codes.values, memory.alive, begin, end)
+            continue
+        finish_move(memory.moves[newest], memory.rises, codes.values, codes.penalties, scene.ridge, begin, end)
+        for m in range(team[_HELD]):
+            _leave_zeros(boxes, circle, codes.values, memory.steps[m], memory.moves[m], begin, end)
+
+
+@routine
+def _sweep_over(
     boxes,
     circle,
     curvatures,
@@ -220,22 +321,33 @@ def _sweep(
     nonnegative,
     values,
     residual,
-    chosen,
+    alive,
+    a,
+    a_end,
+    b,
+    b_end,
     step,
-    first,
     bundles,
 ):
-    """One pass of coordinate descent over the codes `chosen` (indices into the other arrays).
+    """Move the codes alive[a:a_end] and alive[b:b_end] to their minima; returns the largest curvature · change².
 
-    Both halves of them are gone through in turns, code by code, where filters are small: the processor begins with a code
-    while the last one is still being written, which is far away. Unless it is empty, `step` takes up how x − Dz changes instead of the
-    residual, and begins at its sample `first`.
+    Where filters are small they are gone through in turns: the processor begins with a code while the last one is still
+    being written, which is far away. Unless it is empty, `step` takes up how x − Dz changes, and not the residual.
     """
-    largest, n = 0.0, 0
-    if bundles is None:  # all else is not even compiled then
-        half, in_turns = (len(chosen) + 1) // 2, len(boxes.offsets) <= _RUNS_IN_TURNS
-        for t in range(len(chosen)):
-            i = chosen[t // 2 + (t % 2) * half] if in_turns else chosen[t]
+    largest, in_turns = 0.0, len(boxes.offsets) <= _RUNS_IN_TURNS
+    while a < a_end or b < b_end:
+        if a == a_end or (in_turns and b < b_end):
+            a, a_end, b, b_end = b, b_end, a, a_end
+        count = 1
+        if bundles is not None:  # all else is not even compiled otherwise
+            count = count_bundled(boxes.bases, clean, bundles, alive[:a_end], a)
+            if count > 1:
+                moved = update_bundle(
+                    boxes, circle, curvatures, penalties, ridge, nonnegative, values, residual, alive[a : a + count],
+                    step, bundles,
+                )  # fmt: skip
+                largest = max(largest, moved)
+        if count == 1:
             moved = update_code(
                 boxes,
                 circle,
@@ -247,93 +359,62 @@ def _sweep(
                 nonnegative,
                 values,
                 residual,
-                i,
+                alive[a],
                 step,
-                first,
             )
-            if moved > largest:
-                largest = moved
-        return np.sqrt(largest)
-    while n < len(chosen):
-        count = count_bundled(boxes.bases, clean, bundles, chosen, n)
-        if count == 1:
-            moved = update_code(
-                boxes, circle, curvatures, penalties, ridge, clean, weights, nonnegative, values, residual, chosen[n],
-                step, first,
-            )  # fmt: skip
-        else:
-            moved = update_bundle(
-                boxes, circle, curvatures, penalties, ridge, nonnegative, values, residual, chosen[n : n + count], step,
-                first, bundles,
-            )  # fmt: skip
-        if moved > largest:
-            largest = moved
-        n += count
-    return np.sqrt(largest)
-
-
-@spliced
-def _extrapolate(boxes, circle, penalties, ridge, weights, values, residual, region, memory, newest, held):
-    """Make the best step in the span of the `held` moves, if it lowers the objective; it joins the `newest` move."""
-    steps, moves, rises, table, lanes = memory.steps, memory.moves, memory.rises, memory.table, boxes.lanes
-    counted, first, length = region.counted, region.first, region.counted_length
-    finish(moves[newest], rises, values, penalties, ridge)
-    table[STALE, newest] = 1
-    for m in range(held):
-        if _leave_zeros(boxes, circle, values, steps[m], moves[m], first):
-            table[STALE, m] = 1
-        slope = dot(lanes, residual, steps[m], counted, first, length)
-        table[SLOPES, m] = slope + inner(lanes, rises, moves[m])
-    for m in range(held):
-        for n in range(m + 1):
-            if table[STALE, m] + table[STALE, n] > 0:
-                product = weighted_dot(lanes, weights, steps[m], steps[n], counted, first, memory.row)
-                if ridge > 0:
-                    product += ridge * inner(lanes, moves[m], moves[n])
-                table[m, n] = product
-                table[n, m] = product
-    for m in range(held):
-        table[STALE, m] = 0
-    find_factors(table, held)
-    combine(steps, moves, table, region.rows, first, region.length)
-    step, move = steps[MEMORY], moves[MEMORY]
-    if _clip(boxes, circle, values, step, move, first):
-        change = inner(lanes, rises, move) + 0.5 * ridge * inner(lanes, move, move)
-        change += dot(lanes, residual, step, counted, first, length)
-        change += 0.5 * weighted_dot(lanes, weights, step, step, counted, first, memory.row)
-        if not change < 0:
-            return
-        table[STALE, newest] = 1
-    else:
-        join(table, newest, held)
-    take(residual, weights, values, steps, moves, newest, region.rows, first, region.length)
+            largest = max(largest, moved)
+        a += count
+    return largest
 
 
 @short_routine
-def _clip(boxes, circle, values, step, move, first):
-    """Let codes that would change their sign stop at zero; returns whether there were any."""
-    clipped = False
-    for begin in range(0, len(values), _AT_ONCE):
-        end = min(begin + _AT_ONCE, len(values))
-        if any_turns(values, move, begin, end):
-            clipped = True
-            for n in range(begin, end):
-                if values[n] != 0 and (values[n] + move[n]) * values[n] <= 0:
-                    add_code(boxes, circle, n, step, first, values[n] + move[n])
-                    move[n] = -values[n]
-    return clipped
+def _prepare(way, colour, s, values, codes, rows, bounds, lengths, reached, residual, move, step, alive, n_alive):
+    """List all codes of a strip, or begin with a move and, in the first colour, with the step that it makes."""
+    begin, end = codes[s], codes[s + 1]
+    if way <= _FORGETTING:
+        for n in range(np.uintp(begin), np.uintp(end)):
+            alive[n] = n
+            if way == _FORGETTING:
+                values[n] = 0
+        n_alive[s] = end - begin
+        return
+    for n in range(np.uintp(begin), np.uintp(end)):
+        move[n] = -values[n]
+    if colour > 0:
+        return
+    for z in range(s, min(s + 2, len(lengths))):  # codes of the next strip reach what is prepared with its neighbours
+        if reached[z]:
+            for row in rows[bounds[z] : bounds[z + 1]]:
+                for t in range(np.uintp(row), np.uintp(row + lengths[z])):
+                    step[t] = -residual[t] if way == _COMPARED else residual[t] * 0
 
 
 @short_routine
-def _leave_zeros(boxes, circle, values, step, move, first):
-    """Take codes that are zero out of a move: they stay there until a sweep says otherwise. Returns whether any were."""
-    any_left = False
-    for begin in range(0, len(values), _AT_ONCE):
-        end = min(begin + _AT_ONCE, len(values))
-        if any_zeros(values, move, begin, end):
-            any_left = True
-            for n in range(begin, end):
+def _list_alive(values, alive, begin, end):
+    """List the codes that are not zero; returns how many there are."""
+    n = begin
+    for i in range(begin, end):
+        alive[n] = i
+        n += values[i] != 0
+    return n - begin
+
+
+@short_routine
+def _leave_zeros(boxes, circle, values, step, move, begin, end):
+    """Take codes that are zero out of a move: they stay there until a sweep says otherwise."""
+    for first in range(begin, end, _AT_ONCE):
+        last = min(first + _AT_ONCE, end)
+        if any_zeros(values, move, first, last):
+            for n in range(first, last):
                 if values[n] == 0 and move[n] != 0:
-                    add_code(boxes, circle, n, step, first, move[n])
+                    add_code(boxes, circle, n, step, move[n])
                     move[n] = 0
-    return any_left
+
+
+@short_routine
+def _clip(boxes, circle, values, step, move, begin, end):
+    """Let codes that would change their sign stop at zero."""
+    for n in range(begin, end):
+        if values[n] != 0 and (values[n] + move[n]) * values[n] <= 0:
+            add_code(boxes, circle, n, step, values[n] + move[n])
+            move[n] = -values[n]

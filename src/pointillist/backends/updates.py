@@ -58,32 +58,31 @@ def update_code(
     residual,
     i,
     step,
-    first,
 ):
     """Move code i to its minimum; returns its curvature times the square of its change.
 
     Unless it is empty, `step` takes up how x − Dz changes, and the residual is left as it is: what a code meets is their
-    sum. The step begins at sample `first` of the residual. Where there is no `circle`, what is only for one is not compiled.
+    sum. Where there is no `circle`, what is only for one is not compiled.
     """
     offsets = offsets_of(boxes, circle, i)
     base, start, recorded = boxes.bases[i], boxes.starts[i], len(step) > 0
     if not recorded:
         slope = dot_runs(boxes.lanes, residual, base, boxes.runs, start, offsets)
     elif clean[i]:
-        slope = dot_changed_runs(boxes.lanes, residual, base, step, base - first, boxes.runs, start, offsets, None)
+        slope = dot_changed_runs(boxes.lanes, residual, step, base, boxes.runs, start, offsets, None)
     else:
-        slope = dot_changed_runs(boxes.lanes, residual, base, step, base - first, boxes.runs, start, offsets, weights)
+        slope = dot_changed_runs(boxes.lanes, residual, step, base, boxes.runs, start, offsets, weights)
     old = values[i]
     new = minimum_of(old, slope, curvatures[i], penalties[i], ridge, nonnegative)
     change = old - new
     if new != old:
         values[i] = new
-        target, place = (step, base - first) if recorded else (residual, base)
+        target = step if recorded else residual
         if recorded or clean[i]:
-            add_runs(boxes.lanes, target, place, boxes.runs, start, offsets, change)
+            add_runs(boxes.lanes, target, base, boxes.runs, start, offsets, change)
         else:
             add_runs_weighted(boxes.lanes, residual, base, boxes.runs, start, offsets, change, weights)
-        close(boxes, circle, i, target, place)
+        close(boxes, circle, i, target, base)
     return change * change * curvatures[i]
 
 
@@ -105,9 +104,9 @@ def offsets_of(boxes, circle, i):
 
 
 @short_routine
-def add_code(boxes, circle, i, signal, first, change):
-    """Add a code's filter to a signal that begins at sample `first`."""
-    base = boxes.bases[i] - first
+def add_code(boxes, circle, i, signal, change):
+    """Add a code's filter to a signal."""
+    base = boxes.bases[i]
     add_runs(boxes.lanes, signal, base, boxes.runs, boxes.starts[i], offsets_of(boxes, circle, i), change)
     close(boxes, circle, i, signal, base)
 

@@ -72,29 +72,26 @@ def dot_runs(typingctx, lanes, signal, base, filters, start, offsets):
 
 
 @intrinsic
-def dot_changed_runs(typingctx, lanes, signal, base, step, where, filters, start, offsets, weights):
-    """Compute `dot_runs` for a signal to which weights · step is added, the step from `where` on as the signal from `base`.
-
-    Weights lie as the signal does; None are weights of one.
-    """
-    signature = signal.dtype(lanes, signal, base, step, where, filters, start, offsets, weights)
+def dot_changed_runs(typingctx, lanes, signal, step, base, filters, start, offsets, weights):
+    """Compute `dot_runs` for a signal to which weights · step is added; None are weights of one."""
+    signature = signal.dtype(lanes, signal, step, base, filters, start, offsets, weights)
 
     def codegen(context, builder, sig, args):
         vector = vector_type(context, sig.args[1], sig.args[0])
         width = whole_number(vector.count)
-        signal_at, step_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 3, 5))
-        weights_at = None if sig.args[8] is types.none else pointer(context, builder, sig.args[8], args[8])
+        signal_at, step_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 4))
+        weights_at = None if sig.args[7] is types.none else pointer(context, builder, sig.args[7], args[7])
         (total,) = sums_of(builder, vector, 1)
-        with each_offset(context, builder, sig.args[7], args[7]) as (i, offset):
-            place = builder.add(args[2], offset)
+        with each_offset(context, builder, sig.args[6], args[6]) as (i, offset):
+            place = builder.add(args[3], offset)
             before, _ = vector_at(builder, signal_at, place, vector)
-            change, _ = vector_at(builder, step_at, builder.add(args[4], offset), vector)
+            change, _ = vector_at(builder, step_at, place, vector)
             if weights_at is None:
                 sample = builder.fadd(before, change)
             else:
                 weight, _ = vector_at(builder, weights_at, place, vector)
                 sample = multiply_add(builder, weight, change, before)
-            run, _ = vector_at(builder, filter_at, builder.add(args[6], builder.mul(i, width)), vector)
+            run, _ = vector_at(builder, filter_at, builder.add(args[5], builder.mul(i, width)), vector)
             add_product(builder, sample, run, total)
         return sum_lanes(builder, builder.load(total))
 
@@ -200,6 +197,51 @@ def close_seam(typingctx, lanes, signal, begin, offsets, runs_a_row, length, dou
             size = size_of(vector.element)
             builder.store(builder.select(held, both, front), front_address, align=size)
             builder.store(builder.select(held, both, back), back_address, align=size)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add_products(typingctx, lanes, residual, weights, first, second, third, begin, length, out):
+    """Add sums over `length` samples from `begin` on: of each of three steps with the residual, and of them with each other.
+
+    The latter are weighted, and in the order 0 0, 1 0, 1 1, 2 0, 2 1, 2 2. All is read once.
+    """
+    signature = types.void(lanes, residual, weights, first, second, third, begin, length, out)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        places = [pointer(context, builder, sig.args[n], args[n]) for n in range(1, 6)]
+        sums = sums_of(builder, vector, 9)
+        nothing = ir.Constant(vector, [0.0] * vector.count)
+
+        def meet(place, inside):
+            residual, weights, *steps = (vector_at(builder, array, place, vector)[0] for array in places)
+            if inside is not None:
+                steps = [builder.select(inside, step, nothing) for step in steps]
+            for m, step in enumerate(steps):
+                add_product(builder, residual, step, sums[m])
+                weighted = builder.fmul(weights, step)
+                for n in range(m + 1):
+                    add_product(builder, weighted, steps[n], sums[3 + m * (m + 1) // 2 + n])
+
+        whole = builder.sdiv(args[7], whole_number(vector.count))
+        with cgutils.for_range(builder, whole) as loop:
+            meet(builder.add(args[6], builder.mul(loop.index, whole_number(vector.count))), None)
+        done = builder.mul(whole, whole_number(vector.count))
+        left = builder.sub(args[7], done)
+        with builder.if_then(builder.icmp_signed(">", left, whole_number(0))):
+            numbers = ir.VectorType(ir.IntType(64), vector.count)
+            inside = builder.icmp_signed(
+                "<", ir.Constant(numbers, list(range(vector.count))), broadcast(builder, left, numbers)
+            )
+            meet(builder.add(args[6], done), inside)
+        out_at = pointer(context, builder, sig.args[8], args[8])
+        for n, slot in enumerate(sums):
+            at = builder.gep(out_at, [whole_number(n)])
+            total = builder.fpext(sum_lanes(builder, builder.load(slot)), ir.DoubleType()) if size_of(vector.element) == 4 else sum_lanes(builder, builder.load(slot))
+            builder.store(builder.fadd(builder.load(at), total), at)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -80,18 +80,18 @@ def compile_descent(filter_size: int) -> None:
     """Descend on a code in a small picture of float32, for the sake of the kernel that this compiles and keeps."""
     import numpy as np
 
-    from pointillist.backends import bundles, sweeps, updates
+    from pointillist.backends import bundles, combining, sweeps, team, updates
 
     layout, signal, _ = _small(filter_size)
+    codes, one, length = np.zeros(1, np.int64), np.ones(1, np.float32), np.full(1, filter_size)
     rows = np.arange(filter_size) * 3 * filter_size
-    codes, one = np.zeros(1, np.int64), np.ones(1, np.float32)
-    places = updates.Places(codes, codes)
-    region = sweeps.Region(0, len(signal), rows, filter_size, rows, filter_size)
+    strips = sweeps.Strips(np.arange(2), rows, np.array([0, filter_size]), length, length, np.ones(1, bool))
+    memory = combining.make_memory(np.zeros((combining.MEMORY + 1, len(signal)), np.float32), 1, 1)
     spare = bundles.bundle_spare((1, 1, filter_size, filter_size))
     together = bundles.make_bundles(layout, spare) if spare > 0 else None
     sweeps.descend(
-        layout, places, one, one, np.float32(0), np.ones(1, bool), signal, False, np.zeros(1, np.float32), signal.copy(),
-        1.0, 1, 1, region, True, together,
+        0, 1, team.make_team(), layout, updates.Places(codes, codes), sweeps.Codes(one.copy(), one, one, np.ones(1, bool)),
+        np.float32(0), False, signal.copy(), signal, True, strips, memory, sweeps.Effort(1.0, 1, 1), together,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import statistics
 from pointillist.model.geometry import Geometry
-from pointillist.model.sharing import shared_map
+from pointillist.model.sharing import SharedMap
 
 _WORTH_THREADS = 150_000
 """Pairs from which on threads share them: about a millisecond, beside which waking threads is little."""
@@ -87,7 +87,7 @@ def _add_layers(geometry: Geometry, n_filters: int, layers: list[_Layer], out: N
     # Each thread owns filters and so rows of C: the sums are the same for any number of threads.
     parts = 1 if threads == 1 else 2 * threads  # the first have more pairs than the last
     spans = _balanced(np.bincount(filters, minlength=n_filters), parts)
-    shared_map(threads)(work, spans)
+    SharedMap(threads)(work, spans)
 
 
 def _layers(

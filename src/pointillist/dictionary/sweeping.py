@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import statistics
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.model.sharing import shared_map
+from pointillist.model.sharing import SharedMap
 
 _GROUP = 25
 """Filters of a group at most: fewer would make threads wait for each other more often, more would leave them less to do."""
@@ -62,7 +62,7 @@ def sweep_filters(
     sums = statistics.make_sums(toeplitz, filters, _GROUP)
     gradient = np.empty_like(filters[0])
     rooms = [sums._replace(block=np.zeros_like(sums.block)) for _ in range(threads)]
-    mapper = shared_map(threads)
+    mapper = SharedMap(threads)
     for span in _spans(len(chosen), -(-len(chosen) // _GROUP)):
         some = slice(*span)
         group = chosen[some]

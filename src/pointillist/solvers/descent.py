@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pointillist.model.codes import SparseCodes
 from pointillist.model.problem import Problem
-from pointillist.model.sharing import shared_map
+from pointillist.model.sharing import SharedMap
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size
@@ -53,9 +53,6 @@ class CoordinateDescent(DescentSchedule):
     max_sweeps, extra : int
         Passes over the working set in a round at most, each followed by up to `extra` over the non-zeros. Between two scans
         of all codes rounds have three passes at most, up to twice as many extra ones, and plain ones at the end.
-    tile : int
-        Side of the tiles that large signals are descended in; threads take tiles that do not touch. Near the optimum
-        pictures are descended in strips instead, a third as high and four times as wide.
     keep_start : bool
         Add the codes that a solve starts from to the sample, instead of dropping those outside it.
     ridge : float
@@ -75,7 +72,7 @@ class CoordinateDescent(DescentSchedule):
 
     def prepare(self, problem: Problem) -> DescentState:
         """Lay out what all signals of the problem share."""
-        return DescentState(problem, self.tile)
+        return DescentState(problem)
 
     def solve(
         self, state: DescentState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
@@ -94,5 +91,5 @@ class CoordinateDescent(DescentSchedule):
             results = parallel(lambda i: one(i, map), range(len(signals)), n_jobs)
         else:
             with one_blas_thread():
-                results = [one(i, shared_map(n_jobs)) for i in range(len(signals))]
+                results = [one(i, SharedMap(n_jobs)) for i in range(len(signals))]
         return merge_results(results, [[i] for i in range(len(signals))])

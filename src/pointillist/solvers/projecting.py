@@ -17,8 +17,7 @@ from scipy.ndimage import maximum_filter1d
 from pointillist.model.geometry import Geometry
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.dual import Goal, Move, Moved
-from pointillist.solvers.staging import residual_of
-from pointillist.solvers.sweeping import Ground, project
+from pointillist.solvers.sweeping import Ground
 
 _SWEEPS = (4, 6, 8)
 """Sweeps over all codes, then over those around what still violated, then once more."""
@@ -40,6 +39,7 @@ class Projector:
     def project(self, goal: Goal, point: NDArray, codes: NDArray) -> Moved:
         """Move a point until few of the codes violate, as long as the goal can be reached from there."""
         geometry, violation = self.ground.problem.geometry, 0.0
+        codes = codes[np.argsort(codes % geometry.n_positions, kind="stable")]
         for turn, times in enumerate(_SWEEPS if len(codes) else ()):
             point, left = self._swept(point, codes, times, _FURTHER if turn else 1.0)
             violation = float(np.max(left, initial=0))
@@ -52,13 +52,13 @@ class Projector:
     def _swept(self, point: NDArray, codes: NDArray, times: int, factor: float) -> tuple[NDArray, NDArray]:
         """Sweep some times; returns the point then, and by how much each code violated when it was last met."""
         problem, dtype = self.ground.problem, self.ground.problem.filters.dtype
-        working = self.ground.working(codes, np.zeros(len(codes), dtype))
+        working = self.ground.codes(codes, np.zeros(len(codes), dtype))
         working = working._replace(curvatures=working.curvatures / dtype.type(factor))
-        stage = self.ground.stage(codes, problem.geometry.spread(point.astype(dtype)), strips=True)
-        project(stage, working, times, self.mapper)
+        stage = self.ground.stage(codes, problem.geometry.spread(point.astype(dtype)))
+        self.ground.project(stage, working, times, self.mapper)
         left = np.abs(working.values) * working.curvatures / working.penalties
         # Wherever rounding has led to is a point as good as any.
-        return residual_of(problem.geometry, stage).astype(np.float64), left
+        return self.ground.inside(stage).astype(np.float64), left
 
     def correction(self, goal: Goal, support: NDArray) -> Move:
         """What moves points towards where no code violates.

@@ -13,23 +13,22 @@ from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import Sample
 from pointillist.solvers.base import Mapper
-from pointillist.solvers.cutting import Cutters
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
+from pointillist.solvers.staging import Field, field_of
 from pointillist.solvers.transforms import Transforms, transforms_are_worth
 
 
 @dataclass(frozen=True, eq=False)
 class DescentState:
-    """A problem with what its scans and descents share; large signals are cut into tiles of a side."""
+    """A problem with what its scans and descents share."""
 
     problem: Problem
-    tile: int = 128
 
     @cached_property
-    def cutters(self) -> Cutters:
-        """What cuts signals into tiles: it is the same for all of them."""
-        return Cutters(self.problem.geometry, self.tile)
+    def field(self) -> Field:
+        """What tells descents where codes lie: it is the same for all signals."""
+        return field_of(self.problem.geometry, self.problem.operator.layout)
 
     @cached_property
     def per_penalty(self) -> NDArray:

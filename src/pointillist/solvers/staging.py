@@ -1,6 +1,6 @@
 """Where the codes of a working set lie in a padded signal; codes of a circle come round to its other side."""
 
-from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -10,39 +10,61 @@ from numpy.typing import NDArray
 from pointillist.backends.descent import locate
 from pointillist.backends.lanes import width_of
 from pointillist.backends.layout import SPARE_SAMPLES, Layout, strides_of
-from pointillist.backends.sweeps import Region
+from pointillist.backends.sweeps import Strips
 from pointillist.backends.updates import Circle, Places
 from pointillist.model.geometry import Geometry
-from pointillist.solvers.cutting import Cut, Cuts, Cutter, rows_of, uncut
+from pointillist.solvers.strips import StripPlan
 
 
 class Stage(NamedTuple):
-    """All that a descent on a working set needs to know of its places."""
+    """All that a descent on a working set needs to know of its places; the residual and the weights are flat."""
 
     layout: Layout
     places: Places
     residual: NDArray
     weights: NDArray
-    cuts: Sequence[Cut]
+    strips: Strips
 
 
-def stage_of(
-    geometry: Geometry, layout: Layout, codes: NDArray, residual: NDArray, weights: NDArray, cutter: Cutter
-) -> Stage:
-    """The stage for `codes`, which a cutter cuts into tiles; `residual` and `weights` are flat and padded."""
-    bases, starts = np.empty_like(codes), np.empty_like(codes)
-    locate(layout, codes, bases, starts)
-    return Stage(layout, Places(bases, starts), residual, weights, Cuts(cutter, codes % geometry.n_positions))
+class Field:
+    """Makes stages for signals of a geometry."""
+
+    def __init__(self, geometry: Geometry, layout: Layout) -> None:
+        self.geometry, self.layout = geometry, layout
+
+    @cached_property
+    def plan(self) -> StripPlan:
+        """How the signals are cut into strips."""
+        return StripPlan(self.geometry, (self.geometry.channels, *self.geometry.padded), self.geometry.padded)
+
+    def laid(self, flat: NDArray) -> NDArray:
+        """A flat padded signal as it is descended on."""
+        return flat
+
+    def inside(self, laid: NDArray) -> NDArray:
+        """What is descended on as a signal (channels, *space)."""
+        return self.geometry.inside(laid)
+
+    def places(self, codes: NDArray) -> Places:
+        """Where codes lie."""
+        bases, starts = np.empty_like(codes), np.empty_like(codes)
+        locate(self.layout, codes, bases, starts)
+        return Places(bases, starts)
+
+    def stage(self, codes: NDArray, residual: NDArray, weights: NDArray) -> Stage:
+        """The stage for codes in the order of their positions, with a flat padded residual and weights that are laid."""
+        strips = self.plan.strips(codes % self.geometry.n_positions)
+        return Stage(self.layout, self.places(codes), self.laid(residual), weights, strips)
 
 
-class Ring:
-    """Makes stages for a circular signal: its samples without padding, but for the first of each row behind its end again.
+class Ring(Field):
+    """Makes stages for circular signals: samples without padding, but for the first of each row behind its end again.
 
     Where a code lies is looked up by its row and its column, for which all that there is to know is worked out once.
     """
 
-    def __init__(self, geometry: Geometry, layout: Layout, weights: NDArray) -> None:
-        self.geometry, self.layout = geometry, layout
+    def __init__(self, geometry: Geometry, layout: Layout) -> None:
+        super().__init__(geometry, layout)
         lanes, around, length = width_of(layout.run_lanes), geometry.signal, geometry.signal[-1]
         doubled = min(lanes, geometry.filter[-1]) - 1
         # Behind each row is room for a run, so that closing a seam in one never waits for the row before.
@@ -50,33 +72,41 @@ class Ring:
         self._step = len(layout.run_offsets) * lanes  # from filter to filter in the runs
         self._row_ways, self._column_ways, offsets = _ways(geometry, self.shape, lanes)
         self._seams = _seams(geometry, lanes, doubled)
-        counted, corner = rows_of(self.shape, [0] * len(around), around), [0] * len(around)
-        rows = rows_of(self.shape, corner, [*around[:-1], length + doubled])
-        self._region = Region(0, prod(self.shape) + SPARE_SAMPLES, rows, length + doubled, counted, length)
         none, runs_a_row = np.empty(0, np.int64), -(-geometry.filter[-1] // lanes)
-        self._circle = Circle(
-            none, offsets, none, none, runs_a_row, length, doubled
-        )
-        self.weights = self._closed(weights)
+        self._circle = Circle(none, offsets, none, none, runs_a_row, length, doubled)
 
-    def stage(self, codes: NDArray, residual: NDArray) -> Stage:
-        """The stage for `codes`; the `residual` is flat and padded, and is copied."""
+    @cached_property
+    def plan(self) -> StripPlan:
+        """How the signals are cut into strips."""
+        return StripPlan(self.geometry, self.shape, self.geometry.signal, self._circle.doubled)
+
+    def laid(self, flat: NDArray) -> NDArray:
+        """A copy of a padded signal without what it holds twice, but for the first samples of each row behind its end."""
+        geometry, shape = self.geometry, self.shape
+        box = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
+        closed = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
+        inside = (*(slice(n) for n in shape[:-1]), slice(geometry.signal[-1] + self._circle.doubled))
+        closed[: prod(shape)].reshape(shape)[inside] = box[inside]
+        return closed
+
+    def inside(self, laid: NDArray) -> NDArray:
+        """What is descended on as a signal (channels, *space)."""
+        circle = laid[: prod(self.shape)].reshape(self.shape)[..., : self.geometry.signal[-1]]
+        return np.roll(circle, [-o for o in self.geometry.offset], range(1, circle.ndim))
+
+    def places(self, codes: NDArray) -> Places:
+        """Where codes lie."""
         filters, positions = np.divmod(codes, self.geometry.n_positions)
         rows, columns = np.divmod(positions, self.geometry.signal[-1])
         circle = self._circle._replace(
             ways=self._row_ways[rows] + self._column_ways[columns], seams=self._seams[columns], columns=columns
         )
-        places = Places(rows * self.shape[-1] + columns, filters * self._step, circle)
-        return Stage(self.layout, places, self._closed(residual), self.weights, [uncut(len(codes), self._region)])
+        return Places(rows * self.shape[-1] + columns, filters * self._step, circle)
 
-    def _closed(self, flat: NDArray) -> NDArray:
-        """A padded signal without what it holds twice, but for the first samples of each row, which end the row again."""
-        geometry, shape = self.geometry, self.shape
-        box = flat[: geometry.channels * prod(geometry.padded)].reshape(geometry.channels, *geometry.padded)
-        closed = np.zeros(prod(shape) + SPARE_SAMPLES, flat.dtype)
-        inside = (*(slice(n) for n in shape[:-1]), slice(self._region.length))
-        closed[: prod(shape)].reshape(shape)[inside] = box[inside]
-        return closed
+
+def field_of(geometry: Geometry, layout: Layout) -> Field:
+    """What makes stages for a geometry."""
+    return (Ring if geometry.boundary == "circular" else Field)(geometry, layout)
 
 
 def _ways(geometry: Geometry, shape: tuple[int, ...], lanes: int) -> tuple[NDArray, NDArray, NDArray]:
@@ -118,12 +148,3 @@ def _seams(geometry: Geometry, lanes: int, doubled: int) -> NDArray:
     last = column + lanes * ((length - 1 - column) // lanes)  # where the last run begins that does not come round
     behind = np.maximum(np.minimum(last + lanes, column + size) - length, 0)
     return np.where((column < doubled) | (column + size > length), behind, -1)
-
-
-def residual_of(geometry: Geometry, stage: Stage) -> NDArray:
-    """What a stage's residual has become, as a signal (channels, *space)."""
-    if geometry.boundary != "circular":
-        return geometry.inside(stage.residual)
-    shape = (geometry.channels, *geometry.signal[:-1], geometry.signal[-1] + width_of(stage.layout.run_lanes))
-    circle = stage.residual[: prod(shape)].reshape(shape)[..., : geometry.signal[-1]]
-    return np.roll(circle, [-o for o in geometry.offset], range(1, circle.ndim))

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.backends.descent import merge, pick
+from pointillist.backends.sweeps import Effort
 from pointillist.model.problem import Certificate, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper
@@ -20,9 +21,8 @@ from pointillist.solvers.nearby import NearCodes, can_note, scan_exactly, scan_n
 from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.rounds import Look, Schedule
 from pointillist.solvers.scanning import DescentState, scan_rounding
-from pointillist.solvers.staging import residual_of
 from pointillist.solvers.starting import allowed_start
-from pointillist.solvers.sweeping import Effort, Ground, descend
+from pointillist.solvers.sweeping import Ground
 
 _CLOSER = 0.25
 """Correlations are followed until violations are below the tolerance, and below this share of that in the next round."""
@@ -38,7 +38,7 @@ _PASSES = 3
 """Passes over the working set in a round between two scans of all codes. There are fewer where the gap that is expected of a
 projected point is fewer tolerances."""
 _SMOOTH = 4
-"""Plain sweeps at the end of such a round."""
+"""Plain sweeps at the end of such a round, which smooth the residual."""
 _FEW_NEW, _FEW_OF_ALL = 4, 1 / 8
 """A round takes up so many times as many codes of large filters as there are, or as positions: visiting them takes long."""
 _VISIBLE = 1e-9
@@ -55,7 +55,6 @@ class DescentSchedule(Schedule):
 
     max_sweeps: int = 20
     extra: int = 6
-    tile: int = 128
     keep_start: bool = False
 
 
@@ -113,7 +112,7 @@ class HostWorkingSet:
         self.correlations = np.empty((0, 0))  # of the last scan, where they are followed
         self.followed: Followed | None = None  # what following them came to, until the next scan
         self.turns = 0
-        self.ground = Ground(self.problem, i, state.cutters)
+        self.ground = Ground(self.problem, i, state.field)
         self.projector = Projector(self.ground, mapper)
         self.worth, self.constant = dual.Worth(self.problem, i, signal), self.problem.constant_of(i)
         self.near: NearCodes | None = None  # codes that nearly violated in the last scan of all
@@ -319,7 +318,7 @@ class HostWorkingSet:
             self._follow()
             return
         settings, target = self.settings, float(targets[0])
-        codes = self.ground.working(self.codes, self.values, settings.ridge, float(raised[0]))
+        codes = self.ground.codes(self.codes, self.values, float(raised[0]))
         if products.are_worth(self.geometry, self.problem.n_filters, self.codes % self.geometry.n_positions):
             self.values = products.descend(
                 self.state.overlaps, self.problem.filters, self.geometry, self.codes, values=self.values,
@@ -333,14 +332,13 @@ class HostWorkingSet:
         if self.near is not None:
             # Looking for violators takes little, and few are missing: what is left are slow swings.
             passes = max(1, round(min(expected_gap(self.seen[0], self.codes) / settings.tol, _PASSES)))
-            effort = Effort(
-                target, 2 * settings.extra, min(settings.max_sweeps, passes), sweeps_a_tile=2, smooth=_SMOOTH
-            )
-        stage = self.ground.stage(self.codes, self.residual, strips=self.near is not None)
-        descend(stage, codes, effort, self.mapper)
+            effort = Effort(target, 2 * settings.extra, min(settings.max_sweeps, passes), plain=_SMOOTH)
+        stage = self.ground.stage(self.codes, self.residual)
+        self.ground.sweep(stage, codes, effort, self.mapper, settings.ridge)
         # To add large filters anew takes as long as a scan, and any filters longer than a look at noted codes.
-        if self.confirms and codes.plain and (codes.bundles is not None or self.near is not None):
-            self.left = residual_of(self.geometry, stage)
+        bundled = self.problem.operator.bundles is not None
+        if self.confirms and self.ground.is_binary and (bundled or self.near is not None):
+            self.left = self.ground.inside(stage)
         self._keep(self.values != 0)
 
     def _follow(self) -> None:
