@@ -139,12 +139,11 @@ def at_zero(rng: Rng, problem: Problem) -> None:
 
 
 def small_tiles(rng: Rng, problem: Problem) -> None:
-    """Descent in tiles: of rounds, or of a large signal."""
+    """Descent in tiles of a signal that is not large."""
     side, coder = int(rng.choice([4, 8, 16])), problem["solver"]
     if not isinstance(coder, pt.CoordinateDescent):
         return
-    problem["solver"] = pt.CoordinateDescent(tol=coder.tol, max_iter=coder.max_iter, tile=side)
-    if problem["boundary"] != "circular" and rng.random() < 0.6:
+    if problem["boundary"] != "circular":
         problem["sampling"] = 1.0
         # Every tile may have all its rounds in each of many passes: hopeless problems end sooner with fewer.
         few = pt.CoordinateDescent(tol=coder.tol, max_iter=min(coder.max_iter, 50))

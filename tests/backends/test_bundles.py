@@ -5,37 +5,61 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pointillist.backends import convolution, sweeps
-from pointillist.backends.bundles import bundle_spare, make_bundles
+from pointillist.backends.bundles import BUNDLED, bundle_spare, make_bundles
+from pointillist.backends.sweeps import Effort
 from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
-from pointillist.solvers.cutting import Cutter
-from pointillist.solvers.scanning import clean_positions
-from pointillist.solvers.staging import Ring, residual_of, stage_of
+from pointillist.model.problem import Problem
+from pointillist.solvers import strips
+from pointillist.solvers.staging import field_of
+from pointillist.solvers.sweeping import Ground
 
 
-def _descended(problem, x, codes, bundled, ridge, extra, target):
-    """Values, and the residual as a signal, after a few descents on codes in the order of their positions."""
-    geometry, dtype, layout = problem.geometry, x.dtype, problem.operator.layout
-    weights = problem.weights_of(0)
-    seen = geometry.spread(np.ones(x.shape, dtype) if weights is None else weights)
-    residual = geometry.spread(x if weights is None else weights * x)
-    if geometry.boundary == "circular":
-        stage = Ring(geometry, layout, seen).stage(codes, residual)
-    else:
-        stage = stage_of(geometry, layout, codes, residual, seen, Cutter.into_tiles(geometry, 1000))
-    curvatures, values = np.empty(len(codes), dtype), np.zeros(len(codes), dtype)
-    convolution.curvatures(layout, codes, seen, curvatures)
-    clean = clean_positions(geometry, None if weights is None else seen)[codes % geometry.n_positions]
-    bundles = make_bundles(layout, -problem.filters.shape[-1] % 16) if bundled else None
-    ((_, region),) = stage.cuts[0].tiles
-    for _ in range(3):
-        sweeps.descend(
-            stage.layout, stage.places, curvatures, problem.penalty_at(codes).astype(dtype), dtype.type(ridge), clean,
-            stage.weights, problem.nonnegative, values, stage.residual, target, extra, 2, region,
-            weights is None, bundles,
-        )  # fmt: skip
-    return values, residual_of(geometry, stage), clean
+@pytest.fixture(autouse=True)
+def whole(monkeypatch):
+    """Signals in one strip."""
+    monkeypatch.setattr(strips, "_LEAST_POSITIONS", 10**9)
+
+
+def _descended(problem, x, codes, ridge, extra, target, sweeps=2, calls=3):
+    """Values after descents with bundles, the residual, and which codes may be bundled."""
+    operator = problem.operator
+    operator.__dict__["bundles"] = make_bundles(operator.layout, -problem.filters.shape[-1] % 16)
+    ground, weights = Ground(problem, 0, field_of(problem.geometry, operator.layout)), problem.weights_of(0)
+    stage = ground.stage(codes, problem.geometry.spread(x if weights is None else weights * x))
+    working = ground.codes(codes, np.zeros(len(codes), x.dtype))
+    for _ in range(calls):
+        ground.sweep(stage, working, Effort(target, extra, sweeps), map, ridge)
+    return working.values, ground.inside(stage), working.clean
+
+
+def _alone(problem, x, codes, clean, ridge, sweeps, reference):
+    """Values and residual after plain sweeps, code by code, in the order in which bundles of both halves take turns."""
+    geometry, spare = problem.geometry, -problem.filters.shape[-1] % 16
+    columns = reference.matrix(problem.filters, geometry)[:, codes]
+    weights = np.ones(x.size) if problem.weights is None else problem.weights.ravel()
+    bases = field_of(geometry, problem.operator.layout).places(codes).bases
+    half = len(codes) // 2
+    chains, order = [list(range(half)), list(range(half, len(codes)))], []
+    while any(chains):
+        chains.reverse()
+        chain = chains[0] if chains[0] else chains[1]
+        count = 0
+        for n in chain[:BUNDLED]:
+            if not clean[n] or not 0 <= bases[n] - bases[chain[0]] <= spare:
+                break
+            count += 1
+        order += chain[: max(count, 1)]
+        del chain[: max(count, 1)]
+    values, residual = np.zeros(len(codes)), x.ravel().copy()
+    for n in [n for _ in range(sweeps) for n in order]:
+        column = columns[:, n]
+        curvature, penalty = np.sum(weights * column**2), problem.penalty_at(codes[n : n + 1])[0]
+        goal = values[n] * curvature + column @ (weights * residual)
+        size = goal if problem.nonnegative else abs(goal)
+        new = np.sign(goal) * max(size - penalty, 0) / (curvature + ridge) if size > 0 else 0.0
+        residual += (values[n] - new) * column
+        values[n] = new
+    return values, (weights * residual).reshape(x.shape)
 
 
 def _ordered(rng, problem, count):
@@ -49,16 +73,15 @@ def _ordered(rng, problem, count):
 @pytest.mark.parametrize(
     ("signal", "size"), [((30, 40), (6, 20)), ((14, 32), (5, 18)), ((90,), (27,)), ((6, 9, 41), (2, 3, 21))]
 )
-@pytest.mark.parametrize(("nonnegative", "ridge", "extra"), [(False, 0.0, 0), (False, 0.3, 4), (True, 0.0, 4)])
-def test_codes_of_a_bundle_move_as_they_would_alone(reference, boundary, signal, size, nonnegative, ridge, extra):
+@pytest.mark.parametrize(("nonnegative", "ridge"), [(False, 0.0), (False, 0.3), (True, 0.0)])
+def test_codes_of_a_bundle_move_as_they_would_alone(reference, boundary, signal, size, nonnegative, ridge):
     rng = np.random.default_rng(0)
     problem, x = reference.problem(
         rng, signal, size, n_filters=3, channels=2, boundary=boundary, penalty=0.05, nonnegative=nonnegative
     )
     codes = _ordered(rng, problem, problem.operator.n_codes // 4)
-    (together, left, _), (alone, expected, _) = (
-        _descended(problem, x, codes, bundled, ridge, extra, 1e-9) for bundled in (True, False)
-    )
+    together, left, clean = _descended(problem, x, codes, ridge, 0, 1e-9)
+    alone, expected = _alone(problem, x, codes, clean, ridge, 6, reference)
     assert np.count_nonzero(alone) > len(codes) // 10
     np.testing.assert_allclose(together, alone, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(left, expected, rtol=1e-8, atol=1e-10)
@@ -72,9 +95,8 @@ def test_only_codes_that_meet_weights_of_one_are_bundled(reference, boundary):
     weights[:, :20, :30] = rng.uniform(0, 2, (20, 30))
     problem = dataclasses.replace(problem, weights=weights)
     codes = _ordered(rng, problem, 1500)
-    (together, left, clean), (alone, expected, _) = (
-        _descended(problem, x, codes, bundled, 0.0, 3, 1e-9) for bundled in (True, False)
-    )
+    together, left, clean = _descended(problem, x, codes, 0.0, 0, 1e-9)
+    alone, expected = _alone(problem, x, codes, clean, 0.0, 6, reference)
     assert 0.2 < np.mean(clean) < 0.9
     np.testing.assert_allclose(together, alone, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(left, expected, rtol=1e-8, atol=1e-10)
@@ -87,7 +109,7 @@ def test_the_residual_stays_that_of_the_codes(reference, boundary, dtype, target
     rng = np.random.default_rng(2)
     problem, x = reference.problem(rng, (40, 60), (6, 20), n_filters=3, boundary=boundary, penalty=0.05, dtype=dtype)
     codes = _ordered(rng, problem, 1500)
-    values, left, _ = _descended(problem, x, codes, True, 0.0, 6, target)
+    values, left, _ = _descended(problem, x, codes, 0.0, 6, target)
     expected = x - problem.operator.synthesise_exactly(codes, values)
     np.testing.assert_allclose(left, expected, atol=3e-5 if dtype == np.float32 else 1e-12)
 
@@ -96,20 +118,10 @@ def test_the_residual_stays_that_of_the_codes(reference, boundary, dtype, target
 def test_products_are_those_of_shifted_filters(dtype):
     rng = np.random.default_rng(3)
     filters = rng.standard_normal((3, 2, 4, 20)).astype(dtype)
-    geometry = Geometry((9, 70), (4, 20), 2, "same")
-    operator = ConvolutionOperator(filters, geometry)
-    bundles = make_bundles(operator.layout, 12)
-    positions = np.arange(0, geometry.n_positions, 3)
-    codes = rng.integers(0, 3, len(positions)) * geometry.n_positions + positions
-    flat = geometry.spread(rng.standard_normal((2, 9, 70)).astype(dtype))
-    ones = geometry.spread(np.ones((2, 9, 70), dtype))
-    stage = stage_of(geometry, operator.layout, codes, flat, ones, Cutter.into_tiles(geometry, 100))
-    ((_, region),) = stage.cuts[0].tiles
-    many = np.ones(len(codes), dtype)
-    sweeps.descend(
-        stage.layout, stage.places, 200 * many, 0.01 * many, dtype(0), many > 0, ones, False, 0 * many, flat, 1e-9,
-        0, 1, region, True, bundles,
-    )  # fmt: skip
+    problem = Problem(filters=filters, geometry=Geometry((9, 70), (4, 20), 2, "same"), penalty=np.full((3, 1), 0.01))
+    x = rng.standard_normal((2, 9, 70)).astype(dtype)
+    _descended(problem, x, _ordered(rng, problem, problem.operator.n_codes // 3), 0.0, 0, 1e-9)
+    bundles = problem.operator.bundles
     known = np.argwhere(~np.isnan(bundles.products))
     assert len(known) > 20
     for k, m, shift in known:

@@ -1,26 +1,24 @@
 """A map whose items are shared out between this thread and others."""
 
 import os
-import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pointillist.model.sharing import map_in_order, shared_map
+from pointillist.model.sharing import SharedMap
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 3, 40])
 def test_answers_come_in_the_order_of_the_items(n_jobs, count):
     for _ in range(3):
-        assert shared_map(n_jobs)(lambda x: x * x, range(count)) == [x * x for x in range(count)]
+        assert SharedMap(n_jobs)(lambda x: x * x, range(count)) == [x * x for x in range(count)]
 
 
 def test_this_thread_and_others_work_at_the_same_time():
     meeting = threading.Barrier(3, timeout=20)
-    names = shared_map(3)(lambda _: (meeting.wait(), threading.get_ident())[1], range(3))
+    names = SharedMap(3)(lambda _: (meeting.wait(), threading.get_ident())[1], range(3))
     assert len(set(names)) == 3
     assert threading.get_ident() in names
 
@@ -33,7 +31,7 @@ def test_an_exception_reaches_the_caller(bad):
         return i
 
     with pytest.raises(ZeroDivisionError):
-        shared_map(2)(work, range(10))
+        SharedMap(2)(work, range(10))
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
@@ -50,7 +48,7 @@ def test_after_an_exception_nobody_begins_with_anything_else(where):
             time.sleep(0.2)
 
     with pytest.raises(ZeroDivisionError):
-        shared_map(2)(work, range(50))
+        SharedMap(2)(work, range(50))
     assert sorted(begun) == [0, 1]
 
 
@@ -59,19 +57,19 @@ def test_an_index_error_of_the_work_is_an_exception_like_others():
         raise IndexError("of the work")
 
     with pytest.raises(IndexError, match="of the work"):
-        shared_map(2)(work, range(4))
+        SharedMap(2)(work, range(4))
 
 
 def test_one_thread_starts_no_other():
     before = threading.active_count()
-    assert shared_map(1)(lambda _: threading.active_count(), range(4)) == [before] * 4
+    assert SharedMap(1)(lambda _: threading.active_count(), range(4)) == [before] * 4
 
 
 def test_threads_are_kept_for_the_next_work():
-    shared_map(2)(time.sleep, [0.01] * 4)
+    SharedMap(2)(time.sleep, [0.01] * 4)
     before = threading.active_count()
     for _ in range(20):
-        shared_map(2)(time.sleep, [0.0005] * 4)
+        SharedMap(2)(time.sleep, [0.0005] * 4)
     assert threading.active_count() == before
 
 
@@ -85,70 +83,32 @@ def test_threads_that_others_keep_busy_are_not_waited_for():
         else:
             assert occupied.wait(20)
 
-    keeper = threading.Thread(target=lambda: shared_map(2)(occupy, range(2)))
+    keeper = threading.Thread(target=lambda: SharedMap(2)(occupy, range(2)))
     keeper.start()
     assert occupied.wait(20)
-    assert shared_map(2)(lambda x: x + 1, range(5)) == [1, 2, 3, 4, 5]
+    assert SharedMap(2)(lambda x: x + 1, range(5)) == [1, 2, 3, 4, 5]
     released.set()
     keeper.join(20)
     assert not keeper.is_alive()
 
 
 def test_work_that_is_shared_out_may_share_out_its_own():
-    assert shared_map(2)(lambda x: sum(shared_map(2)(lambda y: x * y, range(4))), range(6)) == [6 * x for x in range(6)]
+    assert SharedMap(2)(lambda x: sum(SharedMap(2)(lambda y: x * y, range(4))), range(6)) == [6 * x for x in range(6)]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_starts_threads_of_its_own():
-    shared_map(2)(time.sleep, [0.001] * 4)
+    SharedMap(2)(time.sleep, [0.001] * 4)
     child = os.fork()
     if child == 0:
-        os._exit(0 if shared_map(2)(lambda x: x, range(4)) == [0, 1, 2, 3] else 1)
+        os._exit(0 if SharedMap(2)(lambda x: x, range(4)) == [0, 1, 2, 3] else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
-def _chains(n):
-    """Items of which each waits for one or two earlier ones, drawn at random."""
-    drawn = random.Random(n)
-    return [sorted({drawn.randrange(i) for _ in range(drawn.randrange(3))} if i else set()) for i in range(n)]
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2, 4])
-@pytest.mark.parametrize("count", [0, 1, 7, 60])
-def test_items_wait_for_those_before_them(n_jobs, count):
-    after, done = _chains(count), []
-
-    def work(i):
-        assert all(other in done for other in after[i])
-        time.sleep(0.0005 * (i % 3))
-        done.append(i)
-        return i * i
-
-    assert map_in_order(shared_map(n_jobs), work, range(count), after) == [i * i for i in range(count)]
-    assert sorted(done) == list(range(count))
-
-
-def test_items_that_wait_for_nothing_are_worked_on_at_the_same_time():
-    meeting = threading.Barrier(2, timeout=20)
-    with ThreadPoolExecutor(2) as pool:
-        assert (
-            map_in_order(pool.map, lambda i: i > 1 or meeting.wait() >= 0, range(4), [[], [], [0], [1]]) == [True] * 4
-        )
-
-
-def test_one_thread_works_in_the_order_of_the_items():
-    done = []
-    map_in_order(map, done.append, range(9), _chains(9))
-    assert done == list(range(9))
-
-
-@pytest.mark.parametrize("bad", [0, 3, 8])
-def test_an_exception_ends_all_waiting(bad):
-    def work(i):
-        if i == bad:
-            raise ZeroDivisionError
-        return i
-
-    with pytest.raises(ZeroDivisionError):
-        map_in_order(shared_map(3), work, range(9), [[] if i == 0 else [i - 1] for i in range(9)])
+def test_who_is_asked_works_when_it_can():
+    came, shared = threading.Event(), SharedMap(2)
+    shared.ask(came.set)
+    assert came.wait(20)
+    shared.ask(lambda: 1 // 0)  # nobody hears of it
+    assert shared(lambda x: x, range(4)) == [0, 1, 2, 3]

@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.model.problem import certificate
-from pointillist.solvers import rounds
+from pointillist.solvers import descent, rounds, strips, sweeping
 from pointillist.solvers.base import Status
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.encoding import encode
@@ -92,12 +92,14 @@ def test_a_start_outside_the_sample_or_of_the_wrong_sign_is_dropped(reference):
     assert warm.objective[0] == pytest.approx(cold.objective[0], rel=1e-6)
 
 
-def test_several_tiles_reach_the_untiled_objective(reference):
-    problem, x = reference.problem(np.random.default_rng(3), (20, 150), (3, 3), n_filters=3)
-    tiled, whole = (CoordinateDescent(tol=1e-6, max_iter=2000, tile=tile) for tile in (8, 1000))
-    results = [
-        solver.solve(solver.prepare(problem), [x], n_jobs=n) for solver, n in ((tiled, 1), (tiled, 2), (whole, 1))
-    ]
+def test_several_strips_reach_the_objective_of_one(reference, monkeypatch):
+    problem, x = reference.problem(np.random.default_rng(3), (150, 20), (3, 3), n_filters=3)
+    solver, results = CoordinateDescent(tol=1e-6, max_iter=2000), []
+    monkeypatch.setattr(sweeping, "_WORTH_HELP", 0)
+    monkeypatch.setattr(descent, "_WORTH_THREADS", 0)
+    for least, jobs in ((1, 1), (1, 2), (10**9, 1)):
+        monkeypatch.setattr(strips, "_LEAST_POSITIONS", least)
+        results.append(solver.solve(solver.prepare(problem), [x], n_jobs=jobs))
     np.testing.assert_array_equal(results[0].codes.to_dense(), results[1].codes.to_dense())
     np.testing.assert_allclose([r.objective[0] for r in results], results[2].objective[0], rtol=1e-6)
 
@@ -202,7 +204,7 @@ def test_answers_with_large_filters_are_as_exact_as_others(reference, boundary, 
 
 def test_large_filters_give_the_same_bits_with_any_number_of_threads(reference):
     problem, x = _large_filters(reference, "same", side=180)
-    solver = CoordinateDescent(tol=1e-2, tile=32)
+    solver = CoordinateDescent(tol=1e-2)
     one, two = (solver.solve(solver.prepare(dataclasses.replace(problem)), [x], n_jobs=n) for n in (1, 2))
     np.testing.assert_array_equal(one.codes.indices[0], two.codes.indices[0])
     np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])
@@ -211,16 +213,13 @@ def test_large_filters_give_the_same_bits_with_any_number_of_threads(reference):
 
 
 @pytest.mark.parametrize("boundary", ["valid", "same"])
-def test_pictures_whose_sides_no_number_of_tiles_divides_are_solved_by_any_number_of_threads(boundary):
+def test_pictures_whose_sides_no_number_of_strips_divides_are_solved_by_any_number_of_threads(boundary):
     """Filters of one row, and a height of which equal strips, rounded up, would leave none for the last."""
     rng = np.random.default_rng(0)
     filters = rng.standard_normal((3, 2, 1, 4)).astype(np.float32)
     filters /= np.sqrt(np.sum(filters**2, axis=(1, 2, 3), keepdims=True))
     signals = rng.standard_normal((1, 2, 441, 90)).astype(np.float32)
-    solver = CoordinateDescent(tile=64)
-    one, two = (
-        encode(signals, filters, 0.3, channels=True, boundary=boundary, solver=solver, n_jobs=n) for n in (1, 2)
-    )
+    one, two = (encode(signals, filters, 0.3, channels=True, boundary=boundary, n_jobs=n) for n in (1, 2))
     assert one.status == Status.CONVERGED
     np.testing.assert_array_equal(one.codes.indices[0], two.codes.indices[0])
     np.testing.assert_array_equal(one.codes.values[0], two.codes.values[0])

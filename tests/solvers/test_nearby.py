@@ -204,7 +204,7 @@ def test_near_codes_serve_any_number_of_threads(reference, noting, monkeypatch):
     problem, x = reference.problem(
         np.random.default_rng(7), (90, 100), (5, 5), n_filters=10, penalty=0.3, dtype=np.float32
     )
-    solver = CoordinateDescent(tol=1e-3, tile=48)
+    solver = CoordinateDescent(tol=1e-3)
     one, other = (solver.solve(solver.prepare(problem), [x], n_jobs=n) for n in (1, 2))
     assert noting
     np.testing.assert_array_equal(one.codes.indices[0], other.codes.indices[0])

@@ -1,22 +1,20 @@
 """Tests of dual points that are projected onto the conditions they violate, against loops over a dense matrix."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 
 from pointillist.model.boundaries import BOUNDARIES
-from pointillist.solvers import projecting
-from pointillist.solvers.cutting import Cutters
+from pointillist.model.sharing import SharedMap
+from pointillist.solvers import sweeping
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.dual import Goal, Worth
 from pointillist.solvers.projecting import Projector, expected_gap
-from pointillist.solvers.staging import residual_of
-from pointillist.solvers.sweeping import Ground, project
+from pointillist.solvers.staging import field_of
+from pointillist.solvers.sweeping import Ground
 
 
-def ground_of(problem, tile=128):
-    return Ground(problem, 0, Cutters(problem.geometry, tile))
+def ground_of(problem):
+    return Ground(problem, 0, field_of(problem.geometry, problem.operator.layout))
 
 
 def ratios_of(problem, point):
@@ -43,9 +41,10 @@ def test_sweeps_project_onto_one_condition_after_the_other(reference, boundary, 
     seen = np.ones(x.size) if weights is None else problem.weights.ravel()
     matrix = reference.matrix(problem.filters, problem.geometry)
     codes = np.random.default_rng(2).permutation(matrix.shape[1])[:40]
-    expected = seen * x.ravel()
+    codes = codes[np.argsort(codes % problem.geometry.n_positions, kind="stable")]
+    expected, in_turns = seen * x.ravel(), np.stack([codes[20:], codes[:20]], axis=1).ravel()
     for _ in range(3):
-        for code in codes:
+        for code in in_turns:
             column = matrix[:, code]
             slope, curvature = column @ expected, seen @ column**2
             size = (slope if nonnegative else abs(slope)) - 0.3
@@ -53,8 +52,8 @@ def test_sweeps_project_onto_one_condition_after_the_other(reference, boundary, 
                 expected = expected - np.sign(slope) * size / curvature * seen * column
     ground = ground_of(problem)
     stage = ground.stage(codes, problem.geometry.spread((seen * x.ravel()).reshape(x.shape)))
-    project(stage, ground.working(codes, np.zeros(len(codes))), 3, map)
-    found = residual_of(problem.geometry, stage).ravel()
+    ground.project(stage, ground.codes(codes, np.zeros(len(codes))), 3, map)
+    found = ground.inside(stage).ravel()
     assert np.count_nonzero(np.abs(found - seen * x.ravel()) > 0.01) > 10
     np.testing.assert_allclose(seen * found, seen * expected, rtol=1e-9, atol=1e-12)
 
@@ -95,15 +94,16 @@ def test_a_goal_out_of_reach_is_given_up_early(reference, monkeypatch):
     problem, x = reference.problem(np.random.default_rng(5), (30, 25), (4, 4), n_filters=5, penalty=0.2)
     found, _ = near_the_optimum(problem, x, 3)
     point = found.residuals[0].astype(np.float64)
-    times = []
-    monkeypatch.setattr(projecting, "project", lambda *args: times.append(args[2]) or project(*args))
+    times, plain = [], Ground.project
+    monkeypatch.setattr(Ground, "project", lambda *args: times.append(args[3]) or plain(*args))
     goal = Goal(Worth(problem, 0, x), found.objective[0], 1e-7, 0.0)
     moved = Projector(ground_of(problem), map).project(goal, point, np.flatnonzero(ratios_of(problem, point) > 0.9))
     assert len(times) == 1
     assert goal.gap(*moved) > goal.tol
 
 
-def test_a_projection_is_the_same_for_any_number_of_threads(reference):
+def test_a_projection_is_the_same_for_any_number_of_threads(reference, monkeypatch):
+    monkeypatch.setattr(sweeping, "_WORTH_HELP", 0)
     problem, x = reference.problem(
         np.random.default_rng(6), (120, 130), (5, 5), n_filters=6, penalty=0.3, dtype=np.float32
     )
@@ -111,11 +111,8 @@ def test_a_projection_is_the_same_for_any_number_of_threads(reference):
     point = found.residuals[0].astype(np.float64)
     codes = np.flatnonzero(ratios_of(problem, point) > 0.9)
     goal = Goal(Worth(problem, 0, x), found.objective[0], 0.1, 0.0)
-    with ThreadPoolExecutor(2) as pool:
-        one, other = (
-            Projector(ground_of(problem, 42), mapper).project(goal, point, codes) for mapper in (map, pool.map)
-        )
-    assert len(ground_of(problem, 42).stage(codes, problem.geometry.spread(x), strips=True).cuts[0].tiles) >= 4
+    one, other = (Projector(ground_of(problem), mapper).project(goal, point, codes) for mapper in (map, SharedMap(2)))
+    assert len(field_of(problem.geometry, problem.operator.layout).plan) >= 8
     np.testing.assert_array_equal(one.point, other.point)
     assert one.violation == other.violation
 

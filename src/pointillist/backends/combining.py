@@ -23,6 +23,8 @@ _FACTORS = MEMORY + MEMORY * (MEMORY + 1) // 2
 _APART = 8
 """Numbers between those of two strips: threads that write to one line of the cache wait for each other."""
 _REGULAR = 1e-6
+_LEAST_DIGITS = 1e-3
+"""What may be wrong with a step that is multiplied by the largest factor, beside its length before."""
 
 
 class Memory(NamedTuple):
@@ -37,6 +39,7 @@ class Memory(NamedTuple):
     turned: np.ndarray  # (n_strips,) whether the combined move would take codes beyond zero
     sums: np.ndarray  # (n_strips, at least _FACTORS) slopes of the objective along the moves, and products of steps
     totals: np.ndarray  # (_FACTORS + MEMORY,) their sums over all strips, and the factors of the best combination
+    most: float  # the largest factor that leaves a step some digits
 
 
 def make_memory(steps, n_codes, n_strips):
@@ -51,6 +54,7 @@ def make_memory(steps, n_codes, n_strips):
         turned=np.zeros(n_strips, bool),
         sums=np.zeros((n_strips, _APART + _FACTORS)),
         totals=np.zeros(_FACTORS + MEMORY),
+        most=_LEAST_DIGITS / float(np.finfo(steps.dtype).eps),
     )
 
 
@@ -87,8 +91,8 @@ def any_turns(values, move, begin, end):
 def measure_strip(lanes, residual, weights, rows, counted, begin, end, ridge, steps, moves, rises, sums):
     """Sum up the slopes of the objective along the moves in a strip, and the products of their steps."""
     sums[:_FACTORS] = 0
-    for row in rows:
-        add_products(lanes, residual, weights, steps[0], steps[1], steps[2], row, counted, sums)
+    for i in range(len(rows)):
+        add_products(lanes, residual, weights, steps[0], steps[1], steps[2], rows[i], counted[i], sums)
     for m in range(MEMORY):
         sums[m] += _dot(lanes, rises, moves[m], begin, end)
         for n in range(m + 1 if ridge > 0 else 0):
@@ -99,8 +103,8 @@ def measure_strip(lanes, residual, weights, rows, counted, begin, end, ridge, st
 def weigh_strip(lanes, residual, weights, rows, counted, begin, end, ridge, step, move, rises, sums):
     """Sum up what the combined step changes of the objective in a strip."""
     sums[:_FACTORS] = 0
-    for row in rows:
-        add_products(lanes, residual, weights, step, step, step, row, counted, sums)
+    for i in range(len(rows)):
+        add_products(lanes, residual, weights, step, step, step, rows[i], counted[i], sums)
     sums[0] += 0.5 * (sums[MEMORY] + ridge * _dot(lanes, move, move, begin, end)) + _dot(lanes, rises, move, begin, end)
 
 
@@ -124,10 +128,11 @@ def add_up(sums, totals):
 
 
 @short_routine
-def find_factors(totals, held):
+def find_factors(totals, held, most):
     """Minimise ½ cᵀ H c + gᵀ c for the products H and slopes g of the moves that are held; those of no length get nothing.
 
     Each is scaled to a length of one, and the system is a little regularised: it is positive definite, no pivots are needed.
+    Where a factor would exceed `most`, only rounding is left in the moves, and nothing is combined.
     """
     own = 1 + _REGULAR
     least = 1e-12 * max(totals[3], totals[5], totals[8])
@@ -140,7 +145,10 @@ def find_factors(totals, held):
     c /= own - rp * rp / own - mixed * mixed / second
     b = (b - mixed * c) / second
     a = (a - qp * b - rp * c) / own
-    totals[_FACTORS], totals[_FACTORS + 1], totals[_FACTORS + 2] = a * p, b * q, c * r
+    a, b, c = a * p, b * q, c * r
+    if not abs(a) + abs(b) + abs(c) <= most:
+        a, b, c = 0.0, 0.0, 0.0
+    totals[_FACTORS], totals[_FACTORS + 1], totals[_FACTORS + 2] = a, b, c
 
 
 @spliced
@@ -150,22 +158,22 @@ def _scale(product, least, is_held):
 
 
 @routine
-def combine_strip(totals, steps, moves, rows, length, begin, end):
+def combine_strip(totals, steps, moves, rows, lengths, begin, end):
     """Compute the combination of all moves of a strip's codes, and that of all steps in its rows."""
     kind = moves.dtype.type  # in double precision all would take longer
     a, b, c = kind(totals[_FACTORS]), kind(totals[_FACTORS + 1]), kind(totals[_FACTORS + 2])
     for n in range(np.uintp(begin), np.uintp(end)):
         moves[COMBINED, n] = a * moves[0, n] + b * moves[1, n] + c * moves[2, n]
-    for row in rows:
-        for t in range(np.uintp(row), np.uintp(row + length)):
+    for i in range(len(rows)):
+        for t in range(np.uintp(rows[i]), np.uintp(rows[i] + lengths[i])):
             steps[COMBINED, t] = a * steps[0, t] + b * steps[1, t] + c * steps[2, t]
 
 
 @routine
-def take_strip(residual, weights, values, steps, moves, newest, rows, length, begin, end):
+def take_strip(residual, weights, values, steps, moves, newest, rows, lengths, begin, end):
     """Make the combined step in a strip: it changes the residual, the values, and the newest of the steps and moves."""
-    for row in rows:
-        for t in range(np.uintp(row), np.uintp(row + length)):
+    for i in range(len(rows)):
+        for t in range(np.uintp(rows[i]), np.uintp(rows[i] + lengths[i])):
             change = steps[COMBINED, t]
             residual[t] += weights[t] * change
             steps[newest, t] += change

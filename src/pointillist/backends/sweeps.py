@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.backends.bundles import count_bundled, update_bundle, with_own_room
+from pointillist.backends.bundles import with_own_room
 from pointillist.backends.combining import (
     COMBINED,
     MEMORY,
     Memory,
     add_up,
     any_turns,
-    any_zeros,
     combine_strip,
     find_factors,
     finish_move,
@@ -39,23 +38,29 @@ from pointillist.backends.team import (
     wait_for_item,
     wait_for_items,
 )
-from pointillist.backends.updates import Boxes, add_code, update_code
+from pointillist.backends.updates import Boxes
+from pointillist.backends.visits import (
+    COMPARED,
+    FORGETTING,
+    PLAIN,
+    RECORDED,
+    clip,
+    leave_zeros,
+    list_alive,
+    prepare_strip,
+    strips_an_item,
+    visit_codes,
+)
 
 _KIND, _COLOUR, _WAY, _NEWEST, _HELD = ORDERS, ORDERS + 1, ORDERS + 2, ORDERS + 3, ORDERS + 4
 """Where a leader's orders stand."""
 _SWEEP, _CLIP, _MEASURE, _COMBINE, _WEIGH, _TAKE = 0, 1, 2, 3, 4, 5
 """Kinds of work. The first two write to samples of the next strip too, and go through strips of one colour at a time."""
-_PLAIN, _FORGETTING, _RECORDED, _COMPARED = 0, 1, 2, 3
-"""Ways to sweep: over all codes, as they are or from zero; over the non-zeros, where x − Dz is recorded or compared."""
-_AT_ONCE = 64
-"""Codes that are looked at together, by vector instructions, for such as are to be treated one by one."""
 _COARSE = 0.001
 """A residual before a sweep is compared with that after it if moves of this share of its largest sample are looked for: what
 it rounds is much beside small moves, and extrapolation makes more of it."""
 _PASSES = 4
 """Passes over a signal that take as long as comparing it before a sweep with it after that."""
-_RUNS_IN_TURNS = 64
-"""Runs of a filter at most for two places to be gone through in turns: both must fit into the fastest cache."""
 _PATIENCE = 2**17
 """Looks for the end of the last item, some tenth of a millisecond, beside those that it takes by itself."""
 
@@ -67,10 +72,10 @@ class Strips(NamedTuple):
     """
 
     codes: np.ndarray  # (n_strips + 1,) where the codes of each begin
-    rows: np.ndarray  # where each row begins in the signal
     bounds: np.ndarray  # (n_strips + 1,) where the rows of each begin
-    lengths: np.ndarray  # (n_strips,) samples of a row
-    counted: np.ndarray  # (n_strips,) those of them that are held nowhere else
+    rows: np.ndarray  # (n_rows,) where each row begins in the signal
+    lengths: np.ndarray  # (n_rows,) its samples
+    counted: np.ndarray  # (n_rows,) those of them that count: some are held twice
     reached: np.ndarray  # (n_strips,) whether codes reach any
 
 
@@ -121,6 +126,12 @@ def can_compare(layout, n_codes, residual, target):
     return by_codes > _PASSES * len(residual) and target > _COARSE * largest
 
 
+def useful_threads(layout, n_strips):
+    """How many threads have something to do while one half of the strips is swept over."""
+    step = 2 * strips_an_item.py_func(layout.run_offsets)
+    return max((n_strips + step - 1) // step, 1)
+
+
 def descend(
     rank, n_threads, team, layout, places, codes, ridge, nonnegative, residual, weights, compared, strips, memory, effort,
     bundles=None,
@@ -150,17 +161,20 @@ def _descend(rank, n_threads, team, scene, circle, bundles, compared, effort):
     begin(team)
     count = 0
     for _ in range(effort.max_sweeps):
-        team[_WAY] = _PLAIN
+        team[_WAY] = PLAIN
         if _sweep_all(team, scene, circle, bundles) < effort.target:
             break
         for _ in range(effort.extra):
-            team[_WAY] = _COMPARED if compared else _RECORDED
+            team[_WAY] = COMPARED if compared else RECORDED
             team[_NEWEST], team[_HELD] = count % MEMORY, min(count + 1, MEMORY)
-            if _sweep_all(team, scene, circle, bundles) < 0.5 * effort.target:
+            moved = _sweep_all(team, scene, circle, bundles)
+            team[_KIND] = _MEASURE  # the residual takes up the step, whatever comes next
+            _run(team, scene, circle, bundles)
+            if moved < 0.5 * effort.target:
                 break
             count += 1
             _extrapolate(team, scene, circle, bundles)
-    team[_WAY] = _FORGETTING if effort.forgetting else _PLAIN
+    team[_WAY] = FORGETTING if effort.forgetting else PLAIN
     for _ in range(effort.plain):
         _sweep_all(team, scene, circle, bundles)
     end(team)
@@ -169,9 +183,10 @@ def _descend(rank, n_threads, team, scene, circle, bundles, compared, effort):
 @routine
 def _run(team, scene, circle, bundles):
     """Have the kind of work done that is ordered, on strips of a colour where they are coloured."""
-    n_items, boxes = len(scene.strips.lengths), scene.boxes
+    n_items, boxes = len(scene.strips.reached), scene.boxes
     if team[_KIND] <= _CLIP:
-        n_items = (n_items - team[_COLOUR] + 3) // 4  # of two strips each
+        step = 2 * strips_an_item(boxes.offsets)
+        n_items = (n_items - team[_COLOUR] + step - 1) // step
     announce(team, n_items)
     item = take_item(team, 0, 1)
     while item >= 0:
@@ -184,7 +199,7 @@ def _run(team, scene, circle, bundles):
 @spliced
 def _run_by_colours(team, scene, circle, bundles):
     """Have the kind of work done that is ordered on one half of the strips, and then on the other."""
-    for colour in range(min(len(scene.strips.lengths), 2)):
+    for colour in range(min(len(scene.strips.reached), 2)):
         team[_COLOUR] = colour
         _run(team, scene, circle, bundles)
 
@@ -203,10 +218,8 @@ def _sweep_all(team, scene, circle, bundles):
 def _extrapolate(team, scene, circle, bundles):
     """Make the best step in the span of the moves that are held, if it lowers the objective; it joins the newest move."""
     memory = scene.memory
-    team[_KIND] = _MEASURE
-    _run(team, scene, circle, bundles)
     add_up(memory.sums, memory.totals)
-    find_factors(memory.totals, team[_HELD])
+    find_factors(memory.totals, team[_HELD], memory.most)
     team[_KIND] = _COMBINE
     _run(team, scene, circle, bundles)
     turns = False
@@ -226,66 +239,69 @@ def _extrapolate(team, scene, circle, bundles):
 
 @routine
 def _work(item, team, scene, circle, bundles):
-    """Do what the leader ordered, for one strip or, where they are coloured, for two of its colour."""
+    """Do what the leader ordered, for one strip or, where they are coloured, for one or two of its colour."""
     boxes, codes, strips, memory = scene.boxes, scene.codes, scene.strips, scene.memory
     kind, newest = team[_KIND], team[_NEWEST]
     if kind == _SWEEP:
         _sweep(item, team, scene, circle, bundles)
         return
     if kind == _CLIP:
-        first = team[_COLOUR] + 4 * item
-        for s in range(first, min(first + 4, len(strips.lengths)), 2):
+        step = 2 * strips_an_item(boxes.offsets)
+        first = team[_COLOUR] + step * item
+        for s in range(first, min(first + step, len(strips.reached)), 2):
             if memory.turned[s]:
-                _clip(
-                    boxes, circle, codes.values, memory.steps[COMBINED], memory.moves[COMBINED], strips.codes[s],
-                    strips.codes[s + 1],
+                clip(
+                    boxes, circle, scene.weights, codes.values, memory.steps[COMBINED], memory.moves[COMBINED],
+                    strips.codes[s], strips.codes[s + 1],
                 )  # fmt: skip
         return
     s = item
-    begin, end, length = strips.codes[s], strips.codes[s + 1], strips.lengths[s]
-    rows = strips.rows[strips.bounds[s] : strips.bounds[s + 1] if strips.reached[s] else strips.bounds[s]]
+    begin, end = strips.codes[s], strips.codes[s + 1]
+    first, last = strips.bounds[s], strips.bounds[s + 1] if strips.reached[s] else strips.bounds[s]
+    rows, lengths, counted = strips.rows[first:last], strips.lengths[first:last], strips.counted[first:last]
     if kind == _MEASURE:
-        _take_up(scene.residual, scene.weights, memory.steps[newest], rows, length, team[_WAY] == _COMPARED)
+        _take_up(scene.residual, scene.weights, memory.steps[newest], rows, lengths, team[_WAY] == COMPARED)
         measure_strip(
-            boxes.lanes, scene.residual, scene.weights, rows, strips.counted[s], begin, end, scene.ridge, memory.steps,
+            boxes.lanes, scene.residual, scene.weights, rows, counted, begin, end, scene.ridge, memory.steps,
             memory.moves, memory.rises, memory.sums[s],
         )  # fmt: skip
     elif kind == _COMBINE:
-        combine_strip(memory.totals, memory.steps, memory.moves, rows, length, begin, end)
+        combine_strip(memory.totals, memory.steps, memory.moves, rows, lengths, begin, end)
         memory.turned[s] = any_turns(codes.values, memory.moves[COMBINED], begin, end)
     elif kind == _WEIGH:
         weigh_strip(
-            boxes.lanes, scene.residual, scene.weights, rows, strips.counted[s], begin, end, scene.ridge,
+            boxes.lanes, scene.residual, scene.weights, rows, counted, begin, end, scene.ridge,
             memory.steps[COMBINED], memory.moves[COMBINED], memory.rises, memory.sums[s],
         )  # fmt: skip
     else:
         take_strip(
-            scene.residual, scene.weights, codes.values, memory.steps, memory.moves, newest, rows, length, begin, end
+            scene.residual, scene.weights, codes.values, memory.steps, memory.moves, newest, rows, lengths, begin, end
         )
 
 
 @routine
-def _take_up(residual, weights, step, rows, length, compared):
+def _take_up(residual, weights, step, rows, lengths, compared):
     """Let the residual take up a recorded step, or complete a step that began as minus the residual before it."""
-    for row in rows:
+    for i in range(len(rows)):
         if compared:
-            for t in range(np.uintp(row), np.uintp(row + length)):
+            for t in range(np.uintp(rows[i]), np.uintp(rows[i] + lengths[i])):
                 step[t] += residual[t]
         else:
-            for t in range(np.uintp(row), np.uintp(row + length)):
+            for t in range(np.uintp(rows[i]), np.uintp(rows[i] + lengths[i])):
                 residual[t] += weights[t] * step[t]
 
 
 @routine
 def _sweep(item, team, scene, circle, bundles):
-    """Sweep over the codes of two strips of a colour, or of the only one."""
+    """Sweep over the codes of one or two strips of a colour, or of the only one in two halves."""
     boxes, codes, strips, memory = scene.boxes, scene.codes, scene.strips, scene.memory
-    way, colour, newest, n_strips = team[_WAY], team[_COLOUR], team[_NEWEST], len(strips.lengths)
-    step = memory.steps[newest] if way == _RECORDED else scene.residual[:0]
-    one = colour + 4 * item
-    other = one + 2 if one + 2 < n_strips else n_strips
-    for s in range(one, min(other + 1, n_strips), 2):
-        _prepare(
+    way, colour, newest, n_strips = team[_WAY], team[_COLOUR], team[_NEWEST], len(strips.reached)
+    step = memory.steps[newest] if way == RECORDED else scene.residual[:0]
+    together = strips_an_item(boxes.offsets)
+    one = colour + 2 * together * item
+    other = one + 2 if together > 1 and one + 2 < n_strips else n_strips
+    for s in range(one, min(one + 2 * together, n_strips), 2):
+        prepare_strip(
             way, colour, s, codes.values, strips.codes, strips.rows, strips.bounds, strips.lengths, strips.reached,
             scene.residual, memory.moves[newest], memory.steps[newest], memory.alive, memory.n_alive,
         )  # fmt: skip
@@ -295,126 +311,20 @@ def _sweep(item, team, scene, circle, bundles):
         b, b_end = strips.codes[other], strips.codes[other] + memory.n_alive[other]
     else:
         a_end = b
-    memory.moved[one] = _sweep_over(
+    memory.moved[one] = visit_codes(
         boxes, circle, codes.curvatures, codes.penalties, scene.ridge, codes.clean, scene.weights, scene.nonnegative,
         codes.values, scene.residual, memory.alive, a, a_end, b, b_end, step, bundles,
     )  # fmt: skip
-    for s in range(one, min(other + 1, n_strips), 2):
+    for s in range(one, min(one + 2 * together, n_strips), 2):
         begin, end = strips.codes[s], strips.codes[s + 1]
-        if way <= _FORGETTING:
-            memory.n_alive[s] = _list_alive(codes.values, memory.alive, begin, end)
+        if way <= FORGETTING:
+            memory.n_alive[s] = list_alive(codes.values, memory.alive, begin, end)
             continue
         finish_move(memory.moves[newest], memory.rises, codes.values, codes.penalties, scene.ridge, begin, end)
         for m in range(team[_HELD]):
-            _leave_zeros(boxes, circle, codes.values, memory.steps[m], memory.moves[m], begin, end)
-
-
-@routine
-def _sweep_over(
-    boxes,
-    circle,
-    curvatures,
-    penalties,
-    ridge,
-    clean,
-    weights,
-    nonnegative,
-    values,
-    residual,
-    alive,
-    a,
-    a_end,
-    b,
-    b_end,
-    step,
-    bundles,
-):
-    """Move the codes alive[a:a_end] and alive[b:b_end] to their minima; returns the largest curvature · change².
-
-    Where filters are small they are gone through in turns: the processor begins with a code while the last one is still
-    being written, which is far away. Unless it is empty, `step` takes up how x − Dz changes, and not the residual.
-    """
-    largest, in_turns = 0.0, len(boxes.offsets) <= _RUNS_IN_TURNS
-    while a < a_end or b < b_end:
-        if a == a_end or (in_turns and b < b_end):
-            a, a_end, b, b_end = b, b_end, a, a_end
-        count = 1
-        if bundles is not None:  # all else is not even compiled otherwise
-            count = count_bundled(boxes.bases, clean, bundles, alive[:a_end], a)
-            if count > 1:
-                moved = update_bundle(
-                    boxes, circle, curvatures, penalties, ridge, nonnegative, values, residual, alive[a : a + count],
-                    step, bundles,
-                )  # fmt: skip
-                largest = max(largest, moved)
-        if count == 1:
-            moved = update_code(
-                boxes,
-                circle,
-                curvatures,
-                penalties,
-                ridge,
-                clean,
-                weights,
-                nonnegative,
-                values,
-                residual,
-                alive[a],
-                step,
-            )
-            largest = max(largest, moved)
-        a += count
-    return largest
-
-
-@short_routine
-def _prepare(way, colour, s, values, codes, rows, bounds, lengths, reached, residual, move, step, alive, n_alive):
-    """List all codes of a strip, or begin with a move and, in the first colour, with the step that it makes."""
-    begin, end = codes[s], codes[s + 1]
-    if way <= _FORGETTING:
-        for n in range(np.uintp(begin), np.uintp(end)):
-            alive[n] = n
-            if way == _FORGETTING:
-                values[n] = 0
-        n_alive[s] = end - begin
-        return
-    for n in range(np.uintp(begin), np.uintp(end)):
-        move[n] = -values[n]
-    if colour > 0:
-        return
-    for z in range(s, min(s + 2, len(lengths))):  # codes of the next strip reach what is prepared with its neighbours
-        if reached[z]:
-            for row in rows[bounds[z] : bounds[z + 1]]:
-                for t in range(np.uintp(row), np.uintp(row + lengths[z])):
-                    step[t] = -residual[t] if way == _COMPARED else residual[t] * 0
-
-
-@short_routine
-def _list_alive(values, alive, begin, end):
-    """List the codes that are not zero; returns how many there are."""
-    n = begin
-    for i in range(begin, end):
-        alive[n] = i
-        n += values[i] != 0
-    return n - begin
-
-
-@short_routine
-def _leave_zeros(boxes, circle, values, step, move, begin, end):
-    """Take codes that are zero out of a move: they stay there until a sweep says otherwise."""
-    for first in range(begin, end, _AT_ONCE):
-        last = min(first + _AT_ONCE, end)
-        if any_zeros(values, move, first, last):
-            for n in range(first, last):
-                if values[n] == 0 and move[n] != 0:
-                    add_code(boxes, circle, n, step, move[n])
-                    move[n] = 0
-
-
-@short_routine
-def _clip(boxes, circle, values, step, move, begin, end):
-    """Let codes that would change their sign stop at zero."""
-    for n in range(begin, end):
-        if values[n] != 0 and (values[n] + move[n]) * values[n] <= 0:
-            add_code(boxes, circle, n, step, values[n] + move[n])
-            move[n] = -values[n]
+            # What is taken out of a step that the residual has yet to take up must reach it nevertheless.
+            residual = scene.residual if m == newest and way == RECORDED else scene.residual[:0]
+            leave_zeros(
+                boxes, circle, codes.clean, scene.weights, codes.values, residual, memory.steps[m], memory.moves[m], begin,
+                end,
+            )  # fmt: skip

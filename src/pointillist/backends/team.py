@@ -10,8 +10,6 @@ Helpers look for work without a break, which takes a processor as long as the ke
 since other programs want its processor too, gets no more items.
 """
 
-import sys
-
 import numpy as np
 from llvmlite import ir
 from numba.core import types
@@ -19,6 +17,7 @@ from numba.extending import intrinsic
 
 from pointillist.backends.compiling import spliced
 from pointillist.backends.routines import short_routine
+from pointillist.system import SYSTEM
 
 MOST_ITEMS = 64
 """Items of a piece of work at most."""
@@ -32,7 +31,7 @@ _LOOKS = 1024
 _LEADERLESS = 2**17
 """Looks for a leader that has not begun, some tenth of a millisecond, after which a helper goes home."""
 
-_give_way = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.int32())
+_give_way = types.ExternalFunction("SwitchToThread" if SYSTEM == "win32" else "sched_yield", types.int32())
 
 
 def make_team():
@@ -70,7 +69,7 @@ def announce(team, n_items):
 
 @short_routine
 def take_item(team, rank, n_threads):
-    """The number of an item that nobody else has taken, as near as may be behind a thread's own place; −1 if there is none."""
+    """The number of an item that nobody has taken, the first from a thread's own place on; −1 if there is none."""
     while True:
         free = _load(team, _FREE)
         if free == 0:

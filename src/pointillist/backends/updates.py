@@ -104,10 +104,13 @@ def offsets_of(boxes, circle, i):
 
 
 @short_routine
-def add_code(boxes, circle, i, signal, change):
-    """Add a code's filter to a signal."""
-    base = boxes.bases[i]
-    add_runs(boxes.lanes, signal, base, boxes.runs, boxes.starts[i], offsets_of(boxes, circle, i), change)
+def add_code(boxes, circle, weighted, weights, i, signal, change):
+    """Add a code's filter to a signal, `weighted` or as it is."""
+    base, start, offsets = boxes.bases[i], boxes.starts[i], offsets_of(boxes, circle, i)
+    if weighted:
+        add_runs_weighted(boxes.lanes, signal, base, boxes.runs, start, offsets, change, weights)
+    else:
+        add_runs(boxes.lanes, signal, base, boxes.runs, start, offsets, change)
     close(boxes, circle, i, signal, base)
 
 

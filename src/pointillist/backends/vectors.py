@@ -240,7 +240,7 @@ def add_products(typingctx, lanes, residual, weights, first, second, third, begi
         out_at = pointer(context, builder, sig.args[8], args[8])
         for n, slot in enumerate(sums):
             at = builder.gep(out_at, [whole_number(n)])
-            total = builder.fpext(sum_lanes(builder, builder.load(slot)), ir.DoubleType()) if size_of(vector.element) == 4 else sum_lanes(builder, builder.load(slot))
+            total = context.cast(builder, sum_lanes(builder, builder.load(slot)), sig.args[1].dtype, types.float64)
             builder.store(builder.fadd(builder.load(at), total), at)
         return context.get_dummy_value()
 

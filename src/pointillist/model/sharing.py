@@ -1,7 +1,6 @@
 """Short work that is shared out between threads again and again."""
 
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait

@@ -24,7 +24,7 @@ from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size
 from pointillist.solvers.workingset import DescentSchedule, HostWorkingSet
 
-_WORTH_THREADS = 2**28
+_WORTH_THREADS = 2**23
 """Products of a scan from which on threads share it: some five milliseconds, beside which waking them is little."""
 _WORTH_THREADS_WITH_RIDGE = 2**26
 """Products from which on threads share a scan for codes with a ridge: every round scans all codes, and does little else."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -34,18 +35,13 @@ class StripPlan:
         least = max(least, -(-_LEAST_POSITIONS // self._positions_a_step))
         count = max(2 * min(length // (2 * least), _MOST_STRIPS // 2), 1)
         self._borders = np.arange(count + 1) * length // count
-        rows, lengths = _rows(shape, samples, np.append(self._borders[:-1], samples[0]))
-        self._strips = Strips(
-            codes=np.zeros(count + 1, np.int64),
-            rows=np.concatenate(rows),
-            bounds=np.cumsum([0, *map(len, rows)]),
-            lengths=lengths + (doubled if len(samples) > 1 else doubled * (np.arange(count) == count - 1)),
-            counted=lengths,
-            reached=np.zeros(count, bool),
-        )
+        rows = _rows(shape, samples, np.append(self._borders[:-1], samples[0]), doubled)
+        bounds = np.cumsum([0, *map(len, rows)])
+        starts, lengths, counted = np.ascontiguousarray(np.concatenate(rows).T)
+        self._strips = Strips(np.zeros(count + 1, np.int64), bounds, starts, lengths, counted, np.zeros(count, bool))
 
     def __len__(self) -> int:
-        return len(self._strips.lengths)
+        return len(self._strips.reached)
 
     def strips(self, positions: NDArray) -> Strips:
         """The strips of codes at positions in ascending order."""
@@ -54,13 +50,19 @@ class StripPlan:
         return self._strips._replace(codes=codes, reached=own | np.roll(own, 1))
 
 
-def _rows(shape: Sequence[int], samples: Sequence[int], borders: NDArray) -> tuple[list[NDArray], NDArray]:
-    """Where the rows of each strip begin, and how long they are."""
-    strides, first, last = strides_of(shape), borders[:-1], borders[1:]
-    if len(samples) == 1:  # the row of each channel is cut
-        return [strides[0] * np.arange(shape[0]) + begin for begin in first], last - first
-    rows = [
-        strides[1] * begin + flat_offsets((shape[0], end - begin, *samples[1:-1]), strides[:-1])
-        for begin, end in zip(first, last, strict=True)
-    ]
-    return rows, np.full(len(rows), samples[-1])
+def _rows(shape: Sequence[int], samples: Sequence[int], borders: NDArray, doubled: int) -> list[NDArray]:
+    """For each strip (n_rows, 3) numbers: where a row begins, how long it is, and how much of it counts."""
+    strides, found = strides_of(shape), []
+    for begin, end in pairwise(borders):
+        if len(samples) > 1:
+            starts = strides[1] * begin + flat_offsets((shape[0], end - begin, *samples[1:-1]), strides[:-1])
+            found.append(_row(starts, samples[-1] + doubled, samples[-1]))
+        else:  # the row of each channel is cut
+            found.append(_row(strides[0] * np.arange(shape[0]) + begin, end - begin, end - begin))
+    if len(samples) == 1 and doubled > 0:  # codes of the first strip change them too
+        found[0] = np.concatenate([found[0], _row(strides[0] * np.arange(shape[0]) + samples[0], doubled, 0)])
+    return found
+
+
+def _row(starts: NDArray, length: int, counted: int) -> NDArray:
+    return np.stack([starts, np.full(len(starts), length), np.full(len(starts), counted)], axis=1)

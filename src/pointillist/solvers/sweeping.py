@@ -22,8 +22,6 @@ from pointillist.solvers.staging import Field, Stage
 
 _WORTH_HELP = 2**18
 """Products of a sweep from which on other threads help with it: it takes so long that they arrive before its end."""
-_STRIPS_A_THREAD = 4
-"""Strips for each thread that can be of use: it takes two of a colour at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +70,7 @@ class Ground:
         return Codes(values, curvatures, penalties, clean)
 
     def stage(self, codes: NDArray, residual: NDArray) -> Stage:
-        """Where codes lie that are in the order of their positions; the residual, flat and padded, may be changed by sweeps."""
+        """Where codes lie that are in the order of their positions; sweeps may change the flat padded residual."""
         return self.field.stage(codes, residual, self._laid_weights)
 
     def sweep(self, stage: Stage, codes: Codes, effort: Effort, mapper: Mapper, ridge: float = 0.0) -> None:
@@ -81,7 +79,7 @@ class Ground:
         Plain sweeps at the end make the residual smooth: extrapolated ones leave small swings, which cost little of the
         objective and much of a bound.
         """
-        problem, operator, n_strips = self.problem, self.problem.operator, len(stage.strips.lengths)
+        problem, operator, n_strips = self.problem, self.problem.operator, len(stage.strips.reached)
         dtype = codes.values.dtype
         steps = self._steps if effort.extra > 0 else np.zeros((MEMORY + 1, 0), dtype)
         memory = make_memory(steps, len(codes.values), n_strips)
@@ -93,7 +91,7 @@ class Ground:
             compared=compared, strips=stage.strips, memory=memory, effort=effort, bundles=operator.bundles,
         )  # fmt: skip
         products = len(codes.values) * problem.filters[0].size
-        useful = -(-n_strips // _STRIPS_A_THREAD) if products >= _WORTH_HELP else 1
+        useful = sweeps.useful_threads(stage.layout, n_strips) if products >= _WORTH_HELP else 1
         self._crew.run(work, useful, mapper)
 
     def inside(self, stage: Stage) -> NDArray:
@@ -120,8 +118,8 @@ class _Crew:
         team, n_threads = make_team(), 1
         if isinstance(mapper, SharedMap) and not self._alone:
             n_threads = min(useful, mapper.n_jobs)
-        for rank in range(1, n_threads):
-            mapper.ask(partial(work, rank, n_threads, team))
+            for rank in range(1, n_threads):
+                mapper.ask(partial(work, rank, n_threads, team))
         try:
             work(0, n_threads, team)
         finally:
