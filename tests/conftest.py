@@ -49,14 +49,14 @@ def _synthesise(codes, filters, boundary):
     )
 
 
-def _dense_matrix(filters, geometry):
-    """D as (channels · samples, n_filters · positions), column by column."""
-    columns = []
-    for k in range(len(filters)):
-        for position in range(int(np.prod(geometry.grid))):
-            code = np.zeros(geometry.grid)
-            code.ravel()[position] = 1
-            columns.append(_synthesise(code[None], filters[k : k + 1], geometry.boundary).ravel())
+def _dense_matrix(filters, geometry, codes=None):
+    """D as (channels · samples, n_filters · positions), or the columns of some codes."""
+    n_positions, columns = int(np.prod(geometry.grid)), []
+    for j in range(len(filters) * n_positions) if codes is None else codes:
+        k, position = divmod(int(j), n_positions)
+        code = np.zeros(geometry.grid)
+        code.ravel()[position] = 1
+        columns.append(_synthesise(code[None], filters[k : k + 1], geometry.boundary).ravel())
     return np.array(columns).T
 
 

@@ -107,35 +107,37 @@ def test_helpers_go_home_without_a_leader():
 
 def test_a_helper_that_keeps_the_leader_waiting_gets_no_more():
     """One that has taken an item and does not finish it is waited for, and told to go afterwards."""
-    team, done = make_team(), np.zeros((3, 4), np.int64)
+    team, done, share = make_team(), np.zeros((1, 4), np.int64), np.zeros(1, np.int64)
+    _announced(team, 4)
+    taken = _taken(team, 1, 2)
 
     def dawdle():
-        while True:
-            _wait_and_take(team, found := np.full(1, -1))
-            if found[0] >= 0:
-                break
         time.sleep(0.2)
-        done[0, found[0]] += 1
+        done[0, taken] += 1
         _finished(team)
 
     helper = threading.Thread(target=dawdle)
     helper.start()
-    while done.sum() == 0 and helper.is_alive():  # again and again, until the helper has taken something
-        _lead(team, 4, 3, 1000, done)
-        if disperse(team):
-            break
-        done[:] = 0
+    _end_first_phase(team, 4, 1000, done)
+    np.testing.assert_array_equal(done, 1)
     helper.join(30)
     assert disperse(team)
-    np.testing.assert_array_equal(done, 1)
-    share = np.zeros(1, np.int64)
+    _announced(team, 4)
     _help(team, 1, 2, done, share)
     assert share[0] == 0
 
 
 @kernel
-def _wait_and_take(team, found):
-    found[0] = wait_for_item(team, 1, 2)
+def _end_first_phase(team, n_items, patience, done):
+    """Do what is left of a phase that was announced, and wait for the rest."""
+    begin(team)
+    item = take_item(team, 0, 1)
+    while item >= 0:
+        _count(team, item, done)
+        finish_item(team)
+        item = take_item(team, 0, 1)
+    wait_for_items(team, n_items, patience)
+    end(team)
 
 
 @kernel
