@@ -6,7 +6,8 @@ certificate are worth their time.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from pointillist.solvers.scanning import DescentState, scan_size
 
 _WORTH_NOTING = 2**23
 """Products of a scan from which on noting codes saves more than it takes."""
+_WORTH_THREADS = 2**22
+"""Products of all noted codes from which on threads share them: for fewer, waking threads takes longer than the work."""
 NOTES_A_POSITION = 6
 """Codes are noted where they are at most so many for each position; then looking at them takes a fraction of a scan."""
 _CROWDED = 2
@@ -47,7 +50,7 @@ class NearCodes:
 
     def __init__(self, state: DescentState, pieces: list[NDArray], floor: float, mapper: Mapper) -> None:
         self.state, self.floor, self.mapper = state, floor, mapper
-        self.pieces: list[_Notes] = list(mapper(lambda codes: _sorted(state, codes), pieces))
+        self.pieces: list[_Notes] = self._shared(lambda codes: _sorted(state, codes), pieces, sum(map(len, pieces)))
         self.best = np.zeros(state.problem.geometry.n_positions, state.per_penalty.dtype)
         self.winner = np.zeros(len(self.best), np.int32)
         self.ratio = np.inf  # the largest of the last look
@@ -66,7 +69,7 @@ class NearCodes:
             noting.keep_violators(notes.positions, notes.filters, ratios, signed, self.best, self.winner)
             return ratios, float(np.max(ratios if signed else np.abs(ratios), initial=0))
 
-        found = list(self.mapper(work, self.pieces))
+        found = self._shared(work, self.pieces, self._count)
         self.ratios, self.ratio = [ratios for ratios, _ in found], max(largest for _, largest in found)
         enough = max(_NARROWED * (self.ratio - 1), _NARROWEST)
         if enough < _EXPECTED * (1 - self.floor):
@@ -95,8 +98,17 @@ class NearCodes:
             kept = np.flatnonzero(np.abs(ratios) > floor)
             return _chosen(notes, kept), ratios[kept]
 
-        found = list(self.mapper(work, list(zip(self.pieces, self.ratios, strict=True))))
+        found = self._shared(work, list(zip(self.pieces, self.ratios, strict=True)), self._count)
         self.pieces, self.ratios = [notes for notes, _ in found], [ratios for _, ratios in found]
+
+    @property
+    def _count(self) -> int:
+        return sum(len(notes.bases) for notes in self.pieces)
+
+    def _shared(self, work: Callable[[Any], Any], items: Sequence[Any], n_codes: int) -> list[Any]:
+        """What some work makes of items with so many codes; threads share it where there is enough of it."""
+        products = n_codes * self.state.problem.filters[0].size
+        return list((self.mapper if products >= _WORTH_THREADS else map)(work, items))
 
 
 def can_note(state: DescentState, violation: float) -> bool:

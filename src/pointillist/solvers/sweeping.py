@@ -20,7 +20,7 @@ from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import clean_positions
 from pointillist.solvers.staging import Field, Stage
 
-_WORTH_HELP = 2**18
+_WORTH_HELP = 2**17
 """Products of a sweep from which on other threads help with it: it takes so long that they arrive before its end."""
 
 
