@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from pointillist.backends.blocks import FILTERS_A_BLOCK
 from pointillist.backends.lanes import width_of
-from pointillist.backends.layout import SPARE_SAMPLES, make_layout, run_width
+from pointillist.backends.layout import SPARE_SAMPLES, make_layout, make_pairs, run_width
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,21 @@ def test_spare_samples_cover_the_widest_overhang():
         width_of(make_layout(np.ones((1, 1, 3), dtype), (4,), (6,)).block_lanes) for dtype in (np.float32, np.float64)
     )
     assert max(widest_run, widest_block) <= SPARE_SAMPLES
+
+
+@pytest.mark.parametrize("size", [(5,), (18,), (3, 11), (2, 3, 4)])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_pairs_hold_every_sample_of_a_block_at_its_place(size, channels):
+    n_filters = FILTERS_A_BLOCK + 3
+    filters = np.random.default_rng(0).standard_normal((n_filters, channels, *size))
+    padded = tuple(s + 3 + i for i, s in enumerate(size))
+    pairs = make_pairs(filters, padded)
+    samples = pairs.samples.reshape(2, len(pairs.offsets), FILTERS_A_BLOCK, 2)
+    for k in range(2 * FILTERS_A_BLOCK):
+        expected = np.zeros((channels, *padded))
+        if k < n_filters:
+            expected[(slice(None), *(slice(s) for s in size))] = filters[k]
+        flat = np.zeros(expected.size + SPARE_SAMPLES)
+        for offset, pair in zip(pairs.offsets, samples[k // FILTERS_A_BLOCK, :, k % FILTERS_A_BLOCK], strict=True):
+            flat[offset : offset + 2] += pair
+        np.testing.assert_array_equal(flat[: expected.size], expected.ravel())

@@ -12,6 +12,7 @@ from pointillist.backends.blocks import FILTERS_A_BLOCK
 from pointillist.backends.lanes import (
     add_product,
     broadcast,
+    chosen_lanes,
     each_offset,
     largest_lane,
     pointer,
@@ -23,7 +24,6 @@ from pointillist.backends.lanes import (
     vector_type,
     whole_number,
 )
-from pointillist.backends.vectors import POSITIONS_AT_ONCE
 
 
 @intrinsic
@@ -196,42 +196,46 @@ def _block_sums(context, builder, sig, args):
 
 @intrinsic
 def best_at_positions(
-    typingctx, lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+    typingctx, lanes, signal, bases, pairs, start, offsets, factors, at, stride, first, signed, best, winner, places
 ):
-    """Do what `best_of_block` does at `POSITIONS_AT_ONCE` scattered positions, which begin in the signal at `bases`.
+    """Do what `best_of_block` does at half as many scattered positions as there are `lanes`; they begin at `bases`.
 
-    The lanes, as many as `FILTERS_A_BLOCK`, run over the filters of the block here. Their factors at position n begin at
-    `factors[at + n · stride]`; the ratio and the filter's number are kept at `places[n]`.
+    A vector holds two neighbouring samples of all filters of a block (`layout.Pairs`), which meet two of the signal at once.
+    The factors at position n begin at `factors[at + n · stride]`; the ratio and the filter's number are kept at `places[n]`.
     """
     signature = types.void(
-        lanes, signal, bases, filters, start, offsets, factors, at, stride, first, signed, best, winner, places
+        lanes, signal, bases, pairs, start, offsets, factors, at, stride, first, signed, best, winner, places
     )
 
     def codegen(context, builder, sig, args):
-        vector = vector_type(context, sig.args[1], sig.args[0])
-        block = whole_number(FILTERS_A_BLOCK)
-        signal_at, base_at, filter_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
-        sums = sums_of(builder, vector, POSITIONS_AT_ONCE)
-        bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(POSITIONS_AT_ONCE)]
+        element = context.get_value_type(sig.args[1].dtype)
+        vector, count = ir.VectorType(element, 2 * FILTERS_A_BLOCK), 2 ** sig.args[0].count // 2
+        signal_at, base_at, pair_at = (pointer(context, builder, sig.args[i], args[i]) for i in (1, 2, 3))
+        sums = sums_of(builder, vector, count)
+        bases = [builder.load(builder.gep(base_at, [whole_number(n)])) for n in range(count)]
         with each_offset(context, builder, sig.args[5], args[5]) as (i, offset):
-            taps, _ = vector_at(builder, filter_at, builder.add(args[4], builder.mul(i, block)), vector)
+            taps, _ = vector_at(
+                builder, pair_at, builder.add(args[4], builder.mul(i, whole_number(vector.count))), vector
+            )
             for slot, base in zip(sums, bases, strict=True):
-                sample = builder.load(builder.gep(signal_at, [builder.add(base, offset)]))
-                add_product(builder, broadcast(builder, sample, vector), taps, slot)
+                two, _ = vector_at(builder, signal_at, builder.add(base, offset), ir.VectorType(element, 2))
+                add_product(builder, chosen_lanes(builder, two, [0, 1] * FILTERS_A_BLOCK), taps, slot)
         factor_at, best_at, winner_at, place_at = (
             pointer(context, builder, sig.args[i], args[i]) for i in (6, 11, 12, 13)
         )
         for n, slot in enumerate(sums):
+            both = builder.load(slot)
+            even, odd = (chosen_lanes(builder, both, range(one, vector.count, 2)) for one in (0, 1))
             where = builder.add(args[7], builder.mul(args[8], whole_number(n)))
-            factor, _ = vector_at(builder, factor_at, where, vector)
-            ratio = ratio_of(builder, builder.load(slot), factor, args[10])
+            factor, _ = vector_at(builder, factor_at, where, even.type)
+            ratio = ratio_of(builder, builder.fadd(even, odd), factor, args[10])
             top, lane = largest_lane(builder, ratio)
             place = builder.load(builder.gep(place_at, [whole_number(n)]))
-            address = builder.gep(best_at, [place])
-            with builder.if_then(builder.fcmp_ordered(">", top, builder.load(address))):
-                builder.store(top, address)
-                number = builder.trunc(builder.add(args[9], lane), ir.IntType(32))
-                builder.store(number, builder.gep(winner_at, [place]))
+            addresses = [builder.gep(array_at, [place]) for array_at in (best_at, winner_at)]
+            before, number = builder.load(addresses[0]), builder.trunc(builder.add(args[9], lane), ir.IntType(32))
+            better = builder.fcmp_ordered(">", top, before)  # which nobody foresees: a branch would take longer
+            builder.store(builder.select(better, top, before), addresses[0])
+            builder.store(builder.select(better, number, builder.load(addresses[1])), addresses[1])
         return context.get_dummy_value()
 
     return signature, codegen

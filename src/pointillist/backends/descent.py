@@ -6,10 +6,8 @@ from pointillist.backends.blocks import FILTERS_A_BLOCK
 from pointillist.backends.blockvectors import best_at_positions, best_of_block, best_of_block_local, correlate_block
 from pointillist.backends.compiling import allocating_kernel, kernel, spliced
 from pointillist.backends.convolution import base_of
-from pointillist.backends.lanes import lanes_of, width_of
+from pointillist.backends.lanes import width_of
 from pointillist.backends.vectors import POSITIONS_AT_ONCE, dot_runs_at
-
-_BLOCK_LANES = lanes_of(FILTERS_A_BLOCK)
 
 
 @kernel
@@ -26,30 +24,34 @@ def locate(layout, codes, bases, starts):
 def pick(best, best_filter, grid, cell, floor):
     """The best code of every cell (of `cell` positions a side) whose ratio is above `floor`, as flat codes."""
     winners = np.full(np.prod(-(-grid // cell)), -1)
-    return winners[: _pick(best, best_filter, grid, cell, floor, winners)]
+    return winners[: _pick(best, best_filter, grid, cell, floor, np.empty(grid[-1], np.int64), winners)]
 
 
 @kernel
-def _pick(best, best_filter, grid, cell, floor, winners):
-    n_positions = len(best)
-    last = len(grid) - 1
+def _pick(best, best_filter, grid, cell, floor, columns, winners):
+    # Which positions violate cannot be foreseen, so that branches would cost more than what they spare.
+    n_positions, last = len(best), len(grid) - 1
     for row in range(n_positions // grid[last]):
         first_place, stride, rest = 0, -(-grid[last] // cell), row
         for axis in range(last - 1, -1, -1):
             first_place += (rest % grid[axis]) // cell * stride
             stride *= -(-grid[axis] // cell)
             rest //= grid[axis]
-        for position in range(row * grid[last], (row + 1) * grid[last]):
-            if best[position] > floor:
-                place = first_place + (position - row * grid[last]) // cell
-                if winners[place] < 0 or best[position] > best[winners[place]]:
-                    winners[place] = position
+        first, n = row * grid[last], 0
+        for column in range(grid[last]):
+            columns[np.uintp(n)] = column
+            n += best[np.uintp(first + column)] > floor
+        for i in range(n):
+            column = columns[i]
+            position, place = first + column, np.uintp(first_place + np.uint32(column) // np.uint32(cell))
+            rival = winners[place]
+            wins = (rival < 0) | (best[np.uintp(position)] > best[np.uintp(max(rival, 0))])
+            winners[place] = position if wins else rival
     count = 0
     for place in range(len(winners)):
         position = winners[place]
-        if position >= 0:
-            winners[count] = np.int64(best_filter[position]) * n_positions + position
-            count += 1
+        winners[np.uintp(count)] = np.int64(best_filter[np.uintp(max(position, 0))]) * n_positions + position
+        count += position >= 0
     return count
 
 
@@ -158,25 +160,39 @@ def _scan_lane_by_lane(layout, residual, first_row, last_row, per_penalty, nonne
                             best_filter[position + lane] = filter_
 
 
-def scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter):
-    """Scan scattered positions: what was found there before is forgotten, other positions stay as they are."""
-    own, bases, places = _room(per_penalty.dtype)
-    _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, own, bases, places)
+def scan_positions(layout, pairs, residual, positions, per_penalty, nonnegative, best, best_filter):
+    """Scan scattered positions: what was found there before is forgotten, other positions stay as they are.
+
+    `pairs` are those of the layout's filters.
+    """
+    _scan_positions(
+        layout,
+        pairs,
+        residual,
+        positions,
+        per_penalty,
+        nonnegative,
+        best,
+        best_filter,
+        *_room(layout, per_penalty.dtype),
+    )
 
 
-def _room(dtype):
+def _room(layout, dtype):
     """Arrays for 1/λ, the bases and the numbers of the positions that are scanned at once."""
-    own = np.empty((POSITIONS_AT_ONCE, FILTERS_A_BLOCK), dtype)
-    return own, np.empty(POSITIONS_AT_ONCE, np.int64), np.empty(POSITIONS_AT_ONCE, np.int64)
+    count = width_of(layout.block_lanes) // 2
+    return np.empty((count, FILTERS_A_BLOCK), dtype), np.empty(count, np.int64), np.empty(count, np.int64)
 
 
 @kernel
-def _scan_positions(layout, residual, positions, per_penalty, nonnegative, best, best_filter, own, bases, places):
-    n_taps = len(layout.taps)
-    n_blocks = len(layout.blocks) // (n_taps * FILTERS_A_BLOCK)
+def _scan_positions(
+    layout, pairs, residual, positions, per_penalty, nonnegative, best, best_filter, own, bases, places
+):
+    a_block = len(pairs.offsets) * 2 * FILTERS_A_BLOCK
+    n_blocks = len(pairs.samples) // a_block
     shared = per_penalty.shape[1] == 1
-    for first in range(0, len(positions), POSITIONS_AT_ONCE):
-        for n in range(POSITIONS_AT_ONCE):
+    for first in range(0, len(positions), len(places)):
+        for n in range(len(places)):
             places[n] = positions[min(first + n, len(positions) - 1)]
             bases[n] = base_of(layout, places[n])
             best[places[n]] = 0
@@ -185,8 +201,9 @@ def _scan_positions(layout, residual, positions, per_penalty, nonnegative, best,
             if not shared:
                 _gather(per_penalty, number, places, own)
             best_at_positions(
-                _BLOCK_LANES, residual, bases, layout.blocks, number * n_taps, layout.taps, per_penalty if shared else own,
-                number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number, nonnegative, best, best_filter, places,
+                layout.block_lanes, residual, bases, pairs.samples, block * a_block, pairs.offsets,
+                per_penalty if shared else own, number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number,
+                nonnegative, best, best_filter, places,
             )  # fmt: skip
 
 
@@ -199,26 +216,27 @@ def _gather(per_penalty, number, places, own):
 
 
 def scan_blocks(
-    layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter
+    layout, pairs, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter
 ):  # fmt: skip
     """Scan, in some grid rows, the positions that are chosen for each block of filters, and merge what is found.
 
     Block b has the positions ``chosen[firsts[b] : lasts[b]]``, ascending. Where as many neighbours are chosen as a vector
     has lanes, and a filter has one penalty, the lanes run over them; elsewhere they run over the filters, at a few scattered
-    positions at a time.
+    positions at a time. `pairs` are those of the layout's filters.
     """
     _scan_blocks(
-        layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
-        *_room(per_penalty.dtype),
+        layout, pairs, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
+        *_room(layout, per_penalty.dtype),
     )  # fmt: skip
 
 
 @kernel
 def _scan_blocks(
-    layout, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
+    layout, pairs, residual, first_row, last_row, firsts, lasts, chosen, per_penalty, nonnegative, best, best_filter,
     own, bases, places,
 ):  # fmt: skip
     width, length, n_taps = 1 << len(layout.block_lanes), layout.row_length, len(layout.taps)
+    a_block = len(pairs.offsets) * 2 * FILTERS_A_BLOCK
     shared = per_penalty.shape[1] == 1
     for block in range(len(firsts)):
         start, number = block * n_taps * FILTERS_A_BLOCK, block * FILTERS_A_BLOCK
@@ -238,7 +256,7 @@ def _scan_blocks(
                 )  # fmt: skip
                 i += width
                 continue
-            for n in range(POSITIONS_AT_ONCE):
+            for n in range(len(places)):
                 position = chosen[min(i + n, end - 1)]
                 while position >= first_of_row + length:
                     row += 1
@@ -248,10 +266,11 @@ def _scan_blocks(
             if not shared:
                 _gather(per_penalty, number, places, own)
             best_at_positions(
-                _BLOCK_LANES, residual, bases, layout.blocks, start, layout.taps, per_penalty if shared else own,
-                number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number, nonnegative, best, best_filter, places,
+                layout.block_lanes, residual, bases, pairs.samples, block * a_block, pairs.offsets,
+                per_penalty if shared else own, number if shared else 0, 0 if shared else FILTERS_A_BLOCK, number,
+                nonnegative, best, best_filter, places,
             )  # fmt: skip
-            i += POSITIONS_AT_ONCE
+            i += len(places)
 
 
 @spliced

@@ -102,16 +102,16 @@ def largest_lane(builder, values):
     count, folded = values.type.count, values
     while folded.type.count > 1:
         half = folded.type.count // 2
-        low, high = (_lanes_of(builder, folded, first, half) for first in (0, half))
+        low, high = (chosen_lanes(builder, folded, range(first, first + half)) for first in (0, half))
         folded = builder.select(builder.fcmp_ordered(">", high, low), high, low)
     top = builder.extract_element(folded, ir.Constant(ir.IntType(32), 0))
     bits = builder.bitcast(builder.fcmp_ordered("==", values, broadcast(builder, top, values.type)), ir.IntType(count))
     return top, builder.zext(builder.cttz(bits, ir.Constant(ir.IntType(1), 0)), ir.IntType(64))
 
 
-def _lanes_of(builder, values, first, count):
-    """Some neighbouring lanes of a vector."""
-    mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(first, first + count)))
+def chosen_lanes(builder, values, lanes):
+    """Some lanes of a vector, in any order and as often as they are named."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
     return builder.shuffle_vector(values, ir.Constant(values.type, ir.Undefined), mask)
 
 

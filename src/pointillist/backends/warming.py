@@ -100,10 +100,12 @@ def compile_second_search(filter_size: int) -> None:
     import numpy as np
 
     from pointillist.backends import descent
+    from pointillist.backends.layout import make_pairs
 
     layout, signal, grid = _small(filter_size)
     best, winner = np.zeros(grid.prod(), np.float32), np.zeros(grid.prod(), np.int32)
-    descent.scan_positions(layout, signal, np.zeros(1, np.int64), _factors(layout), False, best, winner)
+    pairs = make_pairs(np.ones((1, 1, filter_size, filter_size), np.float32), (3 * filter_size,) * 2)
+    descent.scan_positions(layout, pairs, signal, np.zeros(1, np.int64), _factors(layout), False, best, winner)
     lines = signal[: grid[0]].reshape(1, -1, 1)
     descent.window_sums(lines, 1, lines.copy())
 

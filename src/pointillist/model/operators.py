@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pointillist.backends import convolution
 from pointillist.backends.bundles import Bundles, bundle_spare, make_bundles
-from pointillist.backends.layout import Layout, make_layout
+from pointillist.backends.layout import Layout, Pairs, make_layout, make_pairs
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
@@ -37,6 +37,11 @@ class ConvolutionOperator:
     @cached_property
     def layout(self) -> Layout:
         return make_layout(self.filters, self.geometry.grid, self.geometry.padded)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The filters as they are correlated with a signal at scattered positions."""
+        return make_pairs(self.filters, self.geometry.padded)
 
     @cached_property
     def bundles(self) -> Bundles | None:

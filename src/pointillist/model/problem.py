@@ -94,7 +94,7 @@ class Problem:
     def largest_norm(self) -> float:
         """‖d‖ of the largest filter."""
         flat = self.filters.reshape(self.n_filters, -1).astype(np.float64)
-        return float(np.sqrt(np.max(np.sum(flat**2, axis=1))))
+        return float(np.sqrt(np.max(np.einsum("kt,kt->k", flat, flat))))
 
     @property
     def sample(self) -> NDArray | None:

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.backends import drawing
 from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.backends.layout import strides_of
 from pointillist.model.arguments import is_number, shown
 
 KINDS = ("codes", "bundles", "positions", "stretches", "cells")
@@ -154,8 +156,10 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, 
     n_blocks = -(-n_filters // FILTERS_A_BLOCK)
     if draws.kind == "bundles":
         alone = draws.share < _SELDOM  # so few that there is nothing to spread
-        some = _trials(n_blocks * count, draws.share, rng) if alone else _spread(n_blocks, grid, draws.share, rng)
-        blocks = _split(some, n_blocks, count)
+        if alone:
+            blocks = _split(_trials(n_blocks * count, draws.share, rng), n_blocks, count)
+        else:
+            blocks = _spread(n_blocks, grid, draws.share, rng)
     elif draws.kind == "stretches":
         blocks = _split(_stretches(n_blocks, grid, draws.share, rng), n_blocks, count)
     else:
@@ -210,28 +214,23 @@ def _split(chosen: NDArray, n_blocks: int, n_positions: int) -> Blocks:
     return Blocks(bounds[:-1], bounds[1:], positions)
 
 
-def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.Generator) -> NDArray:
-    """Numbers block · n_positions + position, ascending, of at most one position in every cell for each block."""
+def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.Generator) -> Blocks:
+    """At most one position in every cell for each block."""
     sides = spread_cell(len(grid), share)
     counts = tuple(2 + (length - 2) // side for length, side in zip(grid, sides, strict=True))
     # One number says whether a cell has a position, and which of them: 24 bits will do for cells that are not large.
-    numbers = rng.random((n_blocks, *counts), np.float32 if share > _COARSE else np.float64)
-    rest = (numbers / numbers.dtype.type(share)).astype(np.int32)
-    kept = rest < prod(sides)
-    chosen = np.arange(n_blocks).reshape(-1, *[1] * len(grid))
-    for axis, (length, side) in enumerate(zip(grid, sides, strict=True)):
-        inside, below = rest, np.int32(prod(sides[axis + 1 :]))
-        if below > 1:
-            inside = rest // below  # with the remainder by hand several times as fast as divmod
-            rest -= inside * below
-        # Every block has cells that begin elsewhere.
-        corner = (side * np.arange(counts[axis]) - rng.integers(side, size=(n_blocks, 1))).astype(np.int32)
-        place = corner.reshape(n_blocks, *[1] * axis, -1, *[1] * (len(grid) - axis - 1)) + inside
-        kept &= (place >= 0) & (place < length)
-        chosen = chosen * length + place
-    marked = np.zeros(n_blocks * prod(grid), bool)
-    marked[chosen[kept]] = True
-    return np.flatnonzero(marked)
+    numbers = rng.random((n_blocks, prod(counts)), np.float32 if share > _COARSE else np.float64)
+    shifts = np.array(
+        [rng.integers(side, size=n_blocks) for side in sides]
+    )  # every block has cells that begin elsewhere
+    lasts, positions = np.empty(n_blocks, np.int64), np.empty(numbers.size, np.int64)
+    found, rows = np.empty((2, numbers.shape[1]), np.int64)
+    begins, corner = np.empty(prod(grid[:-1]) + 1, np.int64), np.empty(len(grid), np.int64)
+    drawing.spread(
+        numbers, numbers.dtype.type(share), np.array(sides), strides_of(sides), shifts, np.array(counts), np.array(grid),
+        lasts, found, rows, begins, corner, positions,
+    )  # fmt: skip
+    return Blocks(np.append(0, lasts[:-1]), lasts, positions[: lasts[-1]])
 
 
 def spread_cell(ndim: int, share: float) -> tuple[int, ...]:

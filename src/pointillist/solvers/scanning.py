@@ -145,10 +145,11 @@ class DescentState:
         self, residual: NDArray, positions: NDArray, best: NDArray, winner: NDArray, mapper: Mapper
     ) -> None:
         """Scan some positions only, as `scan` does; what was found at the others stays."""
+        layout, pairs = self.problem.operator.layout, self.problem.operator.pairs
+        signed = self.problem.nonnegative
 
         def work(some: NDArray) -> None:
-            layout, signed = self.problem.operator.layout, self.problem.nonnegative
-            descent.scan_positions(layout, residual, some, self.per_penalty, signed, best, winner)
+            descent.scan_positions(layout, pairs, residual, some, self.per_penalty, signed, best, winner)
 
         pieces = range(0, len(positions), _CHUNK_POSITIONS // 4)
         list(mapper(work, [positions[first : first + _CHUNK_POSITIONS // 4] for first in pieces]))
@@ -163,15 +164,16 @@ def _scan_drawn(
     state: DescentState, residual: NDArray, drawn: Sample, best: NDArray, winner: NDArray, mapper: Mapper
 ) -> None:
     """Scan the codes that were drawn, one by one or the positions of each block of filters."""
-    blocks, layout, signed = drawn.blocks, state.problem.operator.layout, state.problem.nonnegative
+    blocks, signed = drawn.blocks, state.problem.nonnegative
     if blocks is None:
         state.scan_codes(residual, drawn.indices, best, winner)
         return
+    layout, pairs = state.problem.operator.layout, state.problem.operator.pairs
 
     def work(rows: tuple[int, int]) -> None:
-        descent.scan_blocks(layout, residual, *rows, *blocks, state.per_penalty, signed, best, winner)
+        descent.scan_blocks(layout, pairs, residual, *rows, *blocks, state.per_penalty, signed, best, winner)
 
-    list(mapper(work, state.row_chunks))
+    list(mapper(work, state.row_chunks))  # the same for any mapper: which neighbours are scanned together depends on it
 
 
 def _scanned_share(state: DescentState) -> float:

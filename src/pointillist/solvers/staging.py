@@ -13,7 +13,7 @@ from pointillist.backends.layout import SPARE_SAMPLES, Layout, strides_of
 from pointillist.backends.sweeps import Strips
 from pointillist.backends.updates import Circle, Places
 from pointillist.model.geometry import Geometry
-from pointillist.solvers.strips import StripPlan
+from pointillist.solvers.strips import StripPlan, strip_plan
 
 
 class Stage(NamedTuple):
@@ -35,7 +35,7 @@ class Field:
     @cached_property
     def plan(self) -> StripPlan:
         """How the signals are cut into strips."""
-        return StripPlan(self.geometry, (self.geometry.channels, *self.geometry.padded), self.geometry.padded)
+        return strip_plan(self.geometry, (self.geometry.channels, *self.geometry.padded), self.geometry.padded)
 
     def laid(self, flat: NDArray) -> NDArray:
         """A flat padded signal as it is descended on."""
@@ -78,7 +78,7 @@ class Ring(Field):
     @cached_property
     def plan(self) -> StripPlan:
         """How the signals are cut into strips."""
-        return StripPlan(self.geometry, self.shape, self.geometry.signal, self._circle.doubled)
+        return strip_plan(self.geometry, self.shape, self.geometry.signal, self._circle.doubled)
 
     def laid(self, flat: NDArray) -> NDArray:
         """A copy of a padded signal without what it holds twice, but for the first samples of each row behind its end."""

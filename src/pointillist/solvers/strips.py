@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -18,6 +19,8 @@ _LONGEST_RUN = 16
 _LEAST_POSITIONS = 1024
 """Positions of a strip at least: fewer are swept over in too little time to be shared out."""
 _MOST_STRIPS = 64
+_KEPT = 32
+"""Plans that are kept."""
 
 
 class StripPlan:
@@ -26,13 +29,16 @@ class StripPlan:
     Of that shape the first `samples` along each axis count; behind each row its first ones may stand again, `doubled` of
     them. Codes of a strip reach no further than the next one, and neither does the padding of their last runs. Behind the
     last strip lies the first, around a circle or of the next channel, so that there is an even number of strips, or one.
+    A strip has `least_positions` or more.
     """
 
-    def __init__(self, geometry: Geometry, shape: Sequence[int], samples: Sequence[int], doubled: int = 0) -> None:
+    def __init__(
+        self, geometry: Geometry, shape: Sequence[int], samples: Sequence[int], doubled: int, least_positions: int
+    ) -> None:
         length, size = geometry.grid[0], geometry.filter[0]
         self._positions_a_step = prod(geometry.grid[1:])
         least = size + _LONGEST_RUN if len(geometry.grid) == 1 else size
-        least = max(least, -(-_LEAST_POSITIONS // self._positions_a_step))
+        least = max(least, -(-least_positions // self._positions_a_step))
         count = max(2 * min(length // (2 * least), _MOST_STRIPS // 2), 1)
         self._borders = np.arange(count + 1) * length // count
         rows = _rows(shape, samples, np.append(self._borders[:-1], samples[0]), doubled)
@@ -46,8 +52,19 @@ class StripPlan:
     def strips(self, positions: NDArray) -> Strips:
         """The strips of codes at positions in ascending order."""
         codes = np.searchsorted(positions, self._borders * self._positions_a_step)
-        own = np.diff(codes) > 0
-        return self._strips._replace(codes=codes, reached=own | np.roll(own, 1))
+        own = codes[1:] > codes[:-1]
+        reached = own.copy()
+        reached[1:] |= own[:-1]
+        reached[0] |= own[-1]
+        return self._strips._replace(codes=codes, reached=reached)
+
+
+def strip_plan(geometry: Geometry, shape: tuple[int, ...], samples: tuple[int, ...], doubled: int = 0) -> StripPlan:
+    """Make a `StripPlan`, or find it again: every step of learning has a problem of its own, and all have one geometry."""
+    return _kept_plan(geometry, shape, samples, doubled, _LEAST_POSITIONS)
+
+
+_kept_plan = lru_cache(_KEPT)(StripPlan)
 
 
 def _rows(shape: Sequence[int], samples: Sequence[int], borders: NDArray, doubled: int) -> list[NDArray]:
