@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pointillist.backends import drawing
-from pointillist.backends.layout import strides_of
 
 
 def slowly(numbers, share, sides, shifts, counts, grid):
@@ -32,11 +31,12 @@ def test_positions_are_those_of_array_expressions(grid, sides, dtype):
     numbers = rng.random((n_blocks, prod(counts)), dtype)
     shifts = np.stack([rng.integers(side, size=n_blocks) for side in sides])
     lasts, positions = np.full(n_blocks, -1), np.full(numbers.size, -1)
-    found, rows = np.empty((2, numbers.shape[1]), np.int64)
-    begins, corner = np.empty(prod(grid[:-1]) + 1, np.int64), np.empty(len(grid), np.int64)
+    steps, rows = np.full((2, numbers.shape[1]), -1, np.int32), np.full(int(1 / share) // sides[-1] + 2, -1)
+    fill = np.full(prod(grid[:-1]) + 1, -1)
+    found = np.full((len(fill), counts[-1]), -1, np.int32)
     drawing.spread(
-        numbers, share, np.array(sides), strides_of(sides), shifts, np.array(counts), np.array(grid), lasts, found, rows,
-        begins, corner, positions,
+        numbers, share, np.array(sides), shifts, np.array(counts), np.array(grid), lasts, steps, rows, found, fill,
+        positions,
     )  # fmt: skip
     blocks = np.split(positions[: lasts[-1]], lasts[:-1])
     expected = slowly(numbers, share, sides, shifts, counts, grid)

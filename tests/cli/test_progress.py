@@ -41,6 +41,19 @@ def test_lines_come_every_few_seconds_with_the_time_left(screen, monkeypatch):
     assert screen.getvalue().splitlines() == ["[a].png: 25 %, about 18 s left", "[a].png: 50 %, about 12 s left"]
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(0.2, ""), (2, ", about 6 s left")])
+def test_steps_tell_the_time_left_where_there_is_enough_to_judge_by(screen, monkeypatch, seconds, told):
+    now = [100.0]
+    monkeypatch.setattr(progress, "working_time", lambda: now[0])
+    with progress.learning_progress(4, quiet=False) as report:
+        for step in (1, 2, 3, 4):
+            now[0] += seconds
+            report({"iteration": step, "objective": 8.0, "nnz": 5})
+    first, *_, last = screen.getvalue().splitlines()
+    assert first == "step 1/4: objective 8, 5 non-zeros" + told
+    assert last == "step 4/4: objective 8, 5 non-zeros"
+
+
 def _bars(monkeypatch, total, delay):
     monkeypatch.setattr(progress, "is_live", lambda: True)
     monkeypatch.setattr(progress, "_SECONDS_BEFORE_BAR", delay)

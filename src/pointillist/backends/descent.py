@@ -24,35 +24,49 @@ def locate(layout, codes, bases, starts):
 def pick(best, best_filter, grid, cell, floor):
     """The best code of every cell (of `cell` positions a side) whose ratio is above `floor`, as flat codes."""
     winners = np.full(np.prod(-(-grid // cell)), -1)
-    return winners[: _pick(best, best_filter, grid, cell, floor, np.empty(grid[-1], np.int64), winners)]
+    tops = np.full(len(winners), floor, best.dtype)
+    return winners[: _pick(best, best_filter, grid, cell, floor, tops, winners)]
 
 
 @kernel
-def _pick(best, best_filter, grid, cell, floor, columns, winners):
+def _pick(best, best_filter, grid, cell, floor, tops, winners):
     # Which positions violate cannot be foreseen, so that branches would cost more than what they spare.
-    n_positions, last = len(best), len(grid) - 1
-    for row in range(n_positions // grid[last]):
-        first_place, stride, rest = 0, -(-grid[last] // cell), row
-        for axis in range(last - 1, -1, -1):
-            first_place += (rest % grid[axis]) // cell * stride
-            stride *= -(-grid[axis] // cell)
-            rest //= grid[axis]
-        first, n = row * grid[last], 0
-        for column in range(grid[last]):
-            columns[np.uintp(n)] = column
-            n += best[np.uintp(first + column)] > floor
-        for i in range(n):
-            column = columns[i]
-            position, place = first + column, np.uintp(first_place + np.uint32(column) // np.uint32(cell))
-            rival = winners[place]
-            wins = (rival < 0) | (best[np.uintp(position)] > best[np.uintp(max(rival, 0))])
-            winners[place] = position if wins else rival
+    n_positions, length = len(best), grid[-1]
+    if cell == 1:
+        for position in range(n_positions):
+            winners[position] = position if best[position] > floor else -1
+    for row in range(n_positions // length if cell > 1 else 0):
+        violators = 0
+        for position in range(row * length, (row + 1) * length):
+            violators += best[np.uintp(position)] > floor
+        if violators > 0:
+            _pick_of_row(best, row, grid, cell, tops, winners)
     count = 0
     for place in range(len(winners)):
         position = winners[place]
         winners[np.uintp(count)] = np.int64(best_filter[np.uintp(max(position, 0))]) * n_positions + position
         count += position >= 0
     return count
+
+
+@spliced
+def _pick_of_row(best, row, grid, cell, tops, winners):
+    """Let the positions of a row compete with the best ratio of each cell so far, and where it was."""
+    last, length = len(grid) - 1, grid[-1]
+    n_cells = -(-length // cell)
+    first_place, stride, rest = 0, n_cells, row
+    for axis in range(last - 1, -1, -1):
+        first_place += (rest % grid[axis]) // cell * stride
+        stride *= -(-grid[axis] // cell)
+        rest //= grid[axis]
+    for n in range(n_cells):
+        place = np.uintp(first_place + n)
+        top, winner = tops[place], winners[place]
+        for position in range(row * length + n * cell, row * length + min(n * cell + cell, length)):
+            ratio = best[np.uintp(position)]
+            wins = ratio > top
+            top, winner = ratio if wins else top, position if wins else winner
+        tops[place], winners[place] = top, winner
 
 
 def merge(codes, values, fresh, n_positions, n_filters):

@@ -12,6 +12,7 @@ from pointillist.model.clock import watching_compilation, working_time
 Report = Callable[[dict[str, Any]], bool]
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_TO_JUDGE_BY = 1.0
 _SECONDS_BEFORE_BAR = 1.0
 _COMPILING = "compiling kernels, once on this machine"
 _KERNELS = 15  # about as many as a first step of learning needs; the bar grows where more are compiled
@@ -187,9 +188,13 @@ class _Lines:
             self._before = step - 1
         if step in (self._before + 1, self._total) or now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            left = (now - self._begin) / (step - self._before) * (self._total - step)
-            tell(f"step {step}/{self._total}: {_numbers(info)}, about {left:.0f} s left")
+            tell(f"step {step}/{self._total}: {_numbers(info)}{self._outlook(now - self._begin, step)}")
         return False
+
+    def _outlook(self, spent: float, step: int) -> str:
+        """The time left, where it can be told: a first step may take many times as long as others."""
+        taken, left = step - (self._before or 0), self._total - step
+        return f", about {spent / taken * left:.0f} s left" if left and spent >= _SECONDS_TO_JUDGE_BY else ""
 
 
 def _numbers(info: dict[str, Any]) -> str:

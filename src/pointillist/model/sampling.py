@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from pointillist.backends import drawing
 from pointillist.backends.blocks import FILTERS_A_BLOCK
-from pointillist.backends.layout import strides_of
 from pointillist.model.arguments import is_number, shown
 
 KINDS = ("codes", "bundles", "positions", "stretches", "cells")
@@ -224,11 +223,12 @@ def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.G
         [rng.integers(side, size=n_blocks) for side in sides]
     )  # every block has cells that begin elsewhere
     lasts, positions = np.empty(n_blocks, np.int64), np.empty(numbers.size, np.int64)
-    found, rows = np.empty((2, numbers.shape[1]), np.int64)
-    begins, corner = np.empty(prod(grid[:-1]) + 1, np.int64), np.empty(len(grid), np.int64)
+    steps, rows = np.empty((2, numbers.shape[1]), np.int32), np.empty(int(1 / share) // sides[-1] + 2, np.int64)
+    fill = np.empty(prod(grid[:-1]) + 1, np.int64)
+    found = np.empty((len(fill), counts[-1]), np.int32)
     drawing.spread(
-        numbers, numbers.dtype.type(share), np.array(sides), strides_of(sides), shifts, np.array(counts), np.array(grid),
-        lasts, found, rows, begins, corner, positions,
+        numbers, numbers.dtype.type(share), np.array(sides), shifts, np.array(counts), np.array(grid), lasts, steps, rows,
+        found, fill, positions,
     )  # fmt: skip
     return Blocks(np.append(0, lasts[:-1]), lasts, positions[: lasts[-1]])
 
