@@ -60,7 +60,7 @@ class DeviceDescent:
     Parameters
     ----------
     settings : CoordinateDescent
-        Tolerance, rounds, cells and sweeps; `tile` is the device's own affair.
+        Tolerance, rounds, cells and sweeps.
     device : str
         "cuda" or "cuda:N".
     memory : int or None
