@@ -180,16 +180,8 @@ def scan_positions(layout, pairs, residual, positions, per_penalty, nonnegative,
     `pairs` are those of the layout's filters.
     """
     _scan_positions(
-        layout,
-        pairs,
-        residual,
-        positions,
-        per_penalty,
-        nonnegative,
-        best,
-        best_filter,
-        *_room(layout, per_penalty.dtype),
-    )
+        layout, pairs, residual, positions, per_penalty, nonnegative, best, best_filter, *_room(layout, per_penalty.dtype)
+    )  # fmt: skip
 
 
 def _room(layout, dtype):

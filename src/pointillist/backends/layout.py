@@ -67,9 +67,7 @@ def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, .
 class Pairs(NamedTuple):
     """Filters by two neighbouring samples, for sums at scattered positions; see `make_pairs`."""
 
-    samples: (
-        np.ndarray
-    )  # (n_blocks · n_pairs · FILTERS_A_BLOCK · 2,) filters of a block side by side, two samples of each
+    samples: np.ndarray  # (n_blocks · n_pairs · FILTERS_A_BLOCK · 2,) the filters of a block, two samples of each
     offsets: np.ndarray  # (n_pairs,) where each pair lies relative to a code's base
 
 
@@ -78,22 +76,21 @@ def make_pairs(filters: np.ndarray, padded: tuple[int, ...]) -> Pairs:
 
     Behind rows of an odd length stands a zero.
     """
-    order, offsets = _pair_order(filters.shape, tuple(padded))
-    samples = aligned_zeros(order.shape, filters.dtype)
-    np.take(np.append(filters, filters.dtype.type(0)), order, out=samples, mode="clip")
-    return Pairs(samples, offsets)
+    n_filters, *box = filters.shape
+    half, n_rows = -(-box[-1] // 2), prod(box[:-1])
+    full = np.zeros((whole_blocks(n_filters), n_rows, 2 * half), filters.dtype)
+    full[:n_filters, :, : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
+    two = np.result_type(filters.dtype, np.complex64)  # two samples are moved as one number
+    by_blocks = full.view(two).reshape(-1, FILTERS_A_BLOCK, n_rows * half).transpose(0, 2, 1)
+    samples = aligned_zeros(by_blocks.shape, two)
+    samples[...] = by_blocks
+    return Pairs(samples.view(filters.dtype).reshape(-1), _pair_offsets(tuple(box), tuple(padded)))
 
 
 @lru_cache(maxsize=64)
-def _pair_order(shape: tuple[int, ...], padded: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Which flat sample of filters of a shape comes where in `Pairs`, the number of samples for none; and the offsets."""
-    n_filters, *box = shape
-    half, n_rows = -(-box[-1] // 2), prod(box[:-1])
-    full = np.full((whole_blocks(n_filters), n_rows, 2 * half), prod(shape))
-    full[:n_filters, :, : box[-1]] = np.arange(prod(shape)).reshape(n_filters, n_rows, box[-1])
-    by_blocks = full.reshape(-1, FILTERS_A_BLOCK, n_rows * half, 2).transpose(0, 2, 1, 3)
+def _pair_offsets(box: tuple[int, ...], padded: tuple[int, ...]) -> np.ndarray:
     leading = flat_offsets(box[:-1], strides_of((box[0], *padded))[:-1])
-    return by_blocks.reshape(-1), (leading[:, None] + 2 * np.arange(half)).reshape(-1)
+    return (leading[:, None] + 2 * np.arange(-(-box[-1] // 2))).reshape(-1)
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

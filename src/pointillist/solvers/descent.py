@@ -25,7 +25,7 @@ from pointillist.solvers.scanning import DescentState, scan_size
 from pointillist.solvers.workingset import DescentSchedule, HostWorkingSet
 
 _WORTH_THREADS = 2**23
-"""Products of a scan from which on threads share the work on one signal: a tenth of a millisecond, of which there are many."""
+"""Products of a scan from which on threads share the work on a signal: a tenth of a millisecond, time after time."""
 _WORTH_THREADS_WITH_RIDGE = 2**26
 """Products from which on threads share a scan for codes with a ridge: every round scans all codes, and does little else."""
 
