@@ -12,6 +12,7 @@ from pointillist.solvers.staging import field_of
 CASES = [
     ((500,), (5,), 1), ((500,), (5,), 2), ((41, 50), (3, 11), 1), ((40, 17), (1, 9), 2), ((95, 24), (11, 5), 1),
     ((23, 12, 10), (2, 3, 3), 1), ((441, 20), (1, 4), 2), ((90,), (20,), 2), ((7, 90), (6, 9), 1), ((60, 9), (5, 9), 2),
+    ((30, 17), (9, 4), 2), ((50, 12), (21, 4), 1), ((140,), (20,), 2), ((13, 12, 10), (4, 3, 3), 1),
 ]  # fmt: skip
 
 
@@ -68,19 +69,22 @@ def test_strips_of_a_colour_write_to_disjoint_samples(signal, size, channels, bo
     field, positions = field_of(geometry, layout), np.arange(geometry.n_positions)
     strips = field.plan.strips(positions)
     count = len(field.plan)
-    assert count == 1 or count % 2 == 0
+    assert count % strips.n_colours == 0
+    assert count == 1 or count >= 2 * strips.n_colours
     assert np.all(np.diff(strips.codes) > 0)
     touched = [
         _touched(field, layout, positions[a:b]) for a, b in zip(strips.codes[:-1], strips.codes[1:], strict=True)
     ]
-    for colour in (0, 1):
-        together = np.concatenate([*touched[colour::2], np.empty(0, int)])
+    for colour in range(strips.n_colours):
+        together = np.concatenate(touched[colour :: strips.n_colours])
         assert len(np.unique(together)) == len(together), "two strips touch at the same time"
 
 
 @pytest.mark.parametrize("boundary", ["valid", "same", "full", "circular"])
 @pytest.mark.parametrize(("signal", "size", "channels"), CASES)
-def test_codes_of_a_strip_reach_the_next_one_at_most_and_each_sample_is_in_one(signal, size, channels, boundary):
+def test_codes_of_a_strip_reach_the_next_ones_of_other_colours_and_each_sample_is_in_one(
+    signal, size, channels, boundary
+):
     geometry = Geometry(signal, size, channels, boundary)
     operator = ConvolutionOperator(np.ones((1, channels, *size), np.float32), geometry)
     field, positions = field_of(geometry, operator.layout), np.arange(geometry.n_positions)
@@ -92,8 +96,8 @@ def test_codes_of_a_strip_reach_the_next_one_at_most_and_each_sample_is_in_one(s
     assert np.sum(held[counted]) == channels * np.prod(signal)
     for s in range(count):
         changed = _changed(field, operator.layout, positions[strips.codes[s] : strips.codes[s + 1]])
-        both = [_samples(strips, z, strips.lengths) for z in {s, (s + 1) % count}]
-        assert set(changed) <= set(np.concatenate(both))
+        near = [_samples(strips, (s + z) % count, strips.lengths) for z in range(strips.n_colours)]
+        assert set(changed) <= set(np.concatenate(near))
 
 
 def test_strips_without_codes_are_reached_by_those_before_them():
@@ -107,13 +111,21 @@ def test_strips_without_codes_are_reached_by_those_before_them():
 
 
 @pytest.mark.parametrize(
-    ("grid", "count"), [((4000, 30), 64), ((10, 300), 1), ((19, 300), 1), ((21, 300), 2), ((5000,), 64)]
+    ("grid", "count"), [((4000, 30), 64), ((10, 300), 1), ((21, 300), 1), ((30, 300), 6), ((40, 300), 4), ((5000,), 64)]
 )
 def test_there_are_as_many_strips_as_filters_allow(grid, count):
     geometry = Geometry(grid, (10,) * len(grid), 1, "same")
     assert (
         len(field_of(geometry, ConvolutionOperator(np.ones((1, 1, *geometry.filter)), geometry).layout).plan) == count
     )
+
+
+def test_filters_of_a_third_of_the_signal_leave_work_for_two_threads():
+    geometry = Geometry((200, 40), (71, 5), 1, "same")
+    plan = field_of(geometry, ConvolutionOperator(np.ones((1, 1, 71, 5)), geometry).layout).plan
+    strips = plan.strips(np.array([0, 3, 40 * 60]))  # in the first two of eight strips of 25 rows
+    assert (len(plan), strips.n_colours) == (8, 4)
+    np.testing.assert_array_equal(np.flatnonzero(strips.reached), [0, 1, 2, 3, 4, 5])
 
 
 def test_small_signals_are_not_cut(monkeypatch):

@@ -89,6 +89,25 @@ def test_answers_by_transforms_are_certified(reference, monkeypatch, boundary, d
     assert result.objective[0] >= expected.objective * (1 - 1e-9)
 
 
+def test_scans_are_as_coarse_as_the_tolerance_allows(monkeypatch):
+    monkeypatch.setattr("pointillist.solvers.scanning.transforms_are_worth", lambda problem: True)
+    rng, scan, told = np.random.default_rng(2), transforms.Transforms.scan, []
+
+    def listening(self, *args, coarse):
+        told.append(coarse)
+        return scan(self, *args, coarse=coarse)
+
+    monkeypatch.setattr(transforms.Transforms, "scan", listening)
+    filters, x = rng.standard_normal((5, 1, 21, 21), np.float32) / 21, rng.standard_normal((1, 60, 50), np.float32)
+    geometry = Geometry(x.shape[1:], filters.shape[2:], 1, "same")
+    problem = Problem(filters=filters, geometry=geometry, penalty=np.full((5, 1), 0.5))
+    for tol, all_coarse in ((0.3, True), (1e-4, False)):
+        told.clear()
+        solver = CoordinateDescent(tol=tol, max_iter=1000)
+        assert solver.solve(solver.prepare(problem), [x]).gap[0] <= tol
+        assert all(told) is all_coarse
+
+
 @pytest.mark.parametrize(
     ("signal", "size", "boundary", "worth"),
     [

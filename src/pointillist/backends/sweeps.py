@@ -5,7 +5,7 @@ is linear in the codes, so that the best combination of the last few moves costs
 convolution. With one move besides the sweep's own this is the method of conjugate gradients, preconditioned by a sweep.
 Codes that would change their sign stop at zero.
 
-Threads share all of it strip by strip (`team`): codes of every second strip reach no sample in common.
+Threads share all of it strip by strip (`team`): codes of strips of one colour reach no sample in common.
 """
 
 from typing import NamedTuple
@@ -55,7 +55,7 @@ from pointillist.backends.visits import (
 _KIND, _COLOUR, _WAY, _NEWEST, _HELD = ORDERS, ORDERS + 1, ORDERS + 2, ORDERS + 3, ORDERS + 4
 """Where a leader's orders stand."""
 _SWEEP, _CLIP, _MEASURE, _COMBINE, _WEIGH, _TAKE = 0, 1, 2, 3, 4, 5
-"""Kinds of work. The first two write to samples of the next strip too, and go through strips of one colour at a time."""
+"""Kinds of work. The first two write to samples of the next strips too, and go through strips of one colour at a time."""
 _COARSE = 0.001
 """A residual before a sweep is compared with that after it if moves of this share of its largest sample are looked for: what
 it rounds is much beside small moves, and extrapolation makes more of it."""
@@ -66,11 +66,12 @@ _PATIENCE = 2**17
 
 
 class Strips(NamedTuple):
-    """A signal in strips along its first axis, an even number of them or one.
+    """A signal in strips along its first axis, whose colours take turns: as many strips of each, or one strip alone.
 
-    What codes of a strip reach is in it or in the next one, which for the last strip is the first.
+    What codes of a strip reach is in it or in the next ones of other colours; behind the last strip comes the first.
     """
 
+    n_colours: int
     codes: np.ndarray  # (n_strips + 1,) where the codes of each begin
     bounds: np.ndarray  # (n_strips + 1,) where the rows of each begin
     rows: np.ndarray  # (n_rows,) where each row begins in the signal
@@ -126,10 +127,10 @@ def can_compare(layout, n_codes, residual, target):
     return by_codes > _PASSES * len(residual) and target > _COARSE * largest
 
 
-def useful_threads(layout, n_strips):
-    """How many threads have something to do while one half of the strips is swept over."""
-    step = 2 * strips_an_item.py_func(layout.run_offsets)
-    return max((n_strips + step - 1) // step, 1)
+def useful_threads(layout, strips):
+    """How many threads have something to do while the strips of one colour are swept over."""
+    step = strips.n_colours * strips_an_item.py_func(layout.run_offsets)
+    return -(-len(strips.reached) // step)
 
 
 def descend(
@@ -185,7 +186,7 @@ def _run(team, scene, circle, bundles):
     """Have the kind of work done that is ordered, on strips of a colour where they are coloured."""
     n_items, boxes = len(scene.strips.reached), scene.boxes
     if team[_KIND] <= _CLIP:
-        step = 2 * strips_an_item(boxes.offsets)
+        step = scene.strips.n_colours * strips_an_item(boxes.offsets)
         n_items = (n_items - team[_COLOUR] + step - 1) // step
     announce(team, n_items)
     item = take_item(team, 0, 1)
@@ -198,8 +199,8 @@ def _run(team, scene, circle, bundles):
 
 @spliced
 def _run_by_colours(team, scene, circle, bundles):
-    """Have the kind of work done that is ordered on one half of the strips, and then on the other."""
-    for colour in range(min(len(scene.strips.reached), 2)):
+    """Have the kind of work done that is ordered on the strips of one colour after the other."""
+    for colour in range(scene.strips.n_colours):
         team[_COLOUR] = colour
         _run(team, scene, circle, bundles)
 
@@ -246,9 +247,9 @@ def _work(item, team, scene, circle, bundles):
         _sweep(item, team, scene, circle, bundles)
         return
     if kind == _CLIP:
-        step = 2 * strips_an_item(boxes.offsets)
+        step = strips.n_colours * strips_an_item(boxes.offsets)
         first = team[_COLOUR] + step * item
-        for s in range(first, min(first + step, len(strips.reached)), 2):
+        for s in range(first, min(first + step, len(strips.reached)), strips.n_colours):
             if memory.turned[s]:
                 clip(
                     boxes, circle, scene.weights, codes.values, memory.steps[COMBINED], memory.moves[COMBINED],
@@ -296,13 +297,14 @@ def _sweep(item, team, scene, circle, bundles):
     """Sweep over the codes of one or two strips of a colour, or of the only one in two halves."""
     boxes, codes, strips, memory = scene.boxes, scene.codes, scene.strips, scene.memory
     way, colour, newest, n_strips = team[_WAY], team[_COLOUR], team[_NEWEST], len(strips.reached)
+    apart = strips.n_colours
     step = memory.steps[newest] if way == RECORDED else scene.residual[:0]
     together = strips_an_item(boxes.offsets)
-    one = colour + 2 * together * item
-    other = one + 2 if together > 1 and one + 2 < n_strips else n_strips
-    for s in range(one, min(one + 2 * together, n_strips), 2):
+    one = colour + apart * together * item
+    other = one + apart if together > 1 and one + apart < n_strips else n_strips
+    for s in range(one, min(one + apart * together, n_strips), apart):
         prepare_strip(
-            way, colour, s, codes.values, strips.codes, strips.rows, strips.bounds, strips.lengths, strips.reached,
+            way, colour, s, apart, codes.values, strips.codes, strips.rows, strips.bounds, strips.lengths, strips.reached,
             scene.residual, memory.moves[newest], memory.steps[newest], memory.alive, memory.n_alive,
         )  # fmt: skip
     a, a_end = strips.codes[one], strips.codes[one] + memory.n_alive[one]
@@ -315,7 +317,7 @@ def _sweep(item, team, scene, circle, bundles):
         boxes, circle, codes.curvatures, codes.penalties, scene.ridge, codes.clean, scene.weights, scene.nonnegative,
         codes.values, scene.residual, memory.alive, a, a_end, b, b_end, step, bundles,
     )  # fmt: skip
-    for s in range(one, min(one + 2 * together, n_strips), 2):
+    for s in range(one, min(one + apart * together, n_strips), apart):
         begin, end = strips.codes[s], strips.codes[s + 1]
         if way <= FORGETTING:
             memory.n_alive[s] = list_alive(codes.values, memory.alive, begin, end)

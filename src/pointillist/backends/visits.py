@@ -81,7 +81,9 @@ def visit_codes(
 
 
 @short_routine
-def prepare_strip(way, colour, s, values, codes, rows, bounds, lengths, reached, residual, move, step, alive, n_alive):
+def prepare_strip(
+    way, colour, s, n_colours, values, codes, rows, bounds, lengths, reached, residual, move, step, alive, n_alive
+):  # fmt: skip
     """List all codes of a strip, or begin with a move and, in the first colour, with the step that it makes."""
     begin, end = codes[s], codes[s + 1]
     if way <= FORGETTING:
@@ -95,7 +97,7 @@ def prepare_strip(way, colour, s, values, codes, rows, bounds, lengths, reached,
         move[n] = -values[n]
     if colour > 0:
         return
-    for z in range(s, min(s + 2, len(reached))):  # codes of the next strip reach what is prepared with its neighbours
+    for z in range(s, min(s + n_colours, len(reached))):  # what codes of the other colours reach is prepared by now
         if reached[z]:
             for i in range(bounds[z], bounds[z + 1]):
                 for t in range(np.uintp(rows[i]), np.uintp(rows[i] + lengths[i])):

@@ -85,7 +85,7 @@ def compile_descent(filter_size: int) -> None:
     layout, signal, _ = _small(filter_size)
     codes, one, lengths = np.zeros(1, np.int64), np.ones(1, np.float32), np.full(filter_size, filter_size)
     rows = np.arange(filter_size) * 3 * filter_size
-    strips = sweeps.Strips(np.arange(2), np.array([0, filter_size]), rows, lengths, lengths, np.ones(1, bool))
+    strips = sweeps.Strips(1, np.arange(2), np.array([0, filter_size]), rows, lengths, lengths, np.ones(1, bool))
     memory = combining.make_memory(np.zeros((combining.MEMORY + 1, len(signal)), np.float32), 1, 1)
     spare = bundles.bundle_spare((1, 1, filter_size, filter_size))
     together = bundles.make_bundles(layout, spare) if spare > 0 else None

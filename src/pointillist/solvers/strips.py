@@ -1,4 +1,4 @@
-"""Strips of a signal that are descended on side by side: those of one colour, every second one, reach nothing in common."""
+"""Strips of a signal that are descended on side by side: those of one colour reach nothing in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_RUN = 16
 """Lanes of a vector at most."""
 _LEAST_POSITIONS = 1024
 """Positions of a strip at least: fewer are swept over in too little time to be shared out."""
-_MOST_STRIPS = 64
+_MOST_STRIPS, _MOST_COLOURS = 64, 8
 _KEPT = 32
 """Plans that are kept."""
 
@@ -27,9 +27,12 @@ class StripPlan:
     """Cuts the positions of a geometry along the first axis, and with them a signal of some shape (channels, *space).
 
     Of that shape the first `samples` along each axis count; behind each row its first ones may stand again, `doubled` of
-    them. Codes of a strip reach no further than the next one, and neither does the padding of their last runs. Behind the
-    last strip lies the first, around a circle or of the next channel, so that there is an even number of strips, or one.
-    A strip has `least_positions` or more.
+    them. Colours take turns along the axis. Codes of a strip reach no further than to the next one of its own colour, and
+    neither does the padding of their last runs. Behind the last strip lies the first, around a circle or of the next
+    channel, so that there are as many strips of each colour, or a single strip. A strip has `least_positions` or more.
+
+    Two colours do where strips may be as long as filters. With more of them strips are shorter, and two threads find work
+    in signals that are hardly three times as long as filters: one is always half a signal behind the other.
     """
 
     def __init__(
@@ -37,14 +40,15 @@ class StripPlan:
     ) -> None:
         length, size = geometry.grid[0], geometry.filter[0]
         self._positions_a_step = prod(geometry.grid[1:])
-        least = size + _LONGEST_RUN if len(geometry.grid) == 1 else size
-        least = max(least, -(-least_positions // self._positions_a_step))
-        count = max(2 * min(length // (2 * least), _MOST_STRIPS // 2), 1)
+        run = _LONGEST_RUN if len(geometry.grid) == 1 else 0
+        least = max(-(-least_positions // self._positions_a_step), run)
+        count, self._n_colours = _cut(length, size + run, least)
         self._borders = np.arange(count + 1) * length // count
         rows = _rows(shape, samples, np.append(self._borders[:-1], samples[0]), doubled)
         bounds = np.cumsum([0, *map(len, rows)])
         starts, lengths, counted = np.ascontiguousarray(np.concatenate(rows).T)
-        self._strips = Strips(np.zeros(count + 1, np.int64), bounds, starts, lengths, counted, np.zeros(count, bool))
+        codes, reached = np.zeros(count + 1, np.int64), np.zeros(count, bool)
+        self._strips = Strips(self._n_colours, codes, bounds, starts, lengths, counted, reached)
 
     def __len__(self) -> int:
         return len(self._strips.reached)
@@ -54,8 +58,8 @@ class StripPlan:
         codes = np.searchsorted(positions, self._borders * self._positions_a_step)
         own = codes[1:] > codes[:-1]
         reached = own.copy()
-        reached[1:] |= own[:-1]
-        reached[0] |= own[-1]
+        for further in range(1, self._n_colours):
+            reached |= np.roll(own, further)
         return self._strips._replace(codes=codes, reached=reached)
 
 
@@ -65,6 +69,18 @@ def strip_plan(geometry: Geometry, shape: tuple[int, ...], samples: tuple[int, .
 
 
 _kept_plan = lru_cache(_KEPT)(StripPlan)
+
+
+def _cut(length: int, reach: int, least: int) -> tuple[int, int]:
+    """How many strips a length is cut into, and of how many colours; a code reaches `reach` positions from its own on."""
+    pairs = min(length // (2 * max(reach, least)), _MOST_STRIPS // 2)
+    if pairs > 1:
+        return 2 * pairs, 2
+    for n_colours in range(2, _MOST_COLOURS + 1):  # between two strips of a colour lie all others
+        count = 2 * n_colours
+        if length // count >= least and (n_colours - 1) * (length // count) >= reach:
+            return count, n_colours
+    return 1, 1
 
 
 def _rows(shape: Sequence[int], samples: Sequence[int], borders: NDArray, doubled: int) -> list[NDArray]:

@@ -91,7 +91,7 @@ class Ground:
             compared=compared, strips=stage.strips, memory=memory, effort=effort, bundles=operator.bundles,
         )  # fmt: skip
         products = len(codes.values) * problem.filters[0].size
-        useful = sweeps.useful_threads(stage.layout, n_strips) if products >= _WORTH_HELP else 1
+        useful = sweeps.useful_threads(stage.layout, stage.strips) if products >= _WORTH_HELP else 1
         self._crew.run(work, useful, mapper)
 
     def inside(self, stage: Stage) -> NDArray:
