@@ -44,7 +44,7 @@ def denoise(
     gain: float = 1.0,
     debias: bool = False,
     boundary: str = "same",
-    tol: float = 0.1,
+    tol: float = 0.05,
     n_jobs: int | None = -1,
     device: str = "cpu",
     return_details: bool = False,
