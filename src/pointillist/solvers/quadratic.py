@@ -103,14 +103,15 @@ class ConjugateGradients:
             image = flat.reshape(shape).astype(signal.dtype, copy=False)
             return (self._rho * image + self._operator.forward(self._operator.adjoint(image))).ravel()
 
-        matrix = scipy.sparse.linalg.LinearOperator((size, size), product, dtype=signal.dtype)
+        # Squares of what float32 holds may be too large for it: products are in float32, the iteration is not.
+        matrix = scipy.sparse.linalg.LinearOperator((size, size), product, dtype=np.float64)
         preconditioner = None
         if self._spectrum is not None:
             preconditioner = scipy.sparse.linalg.LinearOperator(
-                (size, size), lambda flat: self._precondition(flat, shape), dtype=signal.dtype
+                (size, size), lambda flat: self._precondition(flat, shape), dtype=np.float64
             )
         answer, unfinished = scipy.sparse.linalg.cg(
-            matrix, signal.ravel(), rtol=self._tolerance, maxiter=500, M=preconditioner
+            matrix, signal.ravel().astype(np.float64), rtol=self._tolerance, maxiter=500, M=preconditioner
         )
         if unfinished:
             log.warning("conjugate gradients stopped after %d steps short of their tolerance", unfinished)
