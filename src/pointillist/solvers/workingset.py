@@ -193,8 +193,8 @@ class HostWorkingSet:
         """
         expected, near, tol = self.ratio, self.near, self.settings.tol
         largest = self._scan(flat, rounding, point if exactly else None)
-        rounds = self.coarse and self.worth.gap(self.objective, point, largest) > tol
-        if rounds and self.worth.gap(self.objective, point, largest - rounding) <= tol:  # a finer scan may tell
+        unsure = self.coarse and self.worth.gap(self.objective, point, largest) > tol
+        if unsure and self.worth.gap(self.objective, point, largest - rounding) <= tol:  # a finer scan may tell
             self.coarse, rounding = False, self.state.rounding(self.geometry, flat)
             largest = self._scan(flat, rounding)
         self.ratio = float(np.max(self.best + self.slack))
