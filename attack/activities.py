@@ -112,7 +112,7 @@ def read_sources(rng: np.random.Generator, folder: Path) -> None:
             file["x"] = pictures
         source = pt.open_source(folder / "signals.h5")
     else:
-        source = pt.CropSource(pt.ArraySource(list(pictures)), 6, (16, 16), seed=0)
+        source = pt.sources.CropSource(pt.sources.ArraySource(list(pictures)), 6, (16, 16), seed=0)
     pt.OnlineCSC(3, 5, 0.5, random_state=0, n_jobs=1, batch_size=2).fit(source)
 
 

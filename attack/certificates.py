@@ -165,7 +165,7 @@ def exact(problem: Problem) -> NDArray:
         **problem,
         **scaled,
         "penalty": np.ldexp(problem["penalty"], -sum(power.values())),
-        "solver": pt.CoordinateDescent(tol=EXACT, max_iter=_ROUNDS),
+        "solver": pt.solvers.CoordinateDescent(tol=EXACT, max_iter=_ROUNDS),
         "start": None,
     }
     result = quietly(lambda: insist(lambda start: pt.encode(**{**ordinary, "start": start}), EXACT, restarts=_RESTARTS))

@@ -23,7 +23,7 @@ from attack.base import Finding
 
 _SECONDS = 20
 _CORPUS = Path("attack-output") / "corpus"
-_INSTRUMENTED = ["pointillist.storage", "pointillist.learners", "pointillist.data", "pointillist.report", "tifffile"]
+_INSTRUMENTED = ["pointillist.storage", "pointillist.learners", "pointillist.data", "pointillist.plot", "tifffile"]
 
 
 class Target(NamedTuple):
@@ -119,12 +119,12 @@ def main() -> None:
     """Fuzz until libFuzzer ends the process."""
     import atheris
 
-    from pointillist import backends
+    from pointillist import kernels
 
     target = TARGETS[sys.argv[1]]
     # What is loaded already is not instrumented: numba compiles no function with foreign instructions in it.
-    for module in pkgutil.iter_modules(backends.__path__):
-        import_module(f"{backends.__name__}.{module.name}")
+    for module in pkgutil.iter_modules(kernels.__path__):
+        import_module(f"{kernels.__name__}.{module.name}")
     with atheris.instrument_imports(include=_INSTRUMENTED):
         from attack.judging import judge_reader
         from attack.readers import READERS

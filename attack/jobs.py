@@ -150,7 +150,7 @@ def _lasting(value: Any) -> Any:
 def reproduce_at_once(output: str) -> int:
     """Run ``pointillist reproduce`` with two figures that take no time; the folder is written as always."""
     judging = import_module("pointillist.reproduce.judging")
-    lab_module, blocks = import_module("pointillist.reproduce.lab"), import_module("pointillist.report.blocks")
+    lab_module, blocks = import_module("pointillist.reproduce.lab"), import_module("pointillist.plot.blocks")
 
     def figure(name: str) -> Callable[[Any], Any]:
         def run(lab: Any) -> Any:

@@ -27,7 +27,7 @@ from attack.specimens import (
 )
 from attack.structures import STRUCTURES
 from attack.traps import Traps, put_in_place
-from pointillist.report.blocks import Text, Verdict, to_plain
+from pointillist.plot.blocks import Text, Verdict, to_plain
 from pointillist.reproduce.lab import Outcome
 from pointillist.reproduce.record import FORMAT
 

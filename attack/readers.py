@@ -53,7 +53,7 @@ def _named(path: Path) -> str:
 
 
 def _crop(path: Path) -> Any:
-    return pt.CropSource(pt.open_source(_named(path)), count=2, size=(4, 4), seed=0).read(0)
+    return pt.sources.CropSource(pt.open_source(_named(path)), count=2, size=(4, 4), seed=0).read(0)
 
 
 def _series(path: Path) -> Any:
@@ -66,7 +66,12 @@ def _columns(path: Path) -> Any:
 
 def _recording(path: Path) -> Any:
     source = pt.open_source(path, ndim=1, channel_axis=-1)
-    return source.read(0), repr(source), source.describe(), pt.CropSource(source, count=2, size=(4,), seed=0).read(0)
+    return (
+        source.read(0),
+        repr(source),
+        source.describe(),
+        pt.sources.CropSource(source, count=2, size=(4,), seed=0).read(0),
+    )
 
 
 def _skipping(path: Path) -> Any:
@@ -106,11 +111,11 @@ _SIGNALS: tuple[Read, ...] = (
 )  # fmt: skip
 READERS: dict[str, tuple[Read, ...]] = {
     "npy": _SIGNALS,
-    "table": (_columns, _recording, _skipping, pt.load_signals, pt.TableSource),
-    "tiff": (*_SIGNALS, pt.TiffSource),
+    "table": (_columns, _recording, _skipping, pt.load_signals, pt.sources.TableSource),
+    "tiff": (*_SIGNALS, pt.sources.TiffSource),
     "picture": (pt.load_signals, pt.load_image, pt.read_photograph, photograph_size, _crop),
-    "hdf5": (*_SIGNALS[:4], pt.Hdf5Source),
-    "zarr": (*_SIGNALS[:4], pt.ZarrSource),
+    "hdf5": (*_SIGNALS[:4], pt.sources.Hdf5Source),
+    "zarr": (*_SIGNALS[:4], pt.sources.ZarrSource),
     "model": (_coded, pt.load_codes),
     "checkpoint": (_checkpoint, load),
     "codes": (_used_codes, load),

@@ -187,7 +187,9 @@ def written_by_runs() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         update = pt.FilterUpdate(init=np.ones((3, 5)))
-        model = pt.OnlineCSC([2, 1], [3, 5], [0.5, 0.6, 0.7], solver=pt.CoordinateDescent(), update=update, n_jobs=1)
+        model = pt.OnlineCSC(
+            [2, 1], [3, 5], [0.5, 0.6, 0.7], solver=pt.solvers.CoordinateDescent(), update=update, n_jobs=1
+        )
         model.set_params(random_state=0).fit(SIGNALS, checkpoint=pt.Checkpoints(folder / "m", every=1, keep=True))
         about = {"data": {"signals": 3, "paths": ["a"]}}
         pt.save(model, folder / "m", preprocessing={"normalise": "none"}, extra=about)

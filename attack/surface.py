@@ -75,14 +75,17 @@ def targets(recordings: bool = True) -> tuple[Target, ...]:
 
 def exported(recordings: bool) -> Iterator[tuple[str, Any]]:
     """Names that the package exports, and those of its submodules that the reference shows, with their values."""
-    for name in sorted(pt.__all__):
-        yield name, getattr(pt, name)
+    names = {}
+    for name in pt.__all__:
+        value = getattr(pt, name)
+        names |= {one: getattr(value, one) for one in value.__all__} if inspect.ismodule(value) else {name: value}
+    yield from sorted(names.items())
     shown = {
         name
         for page in REFERENCE.glob("*.md")
         for name in re.findall(r"^::: pointillist\.(\S+)", page.read_text(), re.M)
     }
-    for name in sorted(shown - set(pt.__all__)) if recordings else ():
+    for name in sorted(one for one in shown if one.rpartition(".")[2] not in names) if recordings else ():
         module, _, last = name.rpartition(".")
         yield name, getattr(importlib.import_module(f"pointillist.{module}"), last)
 

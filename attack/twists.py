@@ -141,12 +141,12 @@ def at_zero(rng: Rng, problem: Problem) -> None:
 def small_tiles(rng: Rng, problem: Problem) -> None:
     """Descent in tiles of a signal that is not large."""
     side, coder = int(rng.choice([4, 8, 16])), problem["solver"]
-    if not isinstance(coder, pt.CoordinateDescent):
+    if not isinstance(coder, pt.solvers.CoordinateDescent):
         return
     if problem["boundary"] != "circular":
         problem["sampling"] = 1.0
         # Every tile may have all its rounds in each of many passes: hopeless problems end sooner with fewer.
-        few = pt.CoordinateDescent(tol=coder.tol, max_iter=min(coder.max_iter, 50))
+        few = pt.solvers.CoordinateDescent(tol=coder.tol, max_iter=min(coder.max_iter, 50))
         problem["solver"] = TiledDescent(coder=few, side=side)
 
 
@@ -154,9 +154,9 @@ def other_solver(rng: Rng, problem: Problem) -> None:
     """The paper's ADMM, or the one by transforms for circular problems."""
     tol = max(problem["solver"].tol, 1e-6)
     if problem["boundary"] == "circular" and problem["weights"] is None and problem["sampling"] == 1:
-        problem["solver"] = pt.FrequencyADMM(max_iter=100, tol=tol)
+        problem["solver"] = pt.solvers.FrequencyADMM(max_iter=100, tol=tol)
     else:
-        problem["solver"] = pt.SampledADMM(max_iter=100, tol=tol)
+        problem["solver"] = pt.solvers.SampledADMM(max_iter=100, tol=tol)
 
 
 def started(rng: Rng, problem: Problem) -> None:
@@ -164,7 +164,7 @@ def started(rng: Rng, problem: Problem) -> None:
     if not getattr(problem["solver"], "takes_start", False):
         return
     first = pt.encode(
-        **{**problem, "penalty": np.asarray(problem["penalty"]) * 0.5, "solver": pt.CoordinateDescent(tol=0.5)}
+        **{**problem, "penalty": np.asarray(problem["penalty"]) * 0.5, "solver": pt.solvers.CoordinateDescent(tol=0.5)}
     )
     factor = (1.0, 1e3, 1e-3)[rng.integers(3)]
     codes = first.codes

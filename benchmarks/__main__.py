@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.tables import Findings
-from pointillist.report.blocks import Page, Section
-from pointillist.report.page import write_page
+from pointillist.plot.blocks import Page, Section
+from pointillist.plot.page import write_page
 from pointillist.reproduce.rivals import rival_name
 
 LONG_EXPERIMENTS = ("memory", "growth", "map", "certificate", "patches", "sampling")

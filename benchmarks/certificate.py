@@ -75,7 +75,7 @@ def photograph(side: int) -> NDArray:
 
 def _cost(task: Task, optimum: Optimum, reached: Reached, repeats: int) -> list[Any]:
     """The cells after a row's name."""
-    certifying = pt.CoordinateDescent(tol=CERTIFIED)
+    certifying = pt.solvers.CoordinateDescent(tol=CERTIFIED)
     answer = task.solve(certifying)
     works: dict[str, Callable[[], Any]] = {"certified": partial(task.solve, certifying)}
     works |= {name: partial(task.solve, solver) for name, solver in reached.solvers.items()}
@@ -90,7 +90,7 @@ def gaps(task: Task, optimum: Optimum, most: int) -> list[tuple[float, float]]:
     """Relative gap and true excess after one round, two, and so on, until the gap is certified or there were `most`."""
     found: list[tuple[float, float]] = []
     while len(found) < most and (not found or found[-1][0] > CERTIFIED):
-        result = task.solve(pt.CoordinateDescent(tol=_NEVER, max_iter=len(found) + 1))
+        result = task.solve(pt.solvers.CoordinateDescent(tol=_NEVER, max_iter=len(found) + 1))
         found.append((float(np.max(result.gap)), optimum.excess(result.objective)))
     return found
 

@@ -16,9 +16,9 @@ from rich.table import Table as RichTable
 from benchmarks.inputs import Inputs
 from benchmarks.measure import PACKAGES
 from benchmarks.tables import Findings
-from pointillist.report.blocks import Table, to_plain
-from pointillist.report.machine import facts
-from pointillist.report.page import cell_text
+from pointillist.plot.blocks import Table, to_plain
+from pointillist.plot.machine import facts
+from pointillist.plot.page import cell_text
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from benchmarks.context import Context
 from benchmarks.inputs import PENALTY
 from benchmarks.measure import in_turns, threads
 from benchmarks.tables import Findings, Table, chart
-from pointillist.report.blocks import Chart
+from pointillist.plot.blocks import Chart
 from pointillist.reproduce.rivals import choose_threads
 from pointillist.reproduce.timing import seconds
 
@@ -129,7 +129,7 @@ def circular_optimum(images: NDArray, filters: NDArray, iterations: int = 250) -
     The iterations are limited because the objective arrives long before the certificate does. What is left is an optimum
     slightly too high, which favours SPORCO.
     """
-    solver = pt.FrequencyADMM(tol=1e-5, max_iter=iterations, rho=5 * PENALTY, check_every=50)
+    solver = pt.solvers.FrequencyADMM(tol=1e-5, max_iter=iterations, rho=5 * PENALTY, check_every=50)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = pt.encode(

@@ -21,8 +21,8 @@ from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.measure import profiled
 from benchmarks.sporco_cupy import rival
 from benchmarks.tables import Table
-from pointillist.backends.devices import open_device
 from pointillist.data import photographs
+from pointillist.kernels.devices import open_device
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.reproduce.timing import repeated
@@ -262,7 +262,7 @@ def stages(inputs: Inputs, device: str, quick: bool) -> list[dict[str, Any]]:
         images = np.resize(several, (64 if quick else 1024, 1, SIDE, SIDE))
         geometry = Geometry((SIDE, SIDE), filters.shape[1:], 1, "same")
         penalty = broadcast_penalty(PENALTY, len(filters), geometry)
-        solver = DeviceDescent(settings=pt.CoordinateDescent(tol=tol), device=device)
+        solver = DeviceDescent(settings=pt.solvers.CoordinateDescent(tol=tol), device=device)
         state = solver.prepare(Problem(filters=filters[:, None], geometry=geometry, penalty=penalty))
         solver.solve(state, list(images))
         seconds = timings(state)

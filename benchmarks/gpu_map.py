@@ -26,7 +26,7 @@ from benchmarks.map import COUNT_PENALTIES, COUNTS, N_PATCHES, filters_of, some_
 from benchmarks.reach import CERTIFIED, EXCESS
 from benchmarks.sporco_cupy import missing
 from benchmarks.tables import heat_map
-from pointillist.report.page import cell_text
+from pointillist.plot.page import cell_text
 from pointillist.reproduce.judging import quiet_encode
 from pointillist.solvers.base import Result
 

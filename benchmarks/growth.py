@@ -20,7 +20,7 @@ from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table, chart
 from pointillist.data.sources import ArraySource
-from pointillist.report.machine import peak_mb
+from pointillist.plot.machine import peak_mb
 from pointillist.reproduce.judging import LARGE, TOL, judge
 from pointillist.reproduce.timing import first_at_most
 

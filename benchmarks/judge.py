@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.report.blocks import Cell
+from pointillist.plot.blocks import Cell
 from pointillist.reproduce.judging import Trajectory, follow, judge
 from pointillist.reproduce.timing import first_at_most
 

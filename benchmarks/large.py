@@ -20,7 +20,7 @@ from benchmarks.context import Context, parser
 from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
 from pointillist.model.geometry import Geometry
-from pointillist.report.machine import peak_mb
+from pointillist.plot.machine import peak_mb
 from pointillist.solvers.tiles import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap

@@ -181,12 +181,12 @@ def measure(case: Case, limit: int, repeats: int, shares: tuple[float, ...] = tu
     task = Task(case.images, case.filters, case.penalty, "circular")
     optimum = optimum_of(task)
     reached = reach(task, optimum)
-    answer = task.solve(pt.CoordinateDescent(tol=CERTIFIED))
+    answer = task.solve(pt.solvers.CoordinateDescent(tol=CERTIFIED))
     level = float(optimum.objective[0] * (1 + EXCESS))
     rival = tuned.tune(case.images[0], case.filters, case.penalty, level, limit, shares)
     works = _calls_of(rival, case, optimum, limit)
     for jobs in sorted({1, threads()}):
-        certifying = pt.CoordinateDescent(tol=CERTIFIED)
+        certifying = pt.solvers.CoordinateDescent(tol=CERTIFIED)
         works[f"certified|tol = {CERTIFIED:g}, n_jobs={jobs}"] = partial(task.solve, certifying, jobs)
         for name, solver in reached.solvers.items():
             works[f"ours|{name}, n_jobs={jobs}"] = partial(task.solve, solver, jobs)

@@ -22,8 +22,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.report.blocks import to_plain
-from pointillist.report.machine import peak_mb
+from pointillist.plot.blocks import to_plain
+from pointillist.plot.machine import peak_mb
 from pointillist.reproduce.timing import seconds
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "scikit-image", "opencv-python-headless")

@@ -78,10 +78,10 @@ def draw(seed: int) -> Problem:
     }
 
 
-def _solver(rng: np.random.Generator, dtype: Any) -> pt.CoordinateDescent:
+def _solver(rng: np.random.Generator, dtype: Any) -> pt.solvers.CoordinateDescent:
     """Tolerances that rounding allows for; one solve in five is stopped early."""
     tol = float(10 ** rng.uniform(-5 if dtype == np.float32 else -8, -1))
-    return pt.CoordinateDescent(tol=tol, max_iter=int(rng.integers(1, 6)) if rng.random() < 0.2 else 200)
+    return pt.solvers.CoordinateDescent(tol=tol, max_iter=int(rng.integers(1, 6)) if rng.random() < 0.2 else 200)
 
 
 def kinds_of(problem: Problem) -> list[str]:
@@ -109,7 +109,7 @@ def examine(problem: Problem) -> Verdict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = pt.encode(**problem)
-        precise = {**problem, **double, "solver": pt.CoordinateDescent(tol=EXACT, max_iter=3000)}
+        precise = {**problem, **double, "solver": pt.solvers.CoordinateDescent(tol=EXACT, max_iter=3000)}
         exact = insist(lambda start: pt.encode(**precise, start=start), EXACT)
     margins = 1 - result.objective * (1 - result.gap) / exact.objective
     worst = int(np.argmin(margins))

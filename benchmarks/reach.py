@@ -33,7 +33,9 @@ class Task:
     penalty: float
     boundary: str = "same"
 
-    def solve(self, solver: pt.CoordinateDescent, n_jobs: int = -1, start: pt.SparseCodes | None = None) -> pt.Result:
+    def solve(
+        self, solver: pt.solvers.CoordinateDescent, n_jobs: int = -1, start: pt.SparseCodes | None = None
+    ) -> pt.Result:
         """Code the images; what is timed."""
         options = {"boundary": self.boundary, "solver": solver, "n_jobs": n_jobs, "start": start}
         return quiet_encode(self.images, self.filters, self.penalty, **options)
@@ -53,7 +55,7 @@ class Optimum(NamedTuple):
 def optimum_of(task: Task, tol: float = 1e-7) -> Optimum:
     """The optimum in float64, certified to `tol` where rounding lets it."""
     precise = Task(task.images.astype(np.float64), task.filters.astype(np.float64), task.penalty, task.boundary)
-    solver = pt.CoordinateDescent(tol=tol, max_iter=2000)
+    solver = pt.solvers.CoordinateDescent(tol=tol, max_iter=2000)
     found = insist(lambda start: precise.solve(solver, start=start), tol)
     return Optimum(found.objective, float(np.max(found.gap)))
 
@@ -79,27 +81,27 @@ class Reached(NamedTuple):
     """The largest relative gap that was certified then."""
 
     @property
-    def solvers(self) -> dict[str, pt.CoordinateDescent]:
+    def solvers(self) -> dict[str, pt.solvers.CoordinateDescent]:
         """The two ways to call for it, by name; which is quicker is for a clock to say."""
         return {
-            f"{self.rounds} rounds": pt.CoordinateDescent(tol=_NEVER, max_iter=self.rounds),
-            f"tol = {self.tol:.2g}": pt.CoordinateDescent(tol=self.tol),
+            f"{self.rounds} rounds": pt.solvers.CoordinateDescent(tol=_NEVER, max_iter=self.rounds),
+            f"tol = {self.tol:.2g}": pt.solvers.CoordinateDescent(tol=self.tol),
         }
 
 
 def reach(task: Task, optimum: Optimum, excess: float = EXCESS) -> Reached:
     """The fewest rounds and the loosest tolerance that suffice for an excess."""
-    certified = task.solve(pt.CoordinateDescent(tol=excess))
+    certified = task.solve(pt.solvers.CoordinateDescent(tol=excess))
 
     def after(rounds: int) -> pt.Result:
-        return task.solve(pt.CoordinateDescent(tol=_NEVER, max_iter=rounds))
+        return task.solve(pt.solvers.CoordinateDescent(tol=_NEVER, max_iter=rounds))
 
     def good(result: pt.Result) -> bool:
         return optimum.excess(result.objective) <= excess
 
     rounds = fewest(lambda count: good(after(count)), int(np.max(certified.iterations)))
     last = after(rounds)
-    tol = loosest(lambda some: good(task.solve(pt.CoordinateDescent(tol=some))), excess)
+    tol = loosest(lambda some: good(task.solve(pt.solvers.CoordinateDescent(tol=some))), excess)
     return Reached(rounds, tol, optimum.excess(last.objective), float(np.max(last.gap)))
 
 

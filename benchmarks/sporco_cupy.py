@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.peers import ONLINE
-from pointillist.backends.devices import to_host
+from pointillist.kernels.devices import to_host
 from pointillist.reproduce import rivals
 from pointillist.reproduce.timing import shortest
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pointillist.report import blocks
-from pointillist.report.blocks import Cell, Chart, Curve
+from pointillist.plot import blocks
+from pointillist.plot.blocks import Cell, Chart, Curve
 
 Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
 """Names of curves to their x and y."""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from docs_heat import heat
 
-from pointillist.report.blocks import Chart, from_plain
-from pointillist.report.page import Names, cell_text, draw
+from pointillist.plot.blocks import Chart, from_plain
+from pointillist.plot.page import Names, cell_text, draw
 
 RECORDS = Path(__file__).parents[1] / "docs" / "benchmarks"
 

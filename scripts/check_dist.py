@@ -21,7 +21,7 @@ from pathlib import Path
 IN_SDIST = ["CHANGELOG.md", "LICENSE", "CITATION.cff", "Makefile", "mkdocs.yml", "docs/index.md", "tests/conftest.py"]
 IN_SDIST += ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/support.md", "packaging/conda/recipe.yaml"]
 IN_SDIST += ["tests/cli/test_learn.py", "scripts/docs_hooks.py", "examples/gallery/masked.py", "notebooks/tour.ipynb"]
-IN_WHEEL = ["pointillist/py.typed", "pointillist/__init__.pyi", "pointillist/report/assets/page.html"]
+IN_WHEEL = ["pointillist/py.typed", "pointillist/__init__.pyi", "pointillist/plot/assets/page.html"]
 IN_WHEEL += ["pointillist/data/dictionaries/natural-100.safetensors", "pointillist/data/photographs/coffee.jpg"]
 
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import benchmark_page
 import docs_gallery
-import docs_journey
 import docs_notebook
 import docs_verdicts
 from docs_commands import commands
-from docs_layers import diagram
 from docs_mathematics import to_mathml
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -47,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace lines such as ``<!-- insert: layers -->``."""
+    """Replace lines such as ``<!-- insert: commands -->``."""
     return _INSERT.sub(lambda found: _INSERTS[found[1]](found[2] or ""), markdown)
 
 
@@ -69,9 +67,6 @@ def _choice(name: str) -> str:
 
 
 _INSERTS: dict[str, Callable[[str], str]] = {
-    "layers": lambda _: diagram(),
-    "journey": docs_journey.drawing,
-    "callbacks": docs_journey.listed,
     "commands": lambda _: commands(),
     "choice": _choice,
     "benchmarks": benchmark_page.show,

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
 from pointillist.model.codes import SparseCodes
-from pointillist.report import mosaic
-from pointillist.report.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
+from pointillist.plot import mosaic
+from pointillist.plot.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
@@ -59,7 +59,7 @@ def certificate() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is the point
         for limit in range(1, 13):
-            result = pt.encode([image], filters, 1.0, solver=pt.CoordinateDescent(max_iter=limit, tol=1e-8))
+            result = pt.encode([image], filters, 1.0, solver=pt.solvers.CoordinateDescent(max_iter=limit, tol=1e-8))
             rounds.append(limit)
             gaps.append(float(result.gap[0]))
             excesses.append(float(result.objective[0] / best - 1))

@@ -8,6 +8,7 @@ from inspect import Parameter
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
+from tests.public import public_names
 
 import pointillist as pt
 
@@ -68,8 +69,7 @@ HANDED_ON = {
 def _callables():
     """Public functions, constructors and public methods of public classes that the package defines, by name."""
     found = {}
-    for name in pt.__all__:
-        value = getattr(pt, name)
+    for name, value in public_names().items():
         if inspect.isfunction(value):
             found[name] = value
         elif isinstance(value, type) and not issubclass(value, BaseException | enum.Enum):
@@ -145,7 +145,7 @@ def _protocols(name):
     owner, _, method = name.partition(".")
     if not method:
         return []
-    bases = [*getattr(pt, owner).__mro__, *_followed(getattr(pt, owner))]
+    bases = [*public_names()[owner].__mro__, *_followed(public_names()[owner])]
     return [getattr(base, method) for base in bases if method in vars(base)]
 
 
@@ -153,7 +153,7 @@ def _followed(owner):
     """Protocols whose methods a class has."""
     return [
         protocol
-        for protocol in (pt.Source, pt.Solver)
+        for protocol in (pt.sources.Source, pt.solvers.Solver)
         if all(hasattr(owner, method) for method in vars(protocol) if not method.startswith("_"))
     ]
 
@@ -205,9 +205,9 @@ def _fit(**settings):
 
 EXCLUSIVE = {
     "denoise noise sigma": lambda: pt.denoise(np.ones((24, 24)), 3.0, noise="poisson"),
-    "encode solver tol": lambda: pt.encode(*_signals(), solver=pt.CoordinateDescent(), tol=1e-2),
-    "BatchCSC solver tol": lambda: _fit(solver=pt.CoordinateDescent(), tol=1e-2),
-    "BatchCSC solver learning": lambda: _fit(solver=pt.CoordinateDescent(), learning=0.1),
+    "encode solver tol": lambda: pt.encode(*_signals(), solver=pt.solvers.CoordinateDescent(), tol=1e-2),
+    "BatchCSC solver tol": lambda: _fit(solver=pt.solvers.CoordinateDescent(), tol=1e-2),
+    "BatchCSC solver learning": lambda: _fit(solver=pt.solvers.CoordinateDescent(), learning=0.1),
     "BatchCSC solver learning ridge": lambda: _fit(solver="admm", learning=pt.Ridge()),
     "BatchCSC update forgetting": lambda: _fit(update=pt.FilterUpdate(forgetting=3.0)),
     "BatchCSC update rank channels": lambda: _fit(update=pt.FilterUpdate(rank=1)),
@@ -222,8 +222,8 @@ def test_of_two_arguments_none_is_ignored(pair):
         EXCLUSIVE[pair]()
 
 
-@pytest.mark.parametrize("name", [name for name in pt.__all__ if inspect.isfunction(getattr(pt, name))])
+@pytest.mark.parametrize("name", [name for name, value in public_names().items() if inspect.isfunction(value)])
 def test_help_shows_annotations_as_they_are_written(name):
     """Evaluated annotations of arrays fill a screen each."""
-    parameters = inspect.signature(getattr(pt, name)).parameters.values()
+    parameters = inspect.signature(public_names()[name]).parameters.values()
     assert all(isinstance(one.annotation, str) for one in parameters)

@@ -50,7 +50,7 @@ def test_the_layout_of_an_array_changes_nothing(target, word, tmp_path):
 
 CODES = pt.SparseCodes.from_dense(np.eye(3, 8)[None])
 PHOTO = pt.Photograph(np.zeros((4, 5), np.uint8))
-SOURCE = pt.ArraySource(IMAGE[None])
+SOURCE = pt.sources.ArraySource(IMAGE[None])
 MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
 
 
@@ -79,25 +79,25 @@ MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
         ("path", lambda: pt.read_photograph("a\0b.png")),
         ("path", lambda: pt.load(None)),
         ("path", lambda: pt.load_codes(b"odd")),
-        ("path", lambda: pt.NpySource(3)),
+        ("path", lambda: pt.sources.NpySource(3)),
         ("path", lambda: pt.Checkpoints(3)),
         ("record", lambda: pt.Checkpoints("a", record=3)),
         ("paths", lambda: pt.load_images(3)),
         ("paths", lambda: pt.open_source([3])),
         ("recursive", lambda: pt.open_source("a", recursive="odd")),
         ("grey", lambda: pt.load_image("a.png", grey="odd")),
-        ("files", lambda: pt.ImageSource([3])),
+        ("files", lambda: pt.sources.ImageSource([3])),
         ("index", lambda: SOURCE.read("odd")),
         ("index", lambda: SOURCE.window(1.5, (0, 0), (2, 2))),
         ("corner", lambda: SOURCE.window(0, "odd", (2, 2))),
         ("size", lambda: SOURCE.window(0, (0, 0), 3)),
-        ("name", lambda: pt.ArraySource(IMAGE[None], name=3)),
-        ("source", lambda: pt.CropSource(None, 2, (3, 3))),
-        ("source", lambda: pt.NormalisedSource(None)),
-        ("sources", lambda: pt.JoinedSource([3])),
-        ("seed", lambda: pt.CropSource(SOURCE, 2, (3, 3), seed="odd")),
-        ("iterable", lambda: pt.IteratorSource(3)),
-        ("batched", lambda: pt.IteratorSource([], batched="odd")),
+        ("name", lambda: pt.sources.ArraySource(IMAGE[None], name=3)),
+        ("source", lambda: pt.sources.CropSource(None, 2, (3, 3))),
+        ("source", lambda: pt.sources.NormalisedSource(None)),
+        ("sources", lambda: pt.sources.JoinedSource([3])),
+        ("seed", lambda: pt.sources.CropSource(SOURCE, 2, (3, 3), seed="odd")),
+        ("iterable", lambda: pt.sources.IteratorSource(3)),
+        ("batched", lambda: pt.sources.IteratorSource([], batched="odd")),
         ("callbacks", lambda: MODEL.fit(SIGNALS, callbacks=3)),
         ("min_change", lambda: MODEL.fit(SIGNALS, min_change="odd")),
         ("n_epochs", lambda: pt.OnlineCSC(3, 5).fit(SIGNALS, n_epochs="odd")),
@@ -112,9 +112,9 @@ MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
         ("preprocessing", lambda: pt.save(usual.model(), "a", preprocessing=3)),
         ("extra", lambda: pt.save(usual.model(), "a", extra=3)),
         ("name", lambda: pt.load_filters(True)),
-        ("dataset", lambda: pt.Hdf5Source("a.h5", 3)),
-        ("external", lambda: pt.Hdf5Source("a.h5", external=3)),
-        ("array", lambda: pt.ZarrSource("a.zarr", 3)),
+        ("dataset", lambda: pt.sources.Hdf5Source("a.h5", 3)),
+        ("external", lambda: pt.sources.Hdf5Source("a.h5", external=3)),
+        ("array", lambda: pt.sources.ZarrSource("a.zarr", 3)),
         ("on_error", lambda: pt.load_images("a", on_error=np.ones(2))),
         ("validation", lambda: MODEL.fit(SIGNALS, validation=np.ones((2, 30)))),
         ("filter_size", lambda: pt.OnlineCSC(3, (2.5, 3)).fit(SIGNALS)),
@@ -139,7 +139,7 @@ def test_what_no_value_can_be_is_refused_by_name(word, call, tmp_path, monkeypat
 
 
 def test_numbers_of_signals_end_where_the_signals_do():
-    joined = pt.JoinedSource([SOURCE, SOURCE])
+    joined = pt.sources.JoinedSource([SOURCE, SOURCE])
     np.testing.assert_array_equal(joined.read(-1), SOURCE.read(0))
     for source in (SOURCE, joined):
         with pytest.raises(IndexError, match="index must be less than"):

@@ -12,13 +12,13 @@ SIGNALS = RNG.standard_normal((300, 30)).astype(np.float32)
 FILTERS = RNG.standard_normal((50, 5)) / 3
 CODES = pt.encode(SIGNALS, FILTERS, 1.5, tol=0.5).codes
 MODEL = pt.OnlineCSC(50, 5, np.arange(1.0, 51), batch_size=300, random_state=0).fit(SIGNALS)
-SOURCE = pt.ArraySource(SIGNALS)
+SOURCE = pt.sources.ArraySource(SIGNALS)
 PICTURE = RNG.random((40, 50))
 
 
 def _npy(folder):
     np.save(folder / "stack.npy", SIGNALS)
-    return pt.NpySource(folder / "stack.npy", ndim=1)
+    return pt.sources.NpySource(folder / "stack.npy", ndim=1)
 
 
 OBJECTS = {
@@ -56,14 +56,17 @@ OBJECTS = {
         "Photograph(40×50 colour uint8, alpha)",
     ),
     "ArraySource": lambda _: (SOURCE, "ArraySource(300 signals)"),
-    "CropSource": lambda _: (pt.CropSource(SOURCE, 9, (8,)), "CropSource(9 crops of 8 from ArraySource(300 signals))"),
-    "NormalisedSource": lambda _: (pt.NormalisedSource(SOURCE), "NormalisedSource(ArraySource(300 signals))"),
-    "JoinedSource": lambda _: (pt.JoinedSource([SOURCE] * 2), "JoinedSource(600 signals of 2 sources)"),
+    "CropSource": lambda _: (
+        pt.sources.CropSource(SOURCE, 9, (8,)),
+        "CropSource(9 crops of 8 from ArraySource(300 signals))",
+    ),
+    "NormalisedSource": lambda _: (pt.sources.NormalisedSource(SOURCE), "NormalisedSource(ArraySource(300 signals))"),
+    "JoinedSource": lambda _: (pt.sources.JoinedSource([SOURCE] * 2), "JoinedSource(600 signals of 2 sources)"),
     "IteratorSource": lambda _: (
-        pt.IteratorSource(iter([1]), batched=True),
+        pt.sources.IteratorSource(iter([1]), batched=True),
         "IteratorSource(list_iterator, in batches)",
     ),
-    "ImageSource": lambda _: (pt.ImageSource(["a.png"] * 400), "ImageSource(400 signals)"),
+    "ImageSource": lambda _: (pt.sources.ImageSource(["a.png"] * 400), "ImageSource(400 signals)"),
     "NpySource": lambda folder: (_npy(folder), "NpySource(300 signals of 30 in "),
 }
 

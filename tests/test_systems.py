@@ -23,7 +23,7 @@ del signal.SIGHUP, signal.SIGUSR1
 import pointillist
 modules = [one.name for one in pkgutil.walk_packages(pointillist.__path__, "pointillist.")]
 for name in modules:
-    if not name.startswith("pointillist.backends.cuda.") and not name.endswith("__main__"):
+    if not name.startswith("pointillist.cuda.") and not name.endswith("__main__"):
         __import__(name)
 for name in pointillist.__all__:
     getattr(pointillist, name)
@@ -38,7 +38,7 @@ learn = "learn a.npy -o m.safetensors --filters 3 --size 5 --epochs 1 --max-memo
 rest = ["encode m.safetensors a.npy -o c.safetensors -q", "show m.safetensors -o f.png", "inpaint photo.png -q"]
 for line in (learn, *rest):
     assert pointillist.cli.running.run(line.split()) == 0, line
-print(len(modules), pointillist.report.machine.peak_mb())
+print(len(modules), pointillist.plot.machine.peak_mb())
 """
 
 ONLY_ON_UNIX = {

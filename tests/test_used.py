@@ -24,8 +24,8 @@ SOLVERS = {
     "cd": "cd",
     "admm": "admm",
     "fft": "fft",
-    "cd object": pt.CoordinateDescent(max_iter=1, tol=0.5),
-    "admm object": pt.SampledADMM(max_iter=5),
+    "cd object": pt.solvers.CoordinateDescent(max_iter=1, tol=0.5),
+    "admm object": pt.solvers.SampledADMM(max_iter=5),
 }
 OBJECTS = ("cd object", "admm object")
 HARMLESS = {
@@ -114,7 +114,7 @@ LEARNING = {
     "filter_size": 6,
     "penalty": 0.9,
     "sampling": 0.5,
-    "solver": pt.CoordinateDescent(max_iter=2),
+    "solver": pt.solvers.CoordinateDescent(max_iter=2),
     "boundary": "valid",
     "channels": True,
     "nonnegative": True,

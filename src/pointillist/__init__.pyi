@@ -1,22 +1,18 @@
 # The public names and where they live: type checkers read this file, and so does the package when a name is first used.
+from . import solvers
 from .anomalies import AnomalyScore, anomaly_score, learn_windows, remove_baseline
-from .data import as_signals, contrast_normalise, load_filters, load_image, load_images, load_signals, photographs
-from .data.photofiles import Photograph, read_photograph, write_photograph
-from .data.sources import (
-    ArraySource,
-    CropSource,
-    Hdf5Source,
-    ImageSource,
-    IteratorSource,
-    JoinedSource,
-    NormalisedSource,
-    NpySource,
-    Source,
-    TableSource,
-    TiffSource,
-    ZarrSource,
-    open_source,
+from .data import (
+    as_signals,
+    contrast_normalise,
+    load_filters,
+    load_image,
+    load_images,
+    load_signals,
+    photographs,
+    sources,
 )
+from .data.photofiles import Photograph, read_photograph, write_photograph
+from .data.sources import open_source
 from .dictionary.factors import split_channels
 from .errors import (
     BlurMisfitWarning,
@@ -37,7 +33,7 @@ from .model.metrics import psnr
 from .model.problem import Problem
 from .model.recovery import Recovery, recovery_score
 from .model.sampling import Draws
-from .report.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
+from .plot.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
 from .restore import (
     BlurEstimate,
     Details,
@@ -54,8 +50,7 @@ from .restore import (
     motion_kernel,
     super_resolve,
 )
-from .solvers import CoordinateDescent, FrequencyADMM, SampledADMM
-from .solvers.base import Result, Solver, Status
+from .solvers.base import Result, Status
 from .solvers.certifying import certify
 from .solvers.decoding import decode
 from .solvers.encoding import encode, max_penalty
@@ -66,7 +61,6 @@ from .storage import load_codes, save_codes
 __all__ = [
     "anomaly_score",
     "AnomalyScore",
-    "ArraySource",
     "as_signals",
     "BatchCSC",
     "BlurEstimate",
@@ -76,8 +70,6 @@ __all__ = [
     "Checkpoints",
     "CodePooling",
     "contrast_normalise",
-    "CoordinateDescent",
-    "CropSource",
     "deblur",
     "decode",
     "demosaic",
@@ -93,13 +85,8 @@ __all__ = [
     "FilterUpdate",
     "find_damage",
     "find_marks",
-    "FrequencyADMM",
     "gaussian_kernel",
-    "Hdf5Source",
-    "ImageSource",
     "inpaint",
-    "IteratorSource",
-    "JoinedSource",
     "learn_windows",
     "load",
     "load_codes",
@@ -111,8 +98,6 @@ __all__ = [
     "max_penalty",
     "ModelFileError",
     "motion_kernel",
-    "NormalisedSource",
-    "NpySource",
     "OnlineCSC",
     "open_source",
     "PathPoint",
@@ -134,21 +119,17 @@ __all__ = [
     "Result",
     "Ridge",
     "Robust",
-    "SampledADMM",
     "save",
     "save_codes",
-    "Solver",
-    "Source",
     "SparseCodes",
     "split_channels",
+    "solvers",
+    "sources",
     "Status",
     "super_resolve",
-    "TableSource",
-    "TiffSource",
     "UnreadableFileError",
     "UnusableSignalError",
     "write_photograph",
-    "ZarrSource",
 ]
 
 __version__: str

@@ -4,7 +4,7 @@ import threading
 import time
 
 from pointillist.app.jobs import Job
-from pointillist.backends.compiling import compilation
+from pointillist.kernels.compiling import compilation
 
 
 def _run(work):

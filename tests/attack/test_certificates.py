@@ -34,7 +34,7 @@ def test_magnitudes_reach_far():
 RNG = np.random.default_rng(0)
 PROBLEM = {
     "signals": RNG.standard_normal((2, 40)), "filters": RNG.standard_normal((2, 5)),
-    "penalty": 0.5, "weights": None, "boundary": "same", "solver": pt.CoordinateDescent(tol=1e-2), "channels": False,
+    "penalty": 0.5, "weights": None, "boundary": "same", "solver": pt.solvers.CoordinateDescent(tol=1e-2), "channels": False,
     "nonnegative": False, "sampling": 1.0, "n_jobs": 1,
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ def inputs(task):
 @pytest.fixture(scope="module")
 def codes(task):
     """Optimal codes (H, W, 1, n, K) in SPORCO's order, at the corners of the filters."""
-    centred = np.stack(task.solve(pt.CoordinateDescent(tol=1e-5)).codes.to_dense())
+    centred = np.stack(task.solve(pt.solvers.CoordinateDescent(tol=1e-5)).codes.to_dense())
     return np.roll(centred, (-1, -1), (-2, -1)).transpose(2, 3, 0, 1)[:, :, None]
 
 

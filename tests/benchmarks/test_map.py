@@ -30,7 +30,7 @@ def spectra_of(task):
 
 
 def test_the_objective_is_ours(task):
-    found = task.solve(pt.CoordinateDescent(tol=1e-4))
+    found = task.solve(pt.solvers.CoordinateDescent(tol=1e-4))
     centred = found.codes.to_dense()[0].transpose(1, 2, 0)
     codes = np.roll(centred, (-1, -1), (0, 1))  # from where a filter's centre lies to where its corner does
     value = objective(task.images[0].astype(np.float64), spectra_of(task), codes, PENALTY)

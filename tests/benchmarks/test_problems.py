@@ -51,7 +51,7 @@ def test_a_bound_that_is_too_high_is_seen(monkeypatch):
         return result if exact else replace(result, gap=np.zeros_like(result.gap))
 
     monkeypatch.setattr(pt, "encode", boasting)
-    problem = problems.draw(0) | {"solver": pt.CoordinateDescent(tol=0.1, max_iter=1)}
+    problem = problems.draw(0) | {"solver": pt.solvers.CoordinateDescent(tol=0.1, max_iter=1)}
     assert problems.examine(problem).margin < -problems.ROUNDING
 
 

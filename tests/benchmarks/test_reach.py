@@ -41,7 +41,7 @@ def test_calls_end_within_the_excess_and_not_a_round_later_than_needed(boundary)
     reached = reach(task, optimum)
     for solver in reached.solvers.values():
         assert optimum.excess(task.solve(solver, n_jobs=1).objective) <= EXCESS
-    earlier = task.solve(pt.CoordinateDescent(tol=1e-12, max_iter=reached.rounds - 1), n_jobs=1)
+    earlier = task.solve(pt.solvers.CoordinateDescent(tol=1e-12, max_iter=reached.rounds - 1), n_jobs=1)
     assert optimum.excess(earlier.objective) > EXCESS
     assert 0 < reached.excess <= EXCESS
     assert reached.gap >= reached.excess

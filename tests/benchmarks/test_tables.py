@@ -7,7 +7,7 @@ import pytest
 from benchmarks.context import Context
 from benchmarks.tables import Table, chart
 
-from pointillist.report.blocks import from_plain
+from pointillist.plot.blocks import from_plain
 
 
 def test_rows_are_added_and_counted():

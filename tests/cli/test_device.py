@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.backends.cuda import device as devices
+from pointillist.cuda import device as devices
 from pointillist.learners.persistence import load
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")

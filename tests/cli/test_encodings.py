@@ -12,7 +12,7 @@ from PIL import Image
 
 from pointillist.cli import demo, main
 from pointillist.cli.app import app
-from pointillist.report.blocks import Text, Verdict
+from pointillist.plot.blocks import Text, Verdict
 from pointillist.reproduce import running
 from pointillist.reproduce.lab import Outcome
 

@@ -6,8 +6,8 @@ import time
 import pytest
 from rich.console import Console
 
-from pointillist.backends import compiling
 from pointillist.cli import console, progress
+from pointillist.kernels import compiling
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pointillist.report.blocks import Text, Verdict
+from pointillist.plot.blocks import Text, Verdict
 from pointillist.reproduce import running
 from pointillist.reproduce.lab import Outcome
 

@@ -148,7 +148,7 @@ def test_tiff_files_cannot_claim_what_they_do_not_have(tmp_path, claims, count):
     pages = np.stack([PICTURE] * count) if count > 1 else PICTURE
     tifffile.imwrite(tmp_path / "a.tif", pages, photometric="minisblack", compression="zlib")
     path = with_tags(tmp_path / "a.tif", **claims)
-    for read in (pt.load_image, pt.load_signals, lambda path: pt.TiffSource(path).read(0)):
+    for read in (pt.load_image, pt.load_signals, lambda path: pt.sources.TiffSource(path).read(0)):
         with pytest.raises(pt.UnreadableFileError, match=r"a\.tif"):
             read(path)
 
@@ -168,7 +168,7 @@ def test_pages_of_tiff_files_in_a_circle_end(tmp_path, bigtiff, back):
     struct.pack_into(form, content, end, starts[back])
     path = tmp_path / "a.tif"
     path.write_bytes(content)
-    for read in (pt.load_image, pt.load_signals, pt.TiffSource):
+    for read in (pt.load_image, pt.load_signals, pt.sources.TiffSource):
         with pytest.raises(pt.UnreadableFileError, match=r"a\.tif.* its pages lead in a circle"):
             read(path)
 
@@ -184,7 +184,7 @@ def test_tiff_files_lead_to_no_other_file(tmp_path):
     for name in names:
         tifffile.imwrite(tmp_path / name, PICTURE, photometric="minisblack", description=xml, metadata=None)
     assert len(tifffile.imread(tmp_path / "a.ome.tif")) == 2  # as tifffile does unless told otherwise
-    assert len(pt.TiffSource(tmp_path / "a.ome.tif")) == 1
+    assert len(pt.sources.TiffSource(tmp_path / "a.ome.tif")) == 1
 
 
 def test_pictures_that_are_programs_are_not_run(tmp_path):
@@ -226,7 +226,7 @@ def test_samples_beyond_float32_are_named(tmp_path):
 def test_crops_of_nothing_say_why(tmp_path):
     (tmp_path / "a.png").write_bytes(b"no picture")
     with pytest.raises(pt.UnusableSignalError, match=r"none of the 1 signals .*; the first: cannot read .*a\.png"):
-        pt.CropSource(pt.open_source(tmp_path / "a.png"), 2, (4, 4)).shape(0)
+        pt.sources.CropSource(pt.open_source(tmp_path / "a.png"), 2, (4, 4)).shape(0)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are UTF-8 there")

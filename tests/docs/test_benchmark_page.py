@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pointillist.report.blocks import Chart, Curve
-from pointillist.report.page import Names, cell_text
+from pointillist.plot.blocks import Chart, Curve
+from pointillist.plot.page import Names, cell_text
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "benchmarks").glob("*.json"))

@@ -6,7 +6,7 @@ import pytest
 from benchmark_page import maps, record
 from docs_heat import describe, heat, opacity, times
 
-from pointillist.report.page import Names
+from pointillist.plot.page import Names
 
 MAP = {
     "title": "Lead <by> penalty",

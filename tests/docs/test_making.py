@@ -1,4 +1,4 @@
-"""What the site's build makes from code: the picture of the layers and the mathematics."""
+"""What the site's build makes from code: mathematics and verdicts."""
 
 import importlib.util
 import sys
@@ -16,31 +16,6 @@ def _script(name, needs):
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def layers():
-    return _script("docs_layers", "grimp")
-
-
-def test_every_line_of_the_picture_points_down(layers):
-    row = {name: i for i, names in enumerate(layers.layers()) for name in names}
-    counts = layers.imports()
-    assert counts["solvers", "model"] > 3
-    assert all(row[upper] < row[lower] for upper, lower in counts)
-
-
-def test_picture_shows_every_package_and_import(layers):
-    drawn = layers.diagram()
-    assert drawn.count("<path") == len(layers.imports())
-    assert all(f">{name}</text>" in drawn for names in layers.layers() for name in names)
-    assert "\n" not in drawn
-
-
-def test_a_package_without_a_layer_is_an_error(layers, monkeypatch):
-    monkeypatch.setattr(layers, "layers", lambda: [["cli"], ["backends"]])
-    with pytest.raises(ValueError, match=r"leave out .*solvers"):
-        layers.diagram()
 
 
 def test_mathematics_becomes_mathml():

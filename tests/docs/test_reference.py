@@ -6,8 +6,7 @@ import re
 from typing import Protocol
 
 import pytest
-
-import pointillist as pt
+from tests.public import public_names
 
 
 def _parameters(value):
@@ -18,9 +17,9 @@ def _parameters(value):
     return list(parameters)
 
 
-@pytest.mark.parametrize("name", pt.__all__)
+@pytest.mark.parametrize("name", public_names())
 def test_documented(name):
-    value = getattr(pt, name)
+    value = public_names()[name]
     text = inspect.getdoc(value) or ""
     assert text, f"{name} has no docstring"
     described = " ".join(re.findall(r"^([\w, ]+?)(?: : .*)?$", text, re.M))

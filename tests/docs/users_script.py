@@ -31,7 +31,7 @@ def compare(image: NDArray[np.float32], filters: NDArray[np.float32]) -> dict[fl
     for point in pt.penalty_path([image], filters, n=4):
         fits = pt.decode(point.result.codes, filters)
         quality[point.penalty] = pt.psnr(image, fits[0])
-    solver = pt.CoordinateDescent(max_iter=50)
+    solver = pt.solvers.CoordinateDescent(max_iter=50)
     quality[0.0] = float(pt.encode([image], filters, 0.1, solver=solver, n_jobs=1).objective[0])
     return quality
 

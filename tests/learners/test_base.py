@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import pointillist as pt
-from pointillist.backends import compiling, convolution
 from pointillist.dictionary.support import filter_shapes
+from pointillist.kernels import compiling, convolution
 from pointillist.learners.step import Step
 
 LEARNERS = {

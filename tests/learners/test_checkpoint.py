@@ -26,7 +26,7 @@ def path(tmp_path):
     return tmp_path / "filters.safetensors"
 
 
-class OwnSolver(pt.CoordinateDescent):
+class OwnSolver(pt.solvers.CoordinateDescent):
     """A solver that is not one of the package."""
 
 
@@ -205,7 +205,7 @@ def unfinished(signals, path):
         ({"update": pt.FilterUpdate(init=np.ones((4, 5)))}, "update__init holds other values"),
         ({"update": pt.FilterUpdate(n_sweeps=2)}, "run: update is 'FilterUpdate', was None. Resume"),
         ({"learning": pt.Ridge(2.0)}, "run: learning is 'Ridge', was None. Resume"),
-        ({"solver": pt.CoordinateDescent()}, "run: solver is 'CoordinateDescent', was 'cd'. Resume"),
+        ({"solver": pt.solvers.CoordinateDescent()}, "run: solver is 'CoordinateDescent', was 'cd'. Resume"),
     ],
 )
 def test_other_settings_are_refused_by_name(signals, unfinished, settings, words):

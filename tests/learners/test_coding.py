@@ -40,15 +40,15 @@ def test_the_papers_solvers_make_ten_iterations(solver):
 def test_a_gap_and_an_object_are_used_as_they_are():
     gap = learning_solver("cd", 0.02, 0, 6.0)
     assert (gap.tol, gap.ridge) == (0.02, 0.0)
-    own = pt.CoordinateDescent(max_iter=7)
+    own = pt.solvers.CoordinateDescent(max_iter=7)
     assert learning_solver(own, None, 0, 6.0) is own
 
 
 @pytest.mark.parametrize(
     ("solver", "learning", "message"),
     [
-        (pt.CoordinateDescent(), 0.1, "learning=0.1 is for named solvers"),
-        (pt.CoordinateDescent(), pt.Ridge(), "is for named solvers"),
+        (pt.solvers.CoordinateDescent(), 0.1, "learning=0.1 is for named solvers"),
+        (pt.solvers.CoordinateDescent(), pt.Ridge(), "is for named solvers"),
         ("admm", pt.Ridge(), 'Ridge is for solver="cd"'),
         ("fft", pt.Ridge(), 'Ridge is for solver="cd"'),
         ("cd", "ridge", "learning must be None, a Ridge or a relative duality gap"),
@@ -68,7 +68,7 @@ def test_pairs_that_exclude_each_other_are_refused(solver, learning, message):
 def test_a_tolerance_belongs_to_the_solver_object():
     for learner in (pt.BatchCSC, pt.OnlineCSC):
         with pytest.raises(ValueError, match=r"tol=0\.01 would have no effect"):
-            learner(**SMALL, solver=pt.CoordinateDescent(), tol=0.01).fit(SIGNALS)
+            learner(**SMALL, solver=pt.solvers.CoordinateDescent(), tol=0.01).fit(SIGNALS)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_masked_samples_were_not_seen_wherever_they_are_given(call):
 
 
 def test_a_source_of_masked_arrays_keeps_the_masks():
-    source = pt.ArraySource([np.ma.masked_greater(x, 1) for x in X])
+    source = pt.sources.ArraySource([np.ma.masked_greater(x, 1) for x in X])
     assert np.isnan(source.read(0)).sum() == (X[0] > 1).sum() > 0
 
 
@@ -197,7 +197,7 @@ def test_nobody_is_told_what_was_said(given, size):
 )
 def test_colours_behind_the_samples_get_a_hint(shape, channels, advice):
     colours = RNG.standard_normal(shape)
-    for given in (colours, pt.ArraySource(colours)) if channels else (colours,):
+    for given in (colours, pt.sources.ArraySource(colours)) if channels else (colours,):
         with pytest.raises(ValueError, match=rf"colours or channels behind its samples.*{advice}"):
             pt.OnlineCSC(2, 3, channels=channels, random_state=0).fit(given)
 

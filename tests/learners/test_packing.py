@@ -12,13 +12,15 @@ SIGNALS = np.random.default_rng(0).standard_normal((40, 60)).astype(np.float32)
 
 def test_settings_have_flat_names():
     update = pt.FilterUpdate(init=np.ones((3, 5)), zero_mean=True)
-    parameters, arrays = pack_parameters(pt.OnlineCSC(3, (5,), solver=pt.SampledADMM(rho=2.0), update=update), seed=7)
+    parameters, arrays = pack_parameters(
+        pt.OnlineCSC(3, (5,), solver=pt.solvers.SampledADMM(rho=2.0), update=update), seed=7
+    )
     named = flat(parameters)
     assert (named["update"], named["update__zero_mean"], named["random_state"]) == ("FilterUpdate", True, 7)
     assert (named["solver"], named["solver__rho"], named["filter_size"]) == ("SampledADMM", 2.0, {"tuple": [5]})
     assert arrays.keys() == {"parameter.update.init"}
     again = unpack_parameters(parameters, arrays)
-    assert again["solver"] == pt.SampledADMM(rho=2.0)
+    assert again["solver"] == pt.solvers.SampledADMM(rho=2.0)
     assert again["filter_size"] == (5,)
     np.testing.assert_array_equal(again["update"].init, update.init)
 

@@ -29,7 +29,7 @@ def test_at_most_fifteen_parameters_each_documented_where_it_stands(learner):
 
 
 def test_fields_are_parameters(learner):
-    model = learner(**SMALL, solver=pt.CoordinateDescent(max_iter=7))
+    model = learner(**SMALL, solver=pt.solvers.CoordinateDescent(max_iter=7))
     parameters = model.get_params()
     assert parameters["update__zero_mean"] is False
     assert parameters["solver__max_iter"] == 7
@@ -46,8 +46,8 @@ def test_setting_a_field_replaces_the_object(learner):
     assert model.learning == pt.Ridge(2.0)
     assert model.n_filters == 3
     assert update == pt.FilterUpdate(n_sweeps=2)
-    solved = learner(solver=pt.CoordinateDescent()).set_params(solver__max_iter=5)
-    assert solved.solver == pt.CoordinateDescent(max_iter=5)
+    solved = learner(solver=pt.solvers.CoordinateDescent()).set_params(solver__max_iter=5)
+    assert solved.solver == pt.solvers.CoordinateDescent(max_iter=5)
     both = learner().set_params(update__n_sweeps=3, update=update)
     assert both.update.n_sweeps == 3
 

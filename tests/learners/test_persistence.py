@@ -5,9 +5,10 @@ from dataclasses import fields, is_dataclass
 import numpy as np
 import pytest
 
-from pointillist import BatchCSC, CoordinateDescent, Draws, FilterUpdate, OnlineCSC, Ridge, SampledADMM
+from pointillist import BatchCSC, Draws, FilterUpdate, OnlineCSC, Ridge
 from pointillist.errors import ModelFileError
 from pointillist.learners.persistence import load, save
+from pointillist.solvers import CoordinateDescent, SampledADMM
 from pointillist.storage import load_model, save_model
 
 SMALL = {"n_filters": 3, "filter_size": 5, "penalty": 0.5, "sampling": 0.5, "n_jobs": 1}

@@ -6,7 +6,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from pointillist.report.blocks import Compare, Picture, Table, Text, to_plain
+from pointillist.plot.blocks import Compare, Picture, Table, Text, to_plain
 from pointillist.reproduce import complexity, figure1, figure2, figure3, figure4, figure5
 from pointillist.reproduce.judging import Judgement, Trajectory
 

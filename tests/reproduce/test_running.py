@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pointillist.report.blocks import to_plain
+from pointillist.plot.blocks import to_plain
 from pointillist.reproduce import figure3, redraw, reproduce, rivals
 from pointillist.reproduce.inputs import QUICK, Inputs
 from pointillist.reproduce.iterations import inpaint_by_admm

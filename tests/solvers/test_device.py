@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.devices import SignalGroup, make_plan
+from pointillist.kernels.devices import SignalGroup, make_plan
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.geometry import Geometry

@@ -55,7 +55,7 @@ def test_channels_and_pictures_are_solved_too(own):
 
 @pytest.mark.parametrize(("kind", "few"), [(pt.BatchCSC, {"max_iter": 2}), (pt.OnlineCSC, {"batch_size": 2})])
 def test_both_learners_learn_with_it(own, kind, few):
-    exact = {"solver": pt.CoordinateDescent(tol=1e-7, max_iter=500)}
+    exact = {"solver": pt.solvers.CoordinateDescent(tol=1e-7, max_iter=500)}
     found = [
         kind(3, 5, 0.5, n_jobs=1, random_state=0, **few, **solver).fit(SIGNALS).filters_
         for solver in ({"solver": own(max_iter=2000, tol=1e-2)}, exact)
@@ -63,7 +63,7 @@ def test_both_learners_learn_with_it(own, kind, few):
     np.testing.assert_allclose(found[0], found[1], atol=2e-3)
     model = kind(3, 5, 0.5, solver=own(), n_jobs=1, random_state=0, **few).set_params(solver__max_iter=400).fit(SIGNALS)
     assert np.all(model.encode(SIGNALS).iterations == 400)
-    assert isinstance(model.solver, pt.Solver)
+    assert isinstance(model.solver, pt.solvers.Solver)
     assert "ProximalGradient(max_iter=400, tol=0.01)" in repr(model)
 
 

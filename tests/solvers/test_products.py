@@ -56,7 +56,7 @@ def test_the_same_answers_as_by_the_residual(monkeypatch, boundary, weighted, no
 
 def test_with_a_ridge_too(monkeypatch):
     signals, filters = problem(3)
-    solver = pt.CoordinateDescent(ridge=0.5, max_iter=4, max_sweeps=30, extra=0, tol=0.0)
+    solver = pt.solvers.CoordinateDescent(ridge=0.5, max_iter=4, max_sweeps=30, extra=0, tol=0.0)
     with pytest.warns(match="stopped"):
         here = pt.encode(signals, filters, 0.7, channels=True, solver=solver)
     monkeypatch.setattr(products, "are_worth", lambda *args: False)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.backends.devices import to_host
+from pointillist.kernels.devices import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
@@ -151,7 +151,7 @@ def test_tensors_stay_on_the_device(kind, shape, monkeypatch):
     weights = (np.random.default_rng(1).random(signals.shape) < 0.7).astype(np.float32)
     given, mask, bank = (_tensors(kind, array) for array in (signals, weights, filters))
     theirs = encode(signals, filters, 0.5, weights=weights, device="cuda")
-    monkeypatch.setattr("pointillist.backends.cuda.device.Device.download", None)  # nothing may go to the host
+    monkeypatch.setattr("pointillist.cuda.device.Device.download", None)  # nothing may go to the host
     ours = encode(given, bank, 0.5, weights=mask, device="cuda")
     np.testing.assert_allclose(ours.objective, theirs.objective, rtol=1e-9)
     assert {type(one) for one in (*ours.codes.indices, *ours.codes.values, *ours.residuals)} == {type(given)}

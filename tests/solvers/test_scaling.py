@@ -49,7 +49,7 @@ def test_filters_and_weights_may_have_any_magnitude(powers, solver):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_settings_in_units_of_the_filters_keep_their_meaning():
-    for solver, name in ((pt.CoordinateDescent, "ridge"), (pt.SampledADMM, "rho")):
+    for solver, name in ((pt.solvers.CoordinateDescent, "ridge"), (pt.solvers.SampledADMM, "rho")):
         usual, other = (
             pt.encode(
                 SIGNALS, np.ldexp(FILTERS, power), np.ldexp(0.5, power), n_jobs=1,
@@ -87,11 +87,14 @@ def test_signals_of_different_magnitudes_keep_their_places():
             "codes that float32 cannot hold",
         ),
         ({"penalty": 1e-40}, "penalty is so small"),
-        ({"filters": FILTERS * np.float32(1e20), "penalty": 1e20, "solver": pt.CoordinateDescent(ridge=1.0)}, None),
+        (
+            {"filters": FILTERS * np.float32(1e20), "penalty": 1e20, "solver": pt.solvers.CoordinateDescent(ridge=1.0)},
+            None,
+        ),
         (
             {
                 "filters": FILTERS * np.array([[1e20], [1], [1e-20]], np.float32),
-                "solver": pt.CoordinateDescent(ridge=1.0),
+                "solver": pt.solvers.CoordinateDescent(ridge=1.0),
             },
             "filters differ",
         ),

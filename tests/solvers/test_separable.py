@@ -110,7 +110,7 @@ def test_the_same_codes_as_by_plain_scans(monkeypatch, boundary, nonnegative, we
 def _problem_of(monkeypatch, signals, filters, options):
     seen = []
     with monkeypatch.context() as context:
-        prepare = pt.CoordinateDescent.prepare
-        context.setattr(pt.CoordinateDescent, "prepare", lambda self, p: seen.append(p) or prepare(self, p))
+        prepare = pt.solvers.CoordinateDescent.prepare
+        context.setattr(pt.solvers.CoordinateDescent, "prepare", lambda self, p: seen.append(p) or prepare(self, p))
         pt.encode(signals, filters, 5.0, **options)
     return seen[0]

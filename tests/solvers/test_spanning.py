@@ -48,7 +48,7 @@ CASES = [
     pytest.param((4, 1, 20), (200,), (9,), {"boundary": "full", "nonnegative": True}, id="full, non-negative"),
     pytest.param((4, 1, 20), (200,), (9,), {"boundary": "circular"}, id="circular"),
     pytest.param((4, 1, 20), (200,), (9,), {"boundary": "valid", "sampling": 0.5, "random_state": 3}, id="sampled"),
-    pytest.param((4, 1, 20), (200,), (9,), {"solver": pt.SampledADMM(max_iter=40, tol=1e-9)}, id="admm"),
+    pytest.param((4, 1, 20), (200,), (9,), {"solver": pt.solvers.SampledADMM(max_iter=40, tol=1e-9)}, id="admm"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_after_the_same_rounds_the_codes_are_the_same(monkeypatch):
     rng = np.random.default_rng(0)
     filters = low_rank(rng, 5, 1, 30, (16,))
     signals = sparse_signals(rng, filters, 2, (400,))
-    solver = pt.CoordinateDescent(max_iter=3, tol=0.0)
+    solver = pt.solvers.CoordinateDescent(max_iter=3, tol=0.0)
     with pytest.warns(match="stopped at"):
         here = pt.encode(signals, filters, 0.5, channels=True, solver=solver)
     with pytest.warns(match="stopped at"):

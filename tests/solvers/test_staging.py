@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pointillist.backends import sweeps
-from pointillist.backends.combining import MEMORY, make_memory
-from pointillist.backends.sweeps import Codes, Effort
-from pointillist.backends.team import make_team
+from pointillist.kernels import sweeps
+from pointillist.kernels.combining import MEMORY, make_memory
+from pointillist.kernels.sweeps import Codes, Effort
+from pointillist.kernels.team import make_team
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers.staging import Ring

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.backends.lanes import width_of
+from pointillist.kernels.lanes import width_of
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator
 from pointillist.solvers import strips as module

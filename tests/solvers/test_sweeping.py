@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from pointillist.backends import sweeps, team
-from pointillist.backends.sweeps import Effort
+from pointillist.kernels import sweeps, team
+from pointillist.kernels.sweeps import Effort
 from pointillist.model.sharing import SharedMap
 from pointillist.solvers import strips, sweeping
 from pointillist.solvers.staging import field_of

@@ -19,7 +19,7 @@ from pointillist.data.paths import TABLE_SUFFIXES
 from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load, save
-from pointillist.report.anomalies import event_columns, event_row, write_anomaly_report
+from pointillist.plot.anomalies import event_columns, event_row, write_anomaly_report
 from pointillist.storage import atomic_path, check_writable
 
 _MOST_SHOWN = 10

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.photofiles import Photograph
 from pointillist.model.geometry import sizes
-from pointillist.report.style import bare, new_figure, save_figure, title
+from pointillist.plot.style import bare, new_figure, save_figure, title
 
 _GAP = 8  # white pixels between the two halves of a preview
 _ROWS = 256  # compared at a time, so that no copy of a large picture is made

@@ -70,7 +70,7 @@ def _compile(model: OnlineCSC) -> None:
 def _draw(folder: Path, model: OnlineCSC, photograph: NDArray, result: Result, n_crops: int) -> None:
     """Draw filters, convergence and the held-out photograph, and write the report."""
     # Loaded when there is something to draw: learning begins sooner.
-    from pointillist.report import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
+    from pointillist.plot import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
 
     _, filters, convergence, reconstruction, report = (folder / name for name in _FILES)
     test = contrast_normalise(photograph)

@@ -84,7 +84,7 @@ def _draw(
     others: Source | None,
 ) -> None:
     """Draw the filters and write the report that were asked for."""
-    from pointillist.report import save_mosaic, write_learning_report
+    from pointillist.plot import save_mosaic, write_learning_report
 
     if request.mosaic is not None:
         save_mosaic(request.mosaic, model.filters_, channels=model.channels)

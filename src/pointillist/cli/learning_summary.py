@@ -14,7 +14,7 @@ from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.model.geometry import filters_in_words
 
 if TYPE_CHECKING:
-    from pointillist.report import Example
+    from pointillist.plot import Example
 
 _SHOWN = 4  # signals in a report
 NAMED = 20
@@ -28,7 +28,7 @@ def examples(request: LearnRequest, source: Source, others: Source | None) -> li
 
 
 def _examples(request: LearnRequest, wanted: Wanted, source: Source, most: int, *, held_out: bool) -> list[Example]:
-    from pointillist.report import Example  # drawing is loaded when there is something to draw
+    from pointillist.plot import Example  # drawing is loaded when there is something to draw
 
     shown: list[Example] = []
     photographs = wanted.photographs()

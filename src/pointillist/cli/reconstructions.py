@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.report.style import save_image
+from pointillist.plot.style import save_image
 
 
 class Reconstructions:

@@ -5,6 +5,7 @@ hand to learners one by one and `photofiles` has nothing to do with: it keeps ph
 here knows about codes or solvers.
 """
 
+from pointillist.data import sources
 from pointillist.data.images import load_image, load_images
 from pointillist.data.normalise import contrast_normalise
 from pointillist.data.shipped import load_filters, photographs
@@ -12,4 +13,5 @@ from pointillist.data.signals import as_signals, load_signals
 
 __all__ = [
     "as_signals", "contrast_normalise", "load_filters", "load_image", "load_images", "load_signals", "photographs",
+    "sources",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import statistics
+from pointillist.kernels import statistics
 from pointillist.model.geometry import Geometry
 from pointillist.model.sharing import SharedMap
 

@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import to_host
 from pointillist.dictionary.statistics import CodedBatch
+from pointillist.kernels.devices import to_host
 from pointillist.model.arguments import check_arguments, is_number, shown
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry

@@ -11,8 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import statistics
 from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.kernels import statistics
 from pointillist.model.sharing import SharedMap
 
 _GROUP = 25

@@ -11,12 +11,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution, statistics
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.lowrank import Factors, sweep_factors
 from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
 from pointillist.dictionary.sweeping import sweep_filters
+from pointillist.kernels import convolution, statistics
 from pointillist.model.operators import ConvolutionOperator
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pointillist.backends.devices import Device, any_resident, open_device
+from pointillist.kernels.devices import Device, any_resident, open_device
 from pointillist.solvers.resident import upload
 
 AnyBatch = TypeVar("AnyBatch", bound=Any)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import any_resident, to_host
+from pointillist.kernels.devices import any_resident, to_host
 from pointillist.learners.noticing import notice_axes
 from pointillist.model.arguments import as_numbers, check_arguments, is_integer, shown
 from pointillist.model.foreign import as_several, shape_of

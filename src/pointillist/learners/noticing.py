@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import any_resident
+from pointillist.kernels.devices import any_resident
 from pointillist.model.foreign import shape_of
 
 _COLOURS = (3, 4)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import is_cpu
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
@@ -26,6 +25,7 @@ from pointillist.dictionary.update import (
     unused_filters,
     update_filters,
 )
+from pointillist.kernels.devices import is_cpu
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
 from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts

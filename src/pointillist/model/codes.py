@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from pointillist.backends.devices import all_to_host, any_resident, summed_by
+from pointillist.kernels.devices import all_to_host, any_resident, summed_by
 from pointillist.model.arguments import as_list, as_numbers, check_arguments, shown
 from pointillist.model.events import as_data_frame, event_table
 from pointillist.model.pooling import pooled

@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.layout import SPARE_SAMPLES
+from pointillist.kernels.layout import SPARE_SAMPLES
 from pointillist.model.arguments import check_arguments
 
 

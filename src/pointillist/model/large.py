@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pointillist.backends.magnitudes import largest_magnitude
+from pointillist.kernels.magnitudes import largest_magnitude
 
 LARGE = 2**22
 """Samples from which on a signal is coded by tiles and left in its file: undivided, descent takes some 90 bytes for each."""

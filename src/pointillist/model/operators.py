@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import convolution
-from pointillist.backends.bundles import Bundles, bundle_spare, make_bundles
-from pointillist.backends.layout import Layout, Pairs, make_layout, make_pairs
+from pointillist.kernels import convolution
+from pointillist.kernels.bundles import Bundles, bundle_spare, make_bundles
+from pointillist.kernels.layout import Layout, Pairs, make_layout, make_pairs
 from pointillist.model.boundaries import BOUNDARIES
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry

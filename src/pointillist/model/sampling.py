@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import drawing
-from pointillist.backends.blocks import FILTERS_A_BLOCK
+from pointillist.kernels import drawing
+from pointillist.kernels.blocks import FILTERS_A_BLOCK
 from pointillist.model.arguments import is_number, shown
 
 KINDS = ("codes", "bundles", "positions", "stretches", "cells")

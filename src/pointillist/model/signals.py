@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import Rows
+from pointillist.kernels.devices import Rows
 from pointillist.model.arguments import as_numbers
 from pointillist.model.foreign import as_several
 from pointillist.model.large import converted, largest, scratch, walked

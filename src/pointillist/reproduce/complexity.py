@@ -11,7 +11,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import make_statistics, update_filters
 from pointillist.model.sampling import Draws
-from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce.frequency import circular_codes
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import exact, quiet_encode

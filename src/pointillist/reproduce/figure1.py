@@ -13,7 +13,7 @@ from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import Draws, draw_sample
-from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.frequency import BatchFrequency
 from pointillist.reproduce.inputs import PENALTY

@@ -6,7 +6,7 @@ from typing import Any
 
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.model.sampling import Draws
-from pointillist.report.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import Judgement, Trajectory, follow

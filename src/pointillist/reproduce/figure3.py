@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import Judgement, judge
 from pointillist.reproduce.lab import Lab, Outcome

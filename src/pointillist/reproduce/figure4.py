@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.model.metrics import psnr
-from pointillist.report.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
-from pointillist.report.encoded import contrast_limits, image_picture, mosaic_picture
+from pointillist.plot.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
+from pointillist.plot.encoded import contrast_limits, image_picture, mosaic_picture
 from pointillist.reproduce import rivals
 from pointillist.reproduce.iterations import inpaint_by_admm
 from pointillist.reproduce.judging import Trajectory, exact

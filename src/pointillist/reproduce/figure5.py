@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pointillist.report.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.judging import Judgement, Trajectory
 from pointillist.reproduce.lab import Lab, Outcome, speed_verdict

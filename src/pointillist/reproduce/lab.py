@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.report.blocks import Block, Verdict
+from pointillist.plot.blocks import Block, Verdict
 from pointillist.reproduce import rivals
 from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
 from pointillist.reproduce.judging import Trajectory, follow, powers_of_two

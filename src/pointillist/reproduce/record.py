@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pointillist.report.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
-from pointillist.report.machine import fact_items
+from pointillist.plot.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
+from pointillist.plot.machine import fact_items
 from pointillist.reproduce.lab import Outcome
 from pointillist.storage import atomic_path, read_whole
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, parse_json, text, whole

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.report.machine import installed
+from pointillist.plot.machine import installed
 from pointillist.reproduce import frequency
 from pointillist.reproduce.inputs import PENALTY
 from pointillist.reproduce.judging import Due, Trajectory, drawn

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pointillist.report.machine import PACKAGES, facts, installed
-from pointillist.report.page import write_page
+from pointillist.plot.machine import PACKAGES, facts, installed
+from pointillist.plot.page import write_page
 from pointillist.reproduce.inputs import FULL, QUICK, Inputs
 from pointillist.reproduce.lab import LEARNED, Lab, Outcome
 from pointillist.reproduce.record import Record, read_record, record_page

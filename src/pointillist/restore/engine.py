@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
 
-from pointillist.backends.devices import check_device
 from pointillist.data import load_filters
+from pointillist.kernels.devices import check_device
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry
 from pointillist.model.operators import ConvolutionOperator

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from pointillist.backends.bending import bend
+from pointillist.kernels.bending import bend
 from pointillist.restore.blur import Blur
 from pointillist.restore.levels import without_holes
 from pointillist.restore.pictures import OPPONENT

@@ -9,7 +9,7 @@ from pointillist.solvers.frequency import FrequencyADMM
 
 SOLVERS: dict[str, Any] = {"cd": CoordinateDescent, "admm": SampledADMM, "fft": FrequencyADMM}
 
-__all__ = ["SOLVERS", "CoordinateDescent", "FrequencyADMM", "Result", "SampledADMM", "Solver", "Status", "make_solver"]
+__all__ = ["CoordinateDescent", "FrequencyADMM", "SampledADMM", "Solver"]  # what `pt.solvers` shows
 
 
 def make_solver(solver: "str | Solver", **settings: Any) -> Solver:

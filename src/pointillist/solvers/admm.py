@@ -69,7 +69,7 @@ class SampledADMM(AdmmSettings):
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> solver = pt.SampledADMM(rho=1.0)
+    >>> solver = pt.solvers.SampledADMM(rho=1.0)
     >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
     'converged'
     """

@@ -154,7 +154,7 @@ class Solver(Protocol):
     ...         seen = [state.operator.correlate(x) for x in signals]
     ...         codes = [np.sign(c) * np.maximum(abs(c) - state.penalty.max(), 0) for c in seen]
     ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(codes))
-    >>> isinstance(Matched(), pt.Solver)
+    >>> isinstance(Matched(), pt.solvers.Solver)
     True
     >>> pt.encode(np.eye(1, 30, 9), [[1.0]], penalty=0.5, solver=Matched()).codes.values
     [array([0.5])]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.correlated import follow_down, leave
+from pointillist.kernels.correlated import follow_down, leave
 from pointillist.model.problem import Problem
 from pointillist.solvers.separable import SeparableScan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import kind_of, stacked, to_host
+from pointillist.kernels.devices import kind_of, stacked, to_host
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.operators import signal_shape, synthesise

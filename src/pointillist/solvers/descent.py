@@ -63,7 +63,7 @@ class CoordinateDescent(DescentSchedule):
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> solver = pt.CoordinateDescent(tol=1e-6)
+    >>> solver = pt.solvers.CoordinateDescent(tol=1e-6)
     >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver).status.value
     'converged'
     """

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import (
+from pointillist.kernels.devices import (
     DEPTH,
     STREAMS,
     Device,

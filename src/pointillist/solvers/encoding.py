@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.backends.devices import is_cpu, kind_of, stacked, to_host
+from pointillist.kernels.devices import is_cpu, kind_of, stacked, to_host
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry

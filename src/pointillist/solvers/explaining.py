@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import to_host
+from pointillist.kernels.devices import to_host
 from pointillist.model.arguments import check_arguments
 from pointillist.model.codes import SparseCodes
 from pointillist.model.geometry import Geometry

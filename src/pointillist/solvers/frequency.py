@@ -40,7 +40,7 @@ class FrequencyADMM(AdmmSettings):
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> solver = pt.FrequencyADMM()
+    >>> solver = pt.solvers.FrequencyADMM()
     >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=0.1, solver=solver, boundary="circular").status.value
     'converged'
     """

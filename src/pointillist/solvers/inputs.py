@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import any_resident, is_cpu, to_host
+from pointillist.kernels.devices import any_resident, is_cpu, to_host
 from pointillist.model.signals import (
     HOST,
     Namespace,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import noting
-from pointillist.backends.lanes import width_of
+from pointillist.kernels import noting
+from pointillist.kernels.lanes import width_of
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import DescentState, scan_size
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.products import descend_on_products, fill_products
+from pointillist.kernels.products import descend_on_products, fill_products
 from pointillist.model.geometry import Geometry
 
 _WORTH = 0.5

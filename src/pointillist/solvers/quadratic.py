@@ -16,9 +16,9 @@ import scipy.linalg
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from pointillist.backends import banded, convolution
-from pointillist.backends.lanes import width_of
-from pointillist.backends.layout import SPARE_SAMPLES, flat_offsets, strides_of
+from pointillist.kernels import banded, convolution
+from pointillist.kernels.lanes import width_of
+from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import parallel
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import (
+from pointillist.kernels.devices import (
     CodeLists,
     Device,
     Rows,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import Rows, as_cupy, is_resident, members_of, stacked, to_host
+from pointillist.kernels.devices import Rows, as_cupy, is_resident, members_of, stacked, to_host
 from pointillist.model.codes import SparseCodes
 from pointillist.model.large import converted, largest, scratch, walked
 from pointillist.model.problem import Problem

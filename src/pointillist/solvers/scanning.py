@@ -7,8 +7,8 @@ from math import ceil, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import descent
-from pointillist.backends.layout import whole_blocks
+from pointillist.kernels import descent
+from pointillist.kernels.layout import whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import Sample

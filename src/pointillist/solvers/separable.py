@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.correlated import Overlaps
-from pointillist.backends.lanes import width_of
-from pointillist.backends.layout import Layout, make_layout, register_width, whole_blocks
-from pointillist.backends.separable import SPARE_VECTORS, factor, mix, scan_mixed
-from pointillist.backends.vectors import ROWS_AT_ONCE
+from pointillist.kernels.correlated import Overlaps
+from pointillist.kernels.lanes import width_of
+from pointillist.kernels.layout import Layout, make_layout, register_width, whole_blocks
+from pointillist.kernels.separable import SPARE_VECTORS, factor, mix, scan_mixed
+from pointillist.kernels.vectors import ROWS_AT_ONCE
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper

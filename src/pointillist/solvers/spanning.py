@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.devices import as_cupy, is_resident
-from pointillist.backends.projection import add_energies, project, take_product
+from pointillist.kernels.devices import as_cupy, is_resident
+from pointillist.kernels.projection import add_energies, project, take_product
 from pointillist.model.large import is_mapped, scratch, walked
 from pointillist.model.problem import Problem, inner
 from pointillist.model.sampling import generator

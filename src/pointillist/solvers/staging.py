@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.descent import locate
-from pointillist.backends.lanes import width_of
-from pointillist.backends.layout import SPARE_SAMPLES, Layout, strides_of
-from pointillist.backends.sweeps import Strips
-from pointillist.backends.updates import Circle, Places
+from pointillist.kernels.descent import locate
+from pointillist.kernels.lanes import width_of
+from pointillist.kernels.layout import SPARE_SAMPLES, Layout, strides_of
+from pointillist.kernels.sweeps import Strips
+from pointillist.kernels.updates import Circle, Places
 from pointillist.model.geometry import Geometry
 from pointillist.solvers.strips import StripPlan, strip_plan
 

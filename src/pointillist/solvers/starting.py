@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.descent import merge
+from pointillist.kernels.descent import merge
 from pointillist.model.problem import Problem
 
 

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.layout import flat_offsets, strides_of
-from pointillist.backends.sweeps import Strips
+from pointillist.kernels.layout import flat_offsets, strides_of
+from pointillist.kernels.sweeps import Strips
 from pointillist.model.geometry import Geometry
 
 _LONGEST_RUN = 16

@@ -10,10 +10,10 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends import sweeps
-from pointillist.backends.combining import MEMORY, make_memory
-from pointillist.backends.sweeps import Codes, Effort
-from pointillist.backends.team import disperse, make_team
+from pointillist.kernels import sweeps
+from pointillist.kernels.combining import MEMORY, make_memory
+from pointillist.kernels.sweeps import Codes, Effort
+from pointillist.kernels.team import disperse, make_team
 from pointillist.model.problem import Problem
 from pointillist.model.sharing import SharedMap
 from pointillist.solvers.base import Mapper

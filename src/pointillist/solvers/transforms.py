@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from pointillist.backends import fourier
-from pointillist.backends.fourier import LANES, TOGETHER
-from pointillist.backends.layout import flat_offsets, strides_of, whole_blocks
+from pointillist.kernels import fourier
+from pointillist.kernels.fourier import LANES, TOGETHER
+from pointillist.kernels.layout import flat_offsets, strides_of, whole_blocks
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem
 from pointillist.solvers.base import Mapper

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.backends.descent import merge, pick
-from pointillist.backends.sweeps import Effort
+from pointillist.kernels.descent import merge, pick
+from pointillist.kernels.sweeps import Effort
 from pointillist.model.problem import Certificate, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import zarr
 
-from pointillist import CropSource, Hdf5Source, NpySource, ZarrSource, load_signals, open_source
+from pointillist import load_signals, open_source
 from pointillist.data import mapped
-from pointillist.data.sources import arrays
+from pointillist.data.sources import CropSource, Hdf5Source, NpySource, ZarrSource, arrays
 from pointillist.data.sources.survey import survey
 from pointillist.errors import UnreadableFileError
 from pointillist.model.large import is_mapped

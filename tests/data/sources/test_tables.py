@@ -5,8 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from pointillist import CropSource, JoinedSource, TableSource, load_signals, open_source
-from pointillist.data.sources import cache, tables
+from pointillist import load_signals, open_source
+from pointillist.data.sources import CropSource, JoinedSource, TableSource, cache, tables
 from pointillist.errors import UnreadableFileError
 
 SAMPLES = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)

@@ -17,9 +17,8 @@ from pointillist.data.sources.stream import ReadBatch, Stream, UnreadBatch, read
 from pointillist.data.sources.tables import TableSource
 
 __all__ = [
-    "Source", "StoredSource", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source",
-    "TableSource", "IteratorSource", "CropSource", "JoinedSource", "NormalisedSource", "KeptSource", "as_source",
-    "open_source", "Stream", "IteratorStream", "make_stream", "UnreadBatch", "ReadBatch", "read_batch",
+    "Source", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source", "TableSource",
+    "IteratorSource", "CropSource", "JoinedSource", "NormalisedSource",
 ]  # fmt: skip
 
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.backends.devices import is_resident, to_host
 from pointillist.data.damage import check_chunk, check_claim, damage_named
 from pointillist.data.mapped import floats
 from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, check_sides, file_fingerprint
 from pointillist.errors import UnreadableFileError
+from pointillist.kernels.devices import is_resident, to_host
 from pointillist.model.arguments import as_list, as_path, check_arguments, check_index, is_integer, shown
 from pointillist.model.foreign import as_plain
 from pointillist.model.geometry import sizes
@@ -39,7 +39,7 @@ class ArraySource(StoredSource):
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> source = pt.ArraySource(np.zeros((6, 32, 32)))
+    >>> source = pt.sources.ArraySource(np.zeros((6, 32, 32)))
     >>> len(source), source.read(2).shape
     (6, (32, 32))
     """
@@ -301,9 +301,9 @@ class NpySource(StackedSource):
     --------
     >>> import numpy as np, pointillist as pt
     >>> np.save("series.npy", np.zeros((5, 200), np.float32))
-    >>> len(pt.NpySource("series.npy", ndim=1))
+    >>> len(pt.sources.NpySource("series.npy", ndim=1))
     5
-    >>> pt.NpySource("series.npy", ndim=1, channel_axis=0).read(0).shape
+    >>> pt.sources.NpySource("series.npy", ndim=1, channel_axis=0).read(0).shape
     (5, 200)
     """
 

@@ -37,7 +37,7 @@ class Source(Protocol):
     ...         return f"noise {index}"
     ...     def describe(self):
     ...         return {"kind": "noise"}
-    >>> isinstance(Noise(), pt.Source)
+    >>> isinstance(Noise(), pt.sources.Source)
     True
     >>> pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(Noise()).n_seen_
     6

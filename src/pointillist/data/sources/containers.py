@@ -41,7 +41,7 @@ class TiffSource(StackedSource):
     --------
     >>> import numpy as np, pointillist as pt, tifffile
     >>> tifffile.imwrite("stack.tif", np.zeros((7, 40, 30), np.uint16), photometric="minisblack")
-    >>> len(pt.TiffSource("stack.tif")), len(pt.TiffSource("stack.tif", ndim=3))
+    >>> len(pt.sources.TiffSource("stack.tif")), len(pt.sources.TiffSource("stack.tif", ndim=3))
     (7, 1)
     """
 
@@ -105,7 +105,7 @@ class ZarrSource(StackedSource):
     Examples
     --------
     >>> import pointillist as pt
-    >>> source = pt.ZarrSource("cells.zarr", array="0/images")  # doctest: +SKIP
+    >>> source = pt.sources.ZarrSource("cells.zarr", array="0/images")  # doctest: +SKIP
     """
 
     kind: ClassVar[str] = "zarr"
@@ -155,7 +155,7 @@ class Hdf5Source(StackedSource):
     Examples
     --------
     >>> import pointillist as pt
-    >>> source = pt.Hdf5Source("cells.h5", dataset="images")  # doctest: +SKIP
+    >>> source = pt.sources.Hdf5Source("cells.h5", dataset="images")  # doctest: +SKIP
     """
 
     kind: ClassVar[str] = "hdf5"

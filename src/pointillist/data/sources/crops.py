@@ -41,7 +41,7 @@ class CropSource(StoredSource):
     --------
     >>> import numpy as np, pointillist as pt
     >>> images = np.random.default_rng(0).standard_normal((3, 200, 300))
-    >>> crops = pt.CropSource(pt.ArraySource(images), count=50, size=(64, 64))
+    >>> crops = pt.sources.CropSource(pt.sources.ArraySource(images), count=50, size=(64, 64))
     >>> len(crops), crops.read(0).shape
     (50, (64, 64))
     """

@@ -35,7 +35,7 @@ class ImageSource(StoredSource):
     >>> import pointillist as pt
     >>> from PIL import Image
     >>> Image.new("L", (40, 30)).save("black.png")
-    >>> pt.ImageSource(["black.png"]).read(0).shape
+    >>> pt.sources.ImageSource(["black.png"]).read(0).shape
     (30, 40)
     """
 

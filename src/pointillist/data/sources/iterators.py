@@ -36,7 +36,7 @@ class IteratorSource:
     --------
     >>> import numpy as np, pointillist as pt
     >>> endless = (np.random.default_rng(i).standard_normal(60) for i in range(6))
-    >>> model = pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(pt.IteratorSource(endless))
+    >>> model = pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(pt.sources.IteratorSource(endless))
     >>> model.n_seen_
     6
     """

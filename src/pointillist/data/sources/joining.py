@@ -23,8 +23,8 @@ class JoinedSource(StoredSource):
     Examples
     --------
     >>> import numpy as np, pointillist as pt
-    >>> parts = [pt.ArraySource(np.zeros((n, 32, 32))) for n in (2, 3)]
-    >>> len(pt.JoinedSource(parts))
+    >>> parts = [pt.sources.ArraySource(np.zeros((n, 32, 32))) for n in (2, 3)]
+    >>> len(pt.sources.JoinedSource(parts))
     5
     """
 

@@ -26,7 +26,7 @@ class NormalisedSource(DerivedSource):
     Examples
     --------
     >>> import pointillist as pt
-    >>> source = pt.NormalisedSource(pt.ArraySource(list(pt.photographs().values())))
+    >>> source = pt.sources.NormalisedSource(pt.sources.ArraySource(list(pt.photographs().values())))
     >>> bool(abs(source.read(0).mean()) < 1e-6)
     True
     """

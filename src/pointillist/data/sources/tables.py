@@ -54,7 +54,7 @@ class TableSource(StackedSource):
     >>> import pointillist as pt
     >>> lines = ["time [ms];left;right", "0;0,5;1", "2;0,25;", "4;-1;2,5"]
     >>> _ = Path("recording.csv").write_text("\\n".join(lines))
-    >>> source = pt.TableSource("recording.csv", channels=True)
+    >>> source = pt.sources.TableSource("recording.csv", channels=True)
     >>> source.names, source.sampling_rate
     (('left', 'right'), 500.0)
     >>> source.read(0)

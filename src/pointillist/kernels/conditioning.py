@@ -1,0 +1,275 @@
+"""The conditional mean of a Gaussian field at some pixels, given others: one small dense system for each block of pixels.
+
+The covariance of two pixels depends on their difference only and comes as a table of lags. The mean is a plane that the
+known pixels determine themselves (universal kriging).
+"""
+
+import numpy as np
+
+from pointillist.kernels.compiling import allocating_kernel, helper
+from pointillist.kernels.factorising import LANES, factorise, room
+from pointillist.kernels.surroundings import around, listed, most_alike, nearest
+
+_TREND = 3  # 1, row, column
+_TINY = 1e-30
+_FEW = 100  # sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more
+_JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
+_LIVELIER = 10.0  # times as large as inside are whitened squares outside of what looks like one field
+_FEWEST = 8  # sources in the part that is left out
+_CERTAINTY = 5.0  # independent observations that the sources are worth when they judge the tables
+_SURE = 1e6  # the same where few are used: then the likelier of two tables is taken, the block's and the first other
+_NEGLIGIBLE = 0.01  # of the largest weight: such tables are left out
+
+
+@allocating_kernel
+def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, shifts, texture, out, deviation):
+    """Write the conditional mean of the wanted pixels of some blocks to `out`, given the known pixels around them.
+
+    A block has a table of its own, and there are others, since its surroundings may be livelier than the block. Each gives
+    a prediction, and the answer is their mean, with more weight where the known pixels are likelier.
+
+    A mean is calmer than a picture. A share `texture` of what it lacks is what the same prediction misses where it is known,
+    at one of the shifts: that where the picture looks most like the known pixels around the block.
+
+    planes: (channels, height, width) float64; known, wanted: (height, width) bool; blocks: (n, 7) int rows of top, bottom,
+    left, right, reach (how far around the block known pixels are looked for), most (how many of them are used at most, the
+    nearest first) and the number of the block's table. tables, others: (m, 2 lag + 1, 2 lag + 1) float64 covariances by lag,
+    where lag is at least the block's side plus twice the reach, less one; units: (m,) what tables are to be multiplied by
+    to be variances of the planes. shifts: (s, 2) int. out: like planes. deviation: (height, width) float64, the root of the
+    conditional variance under the likeliest table if the plane were known; an empty array leaves it out.
+    """
+    height, width = known.shape
+    channels, widest = len(planes), _widest(blocks)
+    system, places = room(widest, widest + _TREND + channels, tables.dtype), np.empty(widest, np.int64)
+    left, plane = np.empty((channels, widest), tables.dtype), np.empty((channels, _TREND))
+    for b in range(len(blocks)):
+        top, bottom, first, last, reach, most, which = blocks[b]
+        targets = listed(wanted, top, bottom, first, last)
+        ends = (max(top - reach, 0), min(bottom + reach, height), max(first - reach, 0), min(last + reach, width))
+        sources = listed(known, ends[0], ends[1], ends[2], ends[3])
+        if len(targets) == 0 or len(sources) == 0:
+            continue
+        sources = nearest(sources, targets, most) if most <= _FEW else around(sources, targets, most, known)
+        shift, part = np.zeros(2, np.int64), texture
+        if texture > 0:
+            best = most_alike(planes, known, sources, targets, shifts)
+            shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
+        frame = (np.mean(sources[:, 0]), np.mean(sources[:, 1]), float(reach + bottom - top))
+        mixed, total, likeliest = np.zeros((channels, len(targets))), 0.0, -np.inf
+        certainty, n_others = (_CERTAINTY, len(others)) if most > _FEW else (_SURE, min(1, len(others)))
+        for k in range(-1, n_others):
+            table = tables[which] if k < 0 else others[k]
+            _whiten(table, planes, sources, nugget, frame, shift, part, system, places)
+            count, judges = len(sources), len(sources)
+            if most > _FEW:
+                count = _of_one_field(system, len(sources), int(_KEPT * most), left, plane)
+                judges = min(len(sources), int(_JUDGED * most))
+            size, likelihood = _likelihood(system, len(sources), judges, left, plane)
+            told = likelihood > likeliest
+            if told:
+                faded = np.exp(certainty * (likeliest - likelihood))
+                mixed, total, likeliest = faded * mixed, faded * total, likelihood
+            weight = np.exp(certainty * (likelihood - likeliest))
+            if weight < _NEGLIGIBLE:
+                continue
+            if count != judges:
+                _take_plane(system, len(sources), count, left, plane)
+            across = _across(table, targets, places[:count])
+            _predict(across, targets, frame, system, left, plane, weight, mixed)
+            total += weight
+            if told and deviation.size:
+                _deviate(table, units[which] if k < 0 else size, across, targets, system, deviation)
+        for t in range(len(targets)):
+            i, j = targets[t]
+            for c in range(channels):
+                out[c, i, j] = mixed[c, t] / total
+                if part > 0:
+                    out[c, i, j] += part * planes[c, i + shift[0], j + shift[1]]
+
+
+@helper()
+def _widest(blocks):
+    """The most sources that a block can have."""
+    widest = 0
+    for b in range(len(blocks)):
+        top, bottom, left, right, reach, most, _ = blocks[b]
+        widest = max(widest, min(most, (bottom - top + 2 * reach) * (right - left + 2 * reach)))
+    return widest
+
+
+@helper()
+def _whiten(table, planes, sources, nugget, frame, shift, texture, system, places):
+    """Write the factor of the sources' covariances and, whitened by it, the trend and the values as further columns.
+
+    The values are p − texture · q, q being p at the shift. The frame is the row and the column in the middle of the
+    sources, about which slopes are taken, and the unit of length. system: `room` for n rows, which get n columns of the
+    factor, three columns of the functions of a plane, and a column of values for each channel; places: (at least n,) int
+    array that gets where each source lies in a picture of the table's width.
+    """
+    down, right = shift
+    row, column, scale = frame
+    n, channels = len(sources), len(planes)
+    _covariances(table, sources, nugget, system, places)
+    for i in range(n):
+        system[i, n] = 1
+        system[i, n + 1] = (sources[i, 0] - row) / scale
+        system[i, n + 2] = (sources[i, 1] - column) / scale
+        for c in range(channels):
+            other = planes[c, sources[i, 0] + down, sources[i, 1] + right]
+            system[i, n + _TREND + c] = planes[c, sources[i, 0], sources[i, 1]] - texture * other
+    factorise(system.ravel(), system.shape[1], n, n + _TREND + channels)
+
+
+@helper()
+def _covariances(table, sources, nugget, system, places):
+    """Fill the upper triangle of a system with the covariances of the sources (n, 2), from the diagonal's vector on."""
+    side, middle, flat = table.shape[1], table.size // 2, table.ravel()  # views: tables are contiguous
+    for j in range(len(sources)):
+        places[j] = sources[j, 0] * side + sources[j, 1]
+    for i in range(len(sources)):
+        here, row = middle + places[i], system[i]
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for j in range(np.uintp(i - i % LANES), np.uintp(len(sources))):
+            row[j] = flat[np.uintp(here - places[j])]
+        row[i] += nugget * flat[middle]
+
+
+@helper(fastmath={"contract", "reassoc"})
+def _product(x, y, n):
+    """Sum of the products of the first n numbers of two arrays."""
+    total = 0.0
+    for i in range(np.uintp(n)):
+        total += x[i] * y[i]
+    return total
+
+
+@helper()
+def _take_plane(system, n, count, left, plane):
+    """Fit a plane to the whitened values of the first `count` of n sources, and take it off the values of all.
+
+    plane: (channels, 3) gets the coefficients, left: (channels, at least n) what the plane leaves.
+    """
+    gram = room(_TREND, _TREND + len(plane), plane.dtype)
+    for i in range(count):
+        for j in range(_TREND):
+            for k in range(_TREND + len(plane)):
+                gram[j, k] += system[i, n + j] * system[i, n + k]
+    # Pixels on one line do not determine the slope across it; it is zero then, since slopes are taken about their middle.
+    for i in range(1, _TREND):
+        gram[i, i] += 1e-9 * (gram[i, i] + gram[0, 0])
+    factorise(gram.ravel(), gram.shape[1], _TREND, _TREND + len(plane))
+    for c in range(len(plane)):
+        for i in range(_TREND):
+            plane[c, i] = gram[i, _TREND + c]
+        _backward(gram, plane[c], _TREND)
+        constant, down, right = plane[c]
+        for i in range(n):
+            trend = constant * system[i, n] + down * system[i, n + 1] + right * system[i, n + 2]
+            left[c, i] = system[i, n + _TREND + c] - trend
+
+
+@helper()
+def _likelihood(system, n, judges, left, plane):
+    """The mean square of what a plane leaves of whitened values, and the mean logarithm of their likelihood.
+
+    The first `judges` of n sources are asked. The likelihood does not depend on the unit of the table.
+    """
+    _take_plane(system, n, judges, left, plane)
+    squares, logarithms = 0.0, 0.0
+    for c in range(len(left)):
+        squares += _product(left[c], left[c], judges)
+    for i in range(judges):
+        logarithms += np.log(system[i, i])
+    size = squares / (judges * len(left)) + _TINY
+    return size, -0.5 * np.log(size) - logarithms / judges
+
+
+@helper()
+def _of_one_field(system, n, kept, left, plane):
+    """How many of n sources, nearest first, look like one field: `kept` at least, and all unless farther ones do not.
+
+    Whitened values of one field have one variance. Where they are much larger from some source on, an edge or something
+    lively lies out there, which says nothing about a calm hole; the likeliest such place is where the sources end.
+    """
+    if kept + _FEWEST >= n:
+        return n
+    _take_plane(system, n, kept, left, plane)
+    squares = np.full(n, _TINY)
+    for c in range(len(left)):
+        for i in range(n):
+            squares[i] += left[c, i] * left[c, i]
+    total = np.sum(squares)
+    best, least = n, n * np.log(total / n)
+    within = np.sum(squares[:kept])
+    for count in range(kept, n - _FEWEST):
+        beyond = total - within
+        inner, outer = within / count, beyond / (n - count)
+        if outer > _LIVELIER * inner:
+            cost = count * np.log(inner) + (n - count) * np.log(outer)
+            if cost < least:
+                best, least = count, cost
+        within += squares[count]
+    return best
+
+
+@helper()
+def _across(table, targets, places):
+    """Covariances (n, m) of targets (n, 2) with sources, given by their places (m,) in a picture of the table's width."""
+    side, middle, flat = table.shape[1], table.size // 2, table.ravel()
+    covariances = np.empty((len(targets), len(places)), table.dtype)
+    for k in range(len(targets)):
+        here, row = middle + targets[k, 0] * side + targets[k, 1], covariances[k]
+        for s in range(np.uintp(len(places))):
+            row[s] = flat[np.uintp(here - places[s])]
+    return covariances
+
+
+@helper()
+def _predict(across, targets, frame, system, left, plane, weight, mixed):
+    """Add a multiple of the conditional mean at the targets (n, 2) to `mixed` (channels, n).
+
+    What a plane left of the whitened values becomes the weights of the sources.
+    """
+    row, column, scale = frame
+    count = across.shape[1]
+    for c in range(len(plane)):
+        weights = left[c]
+        _backward(system, weights, count)
+        for k in range(len(targets)):
+            value = (
+                plane[c, 0]
+                + (targets[k, 0] - row) / scale * plane[c, 1]
+                + (targets[k, 1] - column) / scale * plane[c, 2]
+            )
+            mixed[c, k] += weight * (value + _product(across[k], weights, count))
+
+
+@helper()
+def _deviate(table, unit, across, targets, system, deviation):
+    """Write the root of the conditional variance of the targets; `across` is whitened in place."""
+    lag, count = len(table) // 2, across.shape[1]
+    for k in range(len(targets)):
+        _forward(system, across[k], count)
+        unexplained = table[lag, lag] - _product(across[k], across[k], count)
+        deviation[targets[k, 0], targets[k, 1]] = np.sqrt(max(unexplained, 0.0) * unit)
+
+
+@helper(fastmath={"contract"})
+def _forward(upper, side, n):
+    """Solve upperᵀ · x = side in place; side: (at least n,)."""
+    for i in range(n):
+        side[i] /= upper[i, i]
+        factor = side[i]
+        for j in range(np.uintp(i + 1), np.uintp(n)):
+            side[j] -= factor * upper[i, j]
+
+
+@helper(fastmath={"contract", "reassoc"})
+def _backward(upper, side, n):
+    """Solve upper · x = side in place; side: (at least n,)."""
+    for i in range(n - 1, -1, -1):
+        total = upper[i, i] - upper[i, i]  # zero in the precision of the factor
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for j in range(np.uintp(i + 1), np.uintp(n)):
+            total += upper[i, j] * side[j]
+        side[i] = (side[i] - total) / upper[i, i]

@@ -1,0 +1,163 @@
+"""How filters and code positions are laid out in flat memory, so that one kernel serves every dimension.
+
+A filter is stored as runs of contiguous samples along the last axis: an 11×11 filter is 11 runs, an RGB one
+33, a 1-D one of 40 samples three runs of 16. Code positions are rows of a grid, each with its place in the
+padded signal. Two filter stores exist side by side: `runs` for one filter at a time and `blocks`, the
+transposed store that `correlate_block` wants.
+"""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from math import prod
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from pointillist.kernels.blocks import FILTERS_A_BLOCK
+from pointillist.kernels.lanes import lanes_of
+
+SPARE_SAMPLES = 32
+"""Samples that every padded signal has behind its end, for the padded lanes of its last run."""
+
+_WIDTHS = (4, 8, 16)
+_CACHE_LINE = 64  # bytes
+
+
+class Layout(NamedTuple):
+    """Flat arrays that the kernels walk; see `make_layout`."""
+
+    run_lanes: tuple[None, ...]  # the width of a run, as `lanes_of` tells it
+    block_lanes: tuple[None, ...]  # the number of positions a correlation block serves
+    runs: np.ndarray  # (n_filters · n_runs · width,) samples, zero-padded
+    squares: np.ndarray  # the same, squared: dotted with weights they give curvatures
+    run_offsets: np.ndarray  # (n_runs,) where each run lies relative to a code's base
+    blocks: np.ndarray  # (n_blocks · n_taps · FILTERS_A_BLOCK,) samples, filters fastest
+    taps: np.ndarray  # (n_taps,) where each sample lies relative to a code's base
+    row_bases: np.ndarray  # (n_rows,) base of the first position of each grid row
+    row_length: int
+    n_filters: int
+
+
+def make_layout(filters: np.ndarray, grid: tuple[int, ...], padded: tuple[int, ...]) -> Layout:
+    """Lay out `filters` (n_filters, channels, *size) for codes on `grid` over a signal `(channels, *padded)`."""
+    n_filters, *box = filters.shape
+    places = _places(tuple(box), tuple(grid), tuple(padded))
+    width = run_width(box[-1])
+    n_rows, chunks = len(places.taps) // box[-1], -(-box[-1] // width)
+    padded_rows = aligned_zeros((n_filters, n_rows, chunks * width), filters.dtype)
+    padded_rows[..., : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
+    runs = padded_rows.reshape(-1)
+    with np.errstate(over="ignore"):  # problems that need the squares come in another scale
+        squares = runs**2
+    return Layout(
+        run_lanes=lanes_of(width),
+        block_lanes=lanes_of(register_width(filters.dtype)),
+        runs=runs,
+        squares=squares,
+        run_offsets=places.run_offsets,
+        blocks=_blocks(filters),
+        taps=places.taps,
+        row_bases=places.row_bases,
+        row_length=grid[-1],
+        n_filters=n_filters,
+    )
+
+
+class Pairs(NamedTuple):
+    """Filters by two neighbouring samples, for sums at scattered positions; see `make_pairs`."""
+
+    samples: np.ndarray  # (n_blocks · n_pairs · FILTERS_A_BLOCK · 2,) the filters of a block, two samples of each
+    offsets: np.ndarray  # (n_pairs,) where each pair lies relative to a code's base
+
+
+def make_pairs(filters: np.ndarray, padded: tuple[int, ...]) -> Pairs:
+    """Lay out `filters` (n_filters, channels, *size) for `blockvectors.best_at_positions` in a signal `(channels, *padded)`.
+
+    Behind rows of an odd length stands a zero.
+    """
+    n_filters, *box = filters.shape
+    half, n_rows = -(-box[-1] // 2), prod(box[:-1])
+    full = np.zeros((whole_blocks(n_filters), n_rows, 2 * half), filters.dtype)
+    full[:n_filters, :, : box[-1]] = filters.reshape(n_filters, n_rows, box[-1])
+    two = np.result_type(filters.dtype, np.complex64)  # two samples are moved as one number
+    by_blocks = full.view(two).reshape(-1, FILTERS_A_BLOCK, n_rows * half).transpose(0, 2, 1)
+    samples = aligned_zeros(by_blocks.shape, two)
+    samples[...] = by_blocks
+    return Pairs(samples.view(filters.dtype).reshape(-1), _pair_offsets(tuple(box), tuple(padded)))
+
+
+@lru_cache(maxsize=64)
+def _pair_offsets(box: tuple[int, ...], padded: tuple[int, ...]) -> np.ndarray:
+    leading = flat_offsets(box[:-1], strides_of((box[0], *padded))[:-1])
+    return (leading[:, None] + 2 * np.arange(-(-box[-1] // 2))).reshape(-1)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Zeros that begin where a line of the cache does, so that no run of filters lies in two of them."""
+    n_bytes = prod(shape) * dtype.itemsize
+    room = np.zeros(n_bytes + _CACHE_LINE, np.uint8)
+    begin = -room.ctypes.data % _CACHE_LINE
+    return room[begin : begin + n_bytes].view(dtype).reshape(shape)
+
+
+class _Places(NamedTuple):
+    """The arrays of a `Layout` that depend on shapes only."""
+
+    run_offsets: np.ndarray
+    taps: np.ndarray
+    row_bases: np.ndarray
+
+
+@lru_cache(maxsize=64)
+def _places(box: tuple[int, ...], grid: tuple[int, ...], padded: tuple[int, ...]) -> _Places:
+    """Where filters of shape `box` (channels, *size) lie; learners lay filters out several times a step."""
+    shape = (box[0], *padded)
+    strides = strides_of(shape)
+    leading = flat_offsets(box[:-1], strides[:-1])
+    taps = (leading[:, None] + np.arange(box[-1])).reshape(-1)
+    return _Places(run_offsets(box, shape), taps, flat_offsets(grid[:-1], strides[1:-1]))
+
+
+def run_offsets(box: tuple[int, ...], shape: tuple[int, ...]) -> np.ndarray:
+    """Where each run of a filter of shape `box` (channels, *size) lies in a signal of `shape`, relative to its first."""
+    width = run_width(box[-1])
+    leading = flat_offsets(box[:-1], strides_of(shape)[:-1])
+    return (leading[:, None] + width * np.arange(-(-box[-1] // width))).reshape(-1)
+
+
+def run_width(length: int) -> int:
+    """Width of the runs for rows of `length` samples: the fewest runs, then the least padding."""
+    return min(_WIDTHS, key=lambda width: (-(-length // width), width))
+
+
+@cache
+def register_width(dtype: np.dtype) -> int:
+    """Samples of `dtype` in one vector register of this machine (32 bytes, or 64 with AVX-512)."""
+    wide = llvm.get_host_cpu_features().get("avx512f", False)
+    return (64 if wide else 32) // dtype.itemsize
+
+
+def strides_of(shape: Sequence[int]) -> np.ndarray:
+    """Samples between neighbours along each axis of a C-contiguous array."""
+    return np.cumprod((1, *shape[:0:-1]), dtype=np.int64)[::-1]
+
+
+def flat_offsets(shape: Sequence[int], strides: np.ndarray) -> np.ndarray:
+    """Flat offsets of all index tuples of `shape`, in raster order."""
+    offsets = np.zeros(1, np.int64)
+    for length, stride in zip(shape, strides, strict=True):
+        offsets = (offsets[:, None] + stride * np.arange(length, dtype=np.int64)).reshape(-1)
+    return offsets
+
+
+def whole_blocks(n_filters: int) -> int:
+    """Filters in so many whole blocks as hold `n_filters`."""
+    return -(-n_filters // FILTERS_A_BLOCK) * FILTERS_A_BLOCK
+
+
+def _blocks(filters: np.ndarray) -> np.ndarray:
+    n_filters = len(filters)
+    full = np.zeros((whole_blocks(n_filters), filters[0].size), filters.dtype)
+    full[:n_filters] = filters.reshape(n_filters, -1)
+    return np.ascontiguousarray(full.reshape(-1, FILTERS_A_BLOCK, filters[0].size).transpose(0, 2, 1)).reshape(-1)

@@ -1,0 +1,334 @@
+"""Plots of filters, of how learning went, and of signals with their codes, on Axes of matplotlib.
+
+They draw into the caller's Axes or into a new figure, return the Axes, and show nothing by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.gridspec import GridSpecBase
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.model.arguments import check_arguments, shown
+from pointillist.model.codes import SparseCodes
+from pointillist.plot.charts import draw_chart
+from pointillist.plot.convergence import History, convergence_chart
+from pointillist.plot.encoded import contrast_limits
+from pointillist.plot.fitted import checked_fit, checked_signal, fitted_filters, histories_of
+from pointillist.plot.mosaics import as_bank, see_through
+from pointillist.plot.places import colours_on, divided, one_place, several_places, text_size
+from pointillist.plot.reconstruction import (
+    draw_picture,
+    draw_points,
+    draw_reconstruction,
+    panels_size,
+    signal_trace,
+)
+from pointillist.plot.slices import cut_of
+from pointillist.plot.style import bare, tidy
+from pointillist.plot.waveforms import (
+    draw_clock,
+    draw_events,
+    draw_trace,
+    draw_waveforms,
+    stacked,
+    strongest,
+    trace_heights,
+    trace_rows,
+    trace_size,
+    waveform_size,
+)
+
+
+def plot_filters(
+    model: Any, *, channels: bool = False, columns: int | None = None, ax: Axes | None = None
+) -> Axes | NDArray[np.object_]:
+    """Draw filters side by side, each on its own scale.
+
+    Filters of pictures and volumes are drawn as one picture: mid-grey is zero, three channels are colours, other numbers
+    of channels are drawn by their mean, and volumes by the three slices through their middle. Filters of signals in time
+    are waveforms with their numbers: shapes above bars for the channels where filters are such products, lines over each
+    other where there are few channels, heat maps where there are many.
+
+    Parameters
+    ----------
+    model : fitted learner, or array (n_filters, [channels,] *size)
+        Whose filters are drawn, of one to three dimensions.
+    channels : bool
+        Whether the axis after the first of an array holds channels; a learner knows that itself.
+    columns : int, optional
+        Filters in a row; by default as many as make the picture nearly square.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default. Waveforms are drawn into new Axes in its place.
+
+    Returns
+    -------
+    Axes, or an array of Axes
+        For waveforms (n_filters,), or (n_filters, 2) with shapes and the bars below them.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from matplotlib.figure import Figure
+    >>> ax = pt.plot_filters(pt.load_filters("natural-100"), ax=Figure().subplots())
+    >>> ax.get_xlabel()
+    '100 filters of 11×11, each on its own scale'
+    """
+    check_arguments(channels=channels, columns=columns)
+    filters, channels = fitted_filters(model, channels)
+    bank = as_bank(filters, channels, "model")
+    count, size = len(bank), "×".join(str(side) for side in bank.shape[2:])
+    if bank.ndim == 3:
+        columns, width, height = waveform_size(count, bank.shape[1], columns)
+        place = one_place(ax, width, height)
+        grid = divided(place, nrows=ceil(count / columns), ncols=columns)
+        return draw_waveforms(place.figure, grid, bank, colours_on(place))
+    axes = one_place(ax, 5.0, 5.2)
+    colours = colours_on(axes)
+    bare(axes, frame="none")
+    axes.set_facecolor("none")
+    pixels = see_through(filters, channels=channels, columns=columns)
+    axes.imshow(pixels if pixels.shape[-1] == 4 else pixels[..., [0, 0, 0, 1]], interpolation="nearest")
+    words = f"{count} filters of {size}, each on its own scale"
+    if bank.ndim == 5:
+        words += "\nof each the three slices through its middle"
+    if bank.shape[1] not in (1, 3):
+        words += f"\nmean of {bank.shape[1]} channels"
+    axes.set_xlabel(words, color=colours["ink"])
+    return axes
+
+
+def plot_convergence(
+    models: Any, *, quantity: str = "objective", against: str = "seconds", ax: Axes | None = None
+) -> Axes:
+    """Draw how learning went: the objective, or something else of a learner's history, over time or steps.
+
+    The objective of an online learner is that of its current mini-batch. As batches differ, it scatters: then each batch
+    is a dot and a running mean shows the trend; of several learners only the running means are drawn.
+
+    Parameters
+    ----------
+    models : fitted learner, its `history_`, a list of these, or a mapping of names to them
+        What is compared; names stand in the legend.
+    quantity : str
+        What is drawn: "objective", "gap" (on a logarithmic scale), "nnz", or "validation_objective" where held-out
+        signals were judged.
+    against : {"seconds", "iteration"}
+        Seconds of learning, in which held-out signals are not judged, or steps.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> from matplotlib.figure import Figure
+    >>> signals = np.random.default_rng(0).standard_normal((4, 100))
+    >>> model = pt.OnlineCSC(3, 9, 1.0, random_state=0).fit(signals)
+    >>> ax = pt.plot_convergence(model, against="iteration", ax=Figure().subplots())
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('step', 'objective')
+    """
+    if not isinstance(against, str) or against not in ("seconds", "iteration"):
+        raise ValueError(f'against must be "seconds" or "iteration", got {shown(against)}')
+    if not isinstance(quantity, str):
+        raise ValueError(f"quantity must be the name of something in the history, got {shown(quantity)}")
+    histories: Mapping[str, History] = histories_of(models)
+    chart = convergence_chart(histories, quantity, against)
+    axes = one_place(ax, 6.4, 4.0)
+    colours = colours_on(axes)
+    draw_chart(axes, chart, colours, label_size=text_size())
+    axes.set_xlim(left=0)
+    if len(chart.curves) > 1:
+        for line, curve in zip(axes.get_lines(), chart.curves, strict=False):
+            line.set_label(curve.label)
+        axes.legend(frameon=False, labelcolor=colours["ink"])
+    return axes
+
+
+def plot_reconstruction(
+    signal: ArrayLike,
+    model: Any,
+    *,
+    codes: SparseCodes | None = None,
+    depth: int | None = None,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Draw a signal, what its codes make of it, what is left, and the codes.
+
+    Panels of pictures lie side by side, with codes as dots: orange ones are positive, blue ones negative. Those of a
+    signal in time lie one below the other: the signal with its reconstruction over it, the codes as spikes in a row for
+    each filter, and the residual on the scale of the signal; of many channels the strongest four are drawn.
+
+    Parameters
+    ----------
+    signal : array ([channels,] *space)
+        One signal, with the preparation (`contrast_normalise`) under which it is coded: a picture, three channels being
+        colours, a volume, or a recording.
+    model : fitted learner, or array of the shape of `signal`
+        A learner that codes the signal, or the reconstruction itself, as `decode` gives it.
+    codes : SparseCodes, optional
+        Codes of this one signal, so that a learner need not solve for them. With an array instead of a learner, pictures
+        are drawn without codes where there are none, and signals in time need them.
+    depth : int, optional
+        The slice of a volume that is drawn; its middle by default.
+    ax : matplotlib Axes, or one Axes for each panel, optional
+        Where to draw; a new figure by default. One Axes is divided into the panels.
+
+    Returns
+    -------
+    array of Axes
+        Original, reconstruction, residual and codes of a picture; signal, codes and residual of a signal in time.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> from matplotlib.figure import Figure
+    >>> image = pt.contrast_normalise(pt.photographs()["camera"])[100:160, 100:180]
+    >>> filters = pt.load_filters("natural-100")
+    >>> codes = pt.encode([image], filters).codes
+    >>> panels = pt.plot_reconstruction(image, pt.decode(codes, filters)[0], codes=codes, ax=Figure().subplots())
+    >>> [ax.get_title(loc="left") for ax in panels]
+    ['Original', 'Reconstruction', 'Residual', 'Codes']
+    """
+    array = checked_signal(signal)
+    fit, codes, axes = checked_fit(array, model, codes)
+    array = np.nan_to_num(array)
+    if axes == 1:
+        if codes is None:
+            raise ValueError("codes of a signal in time are drawn beside it: give codes, or a fitted learner as model")
+        if depth is not None:
+            raise ValueError("depth is for volumes, and signal is in time: leave it out")
+        return _in_time(array, fit, codes, ax)
+    cut = cut_of(array, axes, depth)
+    count, shape = 3 if codes is None else 4, cut.of(array).shape[-2:]
+    width, height = panels_size(shape, count)
+    panels = several_places(ax, count, (width, height), _row, nrows=1, ncols=count)
+    colours = colours_on(panels[0])
+    draw_reconstruction(panels, array, fit, codes, cut, colours)
+    for panel in panels:
+        _label_pixels(panel, colours)
+    return np.array(panels, object)
+
+
+def plot_codes(
+    codes: SparseCodes, signal: ArrayLike | None = None, *, depth: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw the codes of one signal where they are: dots over a picture, or events over a recording.
+
+    Dots and spikes grow with the codes; orange ones are positive, blue ones negative. Events of a recording have a row for
+    each filter, at the filter's centre, with the recording above them; of many channels the strongest four are drawn. Of a
+    volume one slice is drawn, with the codes in it.
+
+    Parameters
+    ----------
+    codes : SparseCodes
+        Of one signal: index the codes of several, ``codes[0]``.
+    signal : array ([channels,] *space), optional
+        The signal that was coded, to be drawn faintly below its codes; three channels of a picture are colours.
+    depth : int, optional
+        The slice of a volume that is drawn; its middle by default.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> from matplotlib.figure import Figure
+    >>> codes = pt.SparseCodes.from_dense(np.array([[[0, 0, 0, 2.5], [0, -1.0, 0, 0]]]))
+    >>> ax = pt.plot_codes(codes, ax=Figure().subplots())
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('sample', 'filter')
+    """
+    if not isinstance(codes, SparseCodes) or len(codes) != 1:
+        what = f"those of {len(codes)}: index them, codes[0]" if isinstance(codes, SparseCodes) else shown(codes)
+        raise ValueError(f"codes must be SparseCodes of one signal, got {what}")
+    grid = codes.grids[0]
+    if len(grid) not in (1, 2, 3):
+        raise ValueError(f"codes must be those of signals with one to three axes, got a grid of shape {grid}")
+    array = None if signal is None else np.nan_to_num(checked_signal(signal))
+    if array is not None and (array.ndim not in (len(grid), len(grid) + 1)):
+        raise ValueError(f"signal must have {len(grid)} axes, and perhaps channels first, got shape {array.shape}")
+    if len(grid) == 1:
+        if depth is not None:
+            raise ValueError("depth is for volumes, and codes are those of a signal in time: leave it out")
+        return _events(codes, array, ax)
+    space = grid if array is None else array.shape[-len(grid) :]
+    cut = cut_of(np.broadcast_to(0.0, space) if array is None else array, len(grid), depth)
+    width, height = panels_size(space[-2:], 1)
+    axes = one_place(ax, 1.4 * width, 1.4 * height + 0.2)
+    colours = colours_on(axes)
+    if array is not None:
+        picture = cut.of(array)
+        draw_picture(axes, picture, *contrast_limits(picture), colours, faint=True)
+    count = draw_points(axes, codes, space, cut, colours)
+    words = f"{count:,} code{'' if count == 1 else 's'}" + (f", {cut.words}" if cut.words else "")
+    axes.set_title(words, loc="left", color=colours["ink"], fontsize=text_size() + 1)
+    _label_pixels(axes, colours)
+    return axes
+
+
+def _row(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
+    return [figure.add_subplot(grid[column]) for column in range(grid.ncols)]
+
+
+def _in_time(signal: NDArray, fit: NDArray, codes: SparseCodes, ax: Any) -> NDArray[np.object_]:
+    trace = signal_trace("", signal, fit, codes)
+    panels = several_places(ax, 3, trace_size(trace), trace_rows, nrows=3, ncols=1, height_ratios=trace_heights(trace))
+    draw_trace(panels, trace, colours_on(panels[0]), label_size=text_size())
+    if trace.caption:
+        panels[0].set_title(trace.caption, loc="left", fontsize=text_size(), color=colours_on(panels[0])["faint"])
+    return np.array(panels, object)
+
+
+def _events(codes: SparseCodes, signal: NDArray | None, ax: Any) -> Axes:
+    """Events in rows, and the recording above them, in units of rows."""
+    length = codes.grids[0][0] if signal is None else signal.shape[-1]
+    events = codes.events()
+    centre = events["sample"] + (length - codes.grids[0][0]) / 2
+    axes = one_place(ax, 8.6, min(1.6 + 0.3 * codes.n_filters, 8.0))
+    colours = colours_on(axes)
+    tidy(axes, ink=colours["ink"], faint=colours["faint"], grid=colours["grid"], label_size=text_size())
+    draw_events(axes, np.stack([centre, events["filter"], events["amplitude"]], axis=1), codes.n_filters, colours)
+    if signal is not None:
+        _recording(axes, np.atleast_2d(signal), codes.n_filters, colours)
+    draw_clock(axes, np.arange(length))
+    axes.set_xlabel("sample", color=colours["ink"])
+    axes.set_ylabel("filter", color=colours["ink"])
+    return axes
+
+
+def _recording(axes: Axes, signal: NDArray, n_filters: int, colours: Mapping[str, str]) -> None:
+    """Draw the strongest channels above the rows of the filters, with a name for each beside the filters' numbers."""
+    channels = strongest(signal)
+    rows = signal[channels] + stacked(signal[channels])
+    low, high = float(rows.min()), float(rows.max())
+    tall = max(2.0, n_filters / 2.5) * (1 + 0.4 * (len(rows) - 1))
+    places = -0.8 - tall * (rows - low) / max(high - low, 1e-12)
+    axes.plot(places.T, color=colours["c5"], linewidth=1.0)
+    names = ["signal"] if len(signal) == 1 else [f"channel {channel}" for channel in channels]
+    numbers = [int(tick) for tick in axes.get_yticks()]
+    axes.set_yticks([*np.median(places, axis=1), *numbers], [*names, *map(str, numbers)])
+    axes.set_ylim(n_filters - 0.5, -1.0 - tall)
+
+
+def _label_pixels(axes: Axes, colours: Mapping[str, str]) -> None:
+    """Number the pixels of a picture, and say which way they are counted."""
+    for axis, name in ((axes.xaxis, "column"), (axes.yaxis, "row")):
+        axis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.set_label_text(name, color=colours["ink"])
+    axes.tick_params(colors=colours["faint"], labelcolor=colours["ink"], labelsize=text_size() - 1, length=3)

@@ -1,0 +1,188 @@
+"""One image or signal in time with what its codes make of it: the reconstruction, what is left, and where the codes sit.
+
+Solving for codes is done elsewhere.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import EllipseCollection
+from numpy.typing import ArrayLike, NDArray
+
+from pointillist.model.codes import SparseCodes
+from pointillist.model.metrics import psnr
+from pointillist.plot.blocks import Trace
+from pointillist.plot.charts import FILE_COLOURS
+from pointillist.plot.encoded import contrast_limits
+from pointillist.plot.slices import Cut, as_pixels, cut_of
+from pointillist.plot.style import bare, new_figure, save_figure, title
+from pointillist.plot.waveforms import draw_trace, strongest, trace_panels, trace_size, trace_words
+
+_PANEL_WIDTH = 3.45
+_FAINTNESS = 0.45
+"""How opaque a picture is under its codes."""
+
+
+def save_reconstruction(
+    original: ArrayLike, reconstruction: ArrayLike, codes: SparseCodes, path: str | os.PathLike[str]
+) -> None:
+    """Draw into a file original, reconstruction, residual and codes: side by side, or of a signal in time as rows.
+
+    Each code of an image is a dot at its position, of an area that grows with its size; blue ones are negative, orange ones
+    positive. Those of a signal in time are spikes, in a row for each filter; of many channels the strongest four are drawn.
+
+    Parameters
+    ----------
+    original, reconstruction : ([channels,] H, W) arrays, ([channels,] D, H, W) arrays, or ([channels,] samples) arrays
+        Of one shape, on the scale on which the codes were solved for.
+    codes : SparseCodes
+        Of this one image, volume or signal.
+    path : str or path
+        Ends in .png, .pdf or .svg.
+    """
+    image, fit = np.asarray(original, np.float64), np.asarray(reconstruction, np.float64)
+    if len(codes) != 1:
+        raise ValueError(f"codes must be those of one image, got {len(codes)}: index them, codes[0]")
+    if len(codes.grids[0]) == 1:
+        trace = signal_trace("", image, fit, codes)
+        figure = new_figure(*trace_size(trace))
+        draw_trace(trace_panels(figure, trace), trace, FILE_COLOURS)
+        save_figure(figure, path)
+        return
+    if image.shape != fit.shape:
+        raise ValueError(f"original and reconstruction must be images of one shape, got {image.shape} and {fit.shape}")
+    cut = cut_of(image, len(codes.grids[0]))
+    figure = new_figure(*panels_size(cut.of(image).shape[-2:], 4))
+    draw_reconstruction(list(figure.subplots(1, 4)), image, fit, codes, cut, FILE_COLOURS)
+    save_figure(figure, path, crop=True)  # the panels' fixed aspect leaves blank strips
+
+
+def panels_size(shape: Sequence[int], count: int) -> tuple[float, float]:
+    """Width and height in inches of a figure with so many pictures (H, W) side by side."""
+    height = _PANEL_WIDTH * shape[0] / shape[1]
+    return count * _PANEL_WIDTH + 1.0, min(max(height, 1.5), 8.0) + 0.8
+
+
+def draw_reconstruction(
+    panels: Sequence[Axes],
+    image: NDArray,
+    fit: NDArray,
+    codes: SparseCodes | None,
+    cut: Cut,
+    colours: Mapping[str, str],
+) -> None:
+    """Draw original, reconstruction and residual of a picture or of one slice of a volume, and codes where there are any."""
+    seen, made = cut.of(image), cut.of(fit)
+    residual = seen - made
+    low, high = contrast_limits(seen)
+    half = (high - low) / 2  # the residual keeps the picture's own contrast, so that its faintness is true
+    size = f"{seen.shape[-1]} × {seen.shape[-2]} pixels"
+    energy = float(np.sum(seen**2))
+    left = 100 * float(np.sum(residual**2)) / energy if energy else 0.0
+    shown = (
+        ("Original", f"{size}, {cut.words}" if cut.words else size, seen, low, high),
+        ("Reconstruction", f"PSNR {psnr(image, fit):.1f} dB", made, low, high),
+        ("Residual", f"{left:.1f} % of the energy", residual, -half, half),
+    )
+    for panel, (name, words, picture, black, white) in zip(panels, shown, strict=False):
+        draw_picture(panel, picture, black, white, colours)
+        title(panel, name, words, ink=colours["ink"], faint=colours["faint"])
+    if codes is not None:
+        draw_points(panels[3], codes, image.shape[-cut.axes :], cut, colours)
+        share = 100 * codes.nnz / prod(image.shape[-cut.axes :])
+        words = f"{codes.nnz:,} non-zeros, {share:.1f} % of the number of pixels"
+        title(panels[3], "Codes", words, ink=colours["ink"], faint=colours["faint"])
+
+
+def draw_picture(
+    axes: Axes, picture: NDArray, low: float, high: float, colours: Mapping[str, str], *, faint: bool = False
+) -> None:
+    """Draw a picture (H, W) or (3, H, W) that is black at `low` and white at `high`, in full or faintly below codes."""
+    bare(axes, frame=colours["grid"])
+    pixels = as_pixels(picture, low, high)
+    alpha = _FAINTNESS if faint else None
+    axes.imshow(pixels, cmap="gray", vmin=low, vmax=high, interpolation="antialiased", alpha=alpha)
+
+
+def draw_points(axes: Axes, codes: SparseCodes, space: Sequence[int], cut: Cut, colours: Mapping[str, str]) -> int:
+    """Draw the codes as dots on the pixels of a picture, or of one slice of a volume; returns how many.
+
+    Grids larger or smaller than the picture share its centre.
+    """
+    bare(axes, frame=colours["grid"])
+    grid, host = codes.grids[0], codes.on_host()
+    place = np.stack(np.unravel_index(host.indices[0] % prod(grid), grid), axis=1)
+    place = place + (np.array(space) - np.array(grid)) / 2
+    values = np.asarray(host.values[0], np.float64)
+    if cut.depth is not None:
+        inside = np.floor(place[:, 0]) == cut.depth
+        place, values = place[inside, 1:], values[inside]
+    order = np.argsort(-np.abs(values))  # small dots last, on top of the large
+    place, values = place[order], values[order]
+    typical = np.percentile(np.abs(values), 95) if len(values) else 1.0
+    # A dot of typical strength covers three pixels, or more where the picture is large.
+    height, width = space[-2:]
+    wide = max(3.0, max(height, width) / 120) * np.sqrt(np.clip(np.abs(values) / typical, 0.02, 2))
+    dots = EllipseCollection(
+        wide,
+        wide,
+        np.zeros(len(wide)),
+        units="xy",
+        offsets=place[:, ::-1],
+        offset_transform=axes.transData,
+        facecolors=np.where(values > 0, colours["c1"], colours["c0"]),
+        linewidths=0,
+        alpha=0.75,
+    )
+    axes.add_collection(dots, autolim=False)
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), aspect="equal")
+    return len(values)
+
+
+def signal_trace(
+    title: str,
+    signal: NDArray,
+    fit: NDArray,
+    codes: SparseCodes,
+    *,
+    first: int = 0,
+    last: int | None = None,
+    caption: str = "",
+) -> Trace:
+    """A signal in time as a page shows it.
+
+    Parameters
+    ----------
+    title : str
+    signal, fit : ([channels,] samples) arrays
+        Of one shape; of many channels the strongest are shown.
+    codes : SparseCodes
+        Of this one signal.
+    first, last : int
+        The samples to show, from the first up to the last, which is not shown; by default all.
+    caption : str
+    """
+    if signal.shape != fit.shape or signal.ndim > 2:
+        raise ValueError(
+            f"original and reconstruction must be signals of one shape, got {signal.shape} and {fit.shape}"
+        )
+    shown = slice(first, signal.shape[-1] if last is None else last)
+    whole, rows = np.atleast_2d(signal), np.atleast_2d(fit)
+    channels = strongest(whole[:, shown])
+    events = codes.events()
+    centre = events["sample"] + (signal.shape[-1] - codes.grids[0][0]) / 2
+    seen = (centre >= shown.start) & (centre < shown.stop)
+    trace = Trace(
+        title=title,
+        first=first,
+        signal=whole[channels, shown],
+        fit=rows[channels, shown],
+        channels=channels.tolist(),
+        events=np.stack([centre, events["filter"], events["amplitude"]], axis=1)[seen],
+        n_filters=codes.n_filters,
+    )
+    return replace(trace, caption=" ".join(words for words in (caption, trace_words(trace, len(whole))) if words))

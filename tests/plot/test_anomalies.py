@@ -1,0 +1,86 @@
+"""Tests of the page about anomalies: charts for series, framed pictures for images and volumes, a table for all."""
+
+import numpy as np
+import pytest
+
+from pointillist import AnomalyScore
+from pointillist.plot.anomalies import anomaly_page, event_columns, write_anomaly_report
+from pointillist.plot.blocks import Chart, Picture, SideBySide, Table
+from pointillist.plot.page import render_page
+
+
+def _found(shape, extent, events):
+    score = np.zeros(shape)
+    for place in events:
+        score[place] = 9.0
+    return AnomalyScore([score], {"residual": [score]}, 2.0, extent)
+
+
+def _section(page, title):
+    return next((section.blocks for section in page.sections if section.title == title), None)
+
+
+@pytest.mark.parametrize(
+    ("shape", "extent", "event", "kind"),
+    [((5000,), (50,), 1234, Chart), ((30, 40), (5, 5), (7, 9), Picture), ((6, 30, 40), (3, 5, 5), (2, 7, 9), Picture)],
+)
+def test_signals_of_every_kind(shape, extent, event, kind, tmp_path):
+    signal = np.random.default_rng(0).standard_normal(shape)
+    found = _found(shape, extent, [event])
+    page = anomaly_page(["a.npy"], [signal], found)
+    shown = _section(page, "Signals and scores")[0]
+    assert isinstance(shown, SideBySide)
+    assert [type(block) for block in shown.blocks] == [kind, kind]
+    table = _section(page, "Events")[0]
+    assert isinstance(table, Table)
+    assert list(table.columns) == event_columns(len(shape))
+    assert table.rows[0][0] == "a.npy"
+    assert table.rows[0][-2:] == [9.0, "residual"]
+    assert (_section(page, "The strongest events") is not None) == (len(shape) == 1)
+    write_anomaly_report(tmp_path / "page.html", ["a.npy"], [signal], found)
+    assert (tmp_path / "page.html").read_text() == render_page(page)
+
+
+def test_a_long_series_keeps_its_extremes():
+    signal = np.zeros(100_000)
+    signal[77_777] = 5.0
+    page = anomaly_page(["long"], [signal], _found(signal.shape, (10,), [77_777]))
+    whole, score = _section(page, "Signals and scores")[0].blocks
+    assert len(whole.curves[0].x) < 2000
+    assert max(whole.curves[0].y) == 5.0
+    assert max(score.curves[0].y) == 9.0
+
+
+def test_a_page_without_events():
+    page = anomaly_page(["calm"], [np.zeros((20, 20))], _found((20, 20), (3, 3), []))
+    assert _section(page, "Events") is None
+    assert "no event" in render_page(page)
+
+
+def test_channels_are_drawn_one_below_the_other(tmp_path):
+    rng = np.random.default_rng(0)
+    signal = rng.standard_normal((9, 3000)) * np.arange(1, 10)[:, None]
+    signal[8, 100:200] = np.nan
+    page = anomaly_page(["a.npy"], [signal], _found((3000,), (50,), [1234]))
+    whole, score = _section(page, "Signals and scores")[0].blocks
+    assert list(whole.rows) == ["3", "4", "5", "6", "7", "8"]
+    assert "The 6 strongest of 9 channels" in whole.caption
+    assert np.all(np.diff(list(whole.rows.values())) < 0)
+    assert np.count_nonzero(np.diff(whole.curves[0].x) < 0) == 5
+    assert not score.rows
+    close = _section(page, "The strongest events")[0].blocks[0]
+    around, event = (np.asarray(curve.x) for curve in close.curves)
+    assert set(np.unique(event)) == {1234}
+    assert around.min() == 1234 - 200
+    assert render_page(page).count("channel") > 0
+
+
+@pytest.mark.parametrize("shape", [(3, 20, 30), (2, 6, 20, 30)])
+def test_images_with_channels_and_gaps(shape):
+    signal = np.random.default_rng(0).standard_normal(shape)
+    signal[..., 2:5, 2:5] = np.nan
+    place = (3,) * (len(shape) - 1)
+    page = anomaly_page(["a.npy"], [signal], _found(shape[1:], (3,) * len(place), [place]))
+    shown = _section(page, "Signals and scores")[0].blocks
+    assert [type(block) for block in shown] == [Picture, Picture]
+    assert (shown[0].width, shown[0].height) == (30, 20)

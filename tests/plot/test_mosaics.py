@@ -1,0 +1,95 @@
+"""Tests of the mosaic: every filter in its place, on its own symmetric grey scale, whatever its dimensions."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pointillist.plot import mosaic, save_mosaic
+from pointillist.plot.mosaics import near_square
+
+
+@pytest.fixture
+def filters():
+    return np.random.default_rng(0).standard_normal((6, 5, 7)).astype(np.float32)
+
+
+def test_each_filter_has_its_place_and_its_own_scale(filters):
+    filters[1] *= 100
+    picture = mosaic(filters, columns=3)
+    assert picture.dtype == np.uint8
+    assert picture.shape == (2 * 6 + 1, 3 * 8 + 1)
+    for i, one in enumerate(filters):
+        top, left = 1 + i // 3 * 6, 1 + i % 3 * 8
+        tile = picture[top : top + 5, left : left + 7]
+        np.testing.assert_allclose(tile, 127.5 + 127.5 * one / np.abs(one).max(), atol=0.51)
+    assert (picture[0] == 255).all()
+    assert (picture[:, 8] == 255).all()
+
+
+def test_a_zero_filter_is_mid_grey():
+    assert np.unique(mosaic(np.zeros((1, 3, 3)))[1:-1, 1:-1]).tolist() == [128]
+
+
+def test_colour_volumes_and_series():
+    rng = np.random.default_rng(0)
+    assert mosaic(rng.standard_normal((4, 3, 5, 5)), channels=True, columns=2).shape == (13, 13, 3)
+    assert mosaic(rng.standard_normal((4, 2, 5, 5)), channels=True, columns=2).shape == (13, 13)
+    assert mosaic(rng.standard_normal((2, 5, 5, 5)), columns=1).shape == (13, 19)
+    lines = mosaic(rng.standard_normal((5, 20)))
+    assert lines.shape[2] == 3
+    assert min(lines.shape[:2]) >= 300
+    assert len(np.unique(lines)) > 10
+
+
+@pytest.mark.parametrize("kind", ["rank one", "lines", "heat"])
+def test_waveforms_of_channels(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    channels = {"rank one": 12, "lines": 3, "heat": 12}[kind]
+    filters = rng.standard_normal((5, channels, 40))
+    if kind == "rank one":
+        filters = rng.standard_normal((5, channels, 1)) * rng.standard_normal((5, 1, 40))
+    save_mosaic(tmp_path / "m.png", filters, channels=True)
+    pixels = np.asarray(Image.open(tmp_path / "m.png").convert("RGB")).astype(int)
+    green = (pixels[..., 1] > pixels[..., 0] + 40) & (pixels[..., 1] > pixels[..., 2])
+    orange = (pixels[..., 0] > 200) & (pixels[..., 2] < 120)
+    assert min(pixels.shape[:2]) >= 600
+    # Bars of patterns and the third of three channels are green; positive samples of heat maps are orange.
+    assert [green.any(), orange.any()] == [kind != "heat", kind != "rank one"]
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (64, 8), (100, 10), (99, 10), (2, 1), (60, 8)])
+def test_layout_is_nearly_square(count, columns):
+    chosen = near_square(count, 11, 11)
+    assert abs(chosen - columns) <= 2
+    assert near_square(12, 5, 15) < near_square(12, 15, 5)
+
+
+def test_saved_picture_is_large_enough_and_the_same(tmp_path, filters):
+    save_mosaic(tmp_path / "m.png", filters)
+    assert 600 <= min(Image.open(tmp_path / "m.png").size) < 900
+    save_mosaic(tmp_path / "m.png", filters, scale=2, columns=2)
+    np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "m.png")), mosaic(filters, scale=2, columns=2))
+    assert [path.name for path in tmp_path.iterdir()] == ["m.png"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (np.zeros(3), "shape"),
+        (np.zeros((0, 3, 3)), "shape"),
+        (np.zeros((1,) * 6), "shape"),
+        (np.full((1, 2, 2), np.nan), "NaN"),
+    ],
+)
+def test_wrong_filters_are_refused(wrong, words):
+    with pytest.raises(ValueError, match=words):
+        mosaic(wrong)
+
+
+def test_wrong_arguments_are_refused(tmp_path, filters):
+    with pytest.raises(ValueError, match="scale"):
+        mosaic(filters, scale=0)
+    with pytest.raises(ValueError, match="columns"):
+        mosaic(filters, columns=0)
+    with pytest.raises(ValueError, match=r"end it in \.png"):
+        save_mosaic(tmp_path / "m.docx", filters)
