@@ -67,11 +67,11 @@ demo: $(VENV)/.installed
 	$(BIN)/pointillist demo --output demo-output
 
 reproduce: $(VENV)/.installed
-	$(BIN)/pointillist reproduce --output report $(if $(DATA),--data $(DATA),--quick)
+	$(BIN)/python -m paper --output report $(if $(DATA),--data $(DATA),--quick)
 
 lint: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests benchmarks examples scripts attack
-	$(BIN)/ruff format --check src tests benchmarks examples scripts attack
+	$(BIN)/ruff check src tests benchmarks examples scripts attack paper
+	$(BIN)/ruff format --check src tests benchmarks examples scripts attack paper
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from pointillist.cli import main as command_line
 from pointillist.data import photographs
 from pointillist.storage import CheckpointFolder, PartFolder, read_arrays
 from pointillist.storage.checkpoints import NumberedFiles
@@ -148,9 +147,9 @@ def _lasting(value: Any) -> Any:
 
 
 def reproduce_at_once(output: str) -> int:
-    """Run ``pointillist reproduce`` with two figures that take no time; the folder is written as always."""
-    judging = import_module("pointillist.reproduce.judging")
-    lab_module, blocks = import_module("pointillist.reproduce.lab"), import_module("pointillist.plot.blocks")
+    """Run ``python -m paper`` with two figures that take no time; the folder is written as always."""
+    judging = import_module("paper.judging")
+    lab_module, blocks = import_module("paper.lab"), import_module("pointillist.plot.blocks")
 
     def figure(name: str) -> Callable[[Any], Any]:
         def run(lab: Any) -> Any:
@@ -162,6 +161,5 @@ def reproduce_at_once(output: str) -> int:
         return run
 
     for name in ("figure4", "figure5"):
-        import_module(f"pointillist.reproduce.{name}").run = figure(name)  # type: ignore[attr-defined]
-    command_line(["reproduce", "fig4", "fig5", "-o", output, "--quick"])
-    return 0
+        import_module(f"paper.{name}").run = figure(name)  # type: ignore[attr-defined]
+    return int(import_module("paper.__main__").main(["fig4", "fig5", "-o", output, "--quick"]))

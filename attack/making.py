@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from paper.lab import Outcome
+from paper.record import FORMAT
 
 from attack.bytewise import mutated_bytes
 from attack.containers import mutated_hdf5, mutated_store
@@ -28,8 +30,6 @@ from attack.specimens import (
 from attack.structures import STRUCTURES
 from attack.traps import Traps, put_in_place
 from pointillist.plot.blocks import Text, Verdict, to_plain
-from pointillist.reproduce.lab import Outcome
-from pointillist.reproduce.record import FORMAT
 
 NAMES = {
     "checkpoint": "strange.checkpoint-00000003.safetensors",

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from paper.inputs import QUICK, Inputs
+from paper.lab import Lab
+from paper.record import read_record
 from PIL import Image
 
 import pointillist as pt
@@ -14,9 +17,6 @@ from attack.specimens import COLOUR, SIGNALS, STACK, written_by_runs
 from pointillist.data.photofiles.formats import WRITTEN
 from pointillist.data.photofiles.reading import photograph_size
 from pointillist.learners.persistence import load
-from pointillist.reproduce.inputs import QUICK, Inputs
-from pointillist.reproduce.lab import Lab
-from pointillist.reproduce.record import read_record
 from pointillist.storage import PartFolder
 
 Read = Callable[[Path], Any]
@@ -190,7 +190,7 @@ def commands(kind: str, path: Path, helpers: Helpers, out: Path) -> list[tuple[s
                 "--resume",
             ),
         ],
-        "results": [("reproduce", "--from", strange, "-o", out / "b", "-q"), ("info", strange)],
+        "results": [("info", strange)],
     }
     table["codes"] = [*table["part"][:1], ("info", strange, "--json"), ("show", strange, "-o", out / "a.png")]
     groups = {

@@ -7,6 +7,7 @@ import importlib
 import time
 import warnings
 
+from paper.rivals import rival_name
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks import measure
@@ -14,7 +15,6 @@ from benchmarks.context import Context, parser
 from benchmarks.tables import Findings
 from pointillist.plot.blocks import Page, Section
 from pointillist.plot.page import write_page
-from pointillist.reproduce.rivals import rival_name
 
 LONG_EXPERIMENTS = ("memory", "growth", "map", "certificate", "patches", "sampling")
 """Minutes to an hour each: only when they are named."""

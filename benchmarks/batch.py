@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from paper.rivals import SporcoBatch, choose_threads
+
 import pointillist as pt
 from benchmarks import judge, online
 from benchmarks.context import Context
 from benchmarks.inputs import CIRCULAR, FILTER_SIZE, PENALTY
 from benchmarks.measure import threads
 from benchmarks.tables import Findings, Table, chart
-from pointillist.reproduce.rivals import SporcoBatch, choose_threads
 
 ONLINE = "our online learner, circular"
 

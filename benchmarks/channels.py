@@ -13,12 +13,12 @@ from collections.abc import Callable
 import numpy as np
 import scipy.signal
 from numpy.typing import NDArray
+from paper.timing import seconds
 
 import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.measure import in_turns
 from benchmarks.tables import Findings, Table
-from pointillist.reproduce.timing import seconds
 
 N_FILTERS, TAPS = 5, 128
 RARE, DENSE = 3e-3, 3e-2

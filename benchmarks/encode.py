@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.rivals import choose_threads
+from paper.timing import seconds
 
 import pointillist as pt
 from benchmarks import peers
@@ -19,8 +21,6 @@ from benchmarks.inputs import PENALTY
 from benchmarks.measure import in_turns, threads
 from benchmarks.tables import Findings, Table, chart
 from pointillist.plot.blocks import Chart
-from pointillist.reproduce.rivals import choose_threads
-from pointillist.reproduce.timing import seconds
 
 EXCESS = 1e-3
 LADDER = (0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 5e-3, 2e-3, 1e-3)

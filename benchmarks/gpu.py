@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.timing import repeated
 
 import pointillist as pt
 from benchmarks.context import Context, parser
@@ -25,7 +26,6 @@ from pointillist.data import photographs
 from pointillist.kernels.devices import open_device
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
-from pointillist.reproduce.timing import repeated
 from pointillist.solvers.device import DeviceDescent, timings
 from pointillist.solvers.encoding import encode
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.judging import quiet_encode
 
 from benchmarks.gpu_tuned import Port, Problem, rate, times, tune
 from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
@@ -27,7 +28,6 @@ from benchmarks.reach import CERTIFIED, EXCESS
 from benchmarks.sporco_cupy import missing
 from benchmarks.tables import heat_map
 from pointillist.plot.page import cell_text
-from pointillist.reproduce.judging import quiet_encode
 from pointillist.solvers.base import Result
 
 N_FILTERS = 100

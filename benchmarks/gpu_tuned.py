@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.rivals import FIXED, QUIET
+from paper.timing import seconds
 
 from benchmarks.reach import EXCESS
 from benchmarks.sporco_cupy import PORT
 from benchmarks.tuned import SHARES, quickest
-from pointillist.reproduce.rivals import FIXED, QUIET
-from pointillist.reproduce.timing import seconds
 
 LIMIT = 600
 """Iterations at most."""

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.judging import LARGE, TOL, judge
+from paper.timing import first_at_most
 
 import pointillist as pt
 from benchmarks.context import Context
@@ -21,8 +23,6 @@ from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table, chart
 from pointillist.data.sources import ArraySource
 from pointillist.plot.machine import peak_mb
-from pointillist.reproduce.judging import LARGE, TOL, judge
-from pointillist.reproduce.timing import first_at_most
 
 BATCH_SIZE = 20
 SPACING = 10 ** (1 / 3)

@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.iterations import inpaint_by_admm
+from paper.judging import judge
 
 import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.tables import Table
-from pointillist.reproduce import figure3, figure4
-from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import judge
+from paper import figure3, figure4
 
 PAPER = {
     f"paper ({row}), {words}": figure4.PAPER[row]

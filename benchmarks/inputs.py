@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.inputs import PATCH, PENALTY, PUBLISHED_SIZE, Scale
 
 import pointillist as pt
-from pointillist.reproduce import inputs
-from pointillist.reproduce.inputs import PATCH, PENALTY, PUBLISHED_SIZE, Scale
+from paper import inputs
 
 __all__ = ["CIRCULAR", "FILTER_SIZE", "PENALTY", "Inputs"]
 

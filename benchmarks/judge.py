@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.judging import Trajectory, follow, judge
+from paper.timing import first_at_most
 
 from pointillist.plot.blocks import Cell
-from pointillist.reproduce.judging import Trajectory, follow, judge
-from pointillist.reproduce.timing import first_at_most
 
 
 @dataclass

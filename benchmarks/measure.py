@@ -21,10 +21,10 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from paper.timing import seconds
 
 from pointillist.plot.blocks import to_plain
 from pointillist.plot.machine import peak_mb
-from pointillist.reproduce.timing import seconds
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn", "scikit-image", "opencv-python-headless")
 PACKAGES += ("sporco", "pyfftw", "numexpr")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from paper.rivals import choose_threads, learn_online
+
 import pointillist as pt
 from benchmarks import judge
 from benchmarks.context import Context
@@ -11,7 +13,6 @@ from benchmarks.inputs import CIRCULAR, FILTER_SIZE, PENALTY
 from benchmarks.measure import threads
 from benchmarks.peers import ONLINE
 from benchmarks.tables import Findings, Table, chart
-from pointillist.reproduce.rivals import choose_threads, learn_online
 
 PASSES = 2
 OURS: dict[str, dict[str, Any]] = {

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from paper.judging import judge
 
 import pointillist as pt
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table
-from pointillist.reproduce.judging import judge
 
 BATCH_SIZE = 20
 

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from paper.inputs import Inputs, Scale
+from paper.judging import Trajectory, drawn
+from paper.rivals import TUNED, Steps, as_ours, as_sporco, choose_threads, online_learner
 
 import pointillist as pt
 from benchmarks import judge
@@ -22,9 +25,6 @@ from benchmarks.context import Context, parser
 from benchmarks.inputs import FILTER_SIZE, PENALTY
 from benchmarks.measure import threads
 from benchmarks.tables import Findings, Table, chart
-from pointillist.reproduce.inputs import Inputs, Scale
-from pointillist.reproduce.judging import Trajectory, drawn
-from pointillist.reproduce.rivals import TUNED, Steps, as_ours, as_sporco, choose_threads, online_learner
 
 DATA = "natural patches, contrast-normalised"
 LEVELS = (20, 50, 100, 200)

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.rivals import FIXED, QUIET, as_sporco
 
 from benchmarks.inputs import PENALTY
-from pointillist.reproduce import rivals
-from pointillist.reproduce.rivals import FIXED, QUIET, as_sporco
+from paper import rivals
 
 ONLINE = {"tuned": rivals.TUNED, "its default steps": rivals.DEFAULT}
 """Settings of the online learner, on the CPU and in the CuPy port."""

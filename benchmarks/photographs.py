@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Memory
 from numpy.typing import NDArray
+from paper.timing import seconds
 from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
 
@@ -25,7 +26,6 @@ from benchmarks import fills, measure, photo_sets, photo_speed, photo_tables, sc
 from benchmarks.context import Context, parser
 from benchmarks.fills import OURS, Score
 from benchmarks.tables import Table
-from pointillist.reproduce.timing import seconds
 
 SIZES = (0.3, 2.0, 12.0, 24.0)
 """Megapixels."""

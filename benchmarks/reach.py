@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.judging import quiet_encode
 
 import pointillist as pt
-from pointillist.reproduce.judging import quiet_encode
 
 EXCESS = 1e-3
 CERTIFIED = 1e-3

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.timing import first_at_most
 from threadpoolctl import threadpool_limits
 
 import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.inputs import FILTER_SIZE, PENALTY
 from benchmarks.tables import Findings, Table, chart
-from pointillist.reproduce.timing import first_at_most
 
 SHARES = (1.0, 0.3, 0.1, 0.03)
 KINDS = ("bundles", "codes", "positions", "stretches", "cells")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from paper.timing import exponent, shortest
 
 import pointillist as pt
 from benchmarks.context import Context
 from benchmarks.inputs import FILTER_SIZE, PENALTY, Inputs
 from benchmarks.measure import apart
 from benchmarks.tables import Findings, Table, chart
-from pointillist.reproduce.timing import exponent, shortest
 
 TOL = 0.05
 

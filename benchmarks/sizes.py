@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.rivals import choose_threads
 
 import pointillist as pt
 from benchmarks import peers
@@ -16,7 +17,6 @@ from benchmarks.encode import EXCESS, race, rival_of
 from benchmarks.inputs import PENALTY
 from benchmarks.measure import threads
 from benchmarks.tables import Findings, Table
-from pointillist.reproduce.rivals import choose_threads
 
 SIDES = (5, 11, 21, 31, 51, 71)
 N_FILTERS, IMAGE, N_PATCHES, BATCH_SIZE = 32, 200, 40, 4

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from paper.timing import shortest
 
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.peers import ONLINE
+from paper import rivals
 from pointillist.kernels.devices import to_host
-from pointillist.reproduce import rivals
-from pointillist.reproduce.timing import shortest
 
 ITERATIONS = 100
 BEFORE = {"encode 100": 68.0, "encode 400": 17.0}

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
+from paper.rivals import FIXED
 
 from benchmarks.peers import Coding
-from pointillist.reproduce.rivals import FIXED
 
 SHARES = (0.2, 0.1, 0.4, 0.05, 1.0, 0.02, 2.0)
 """Of SPORCO's usual ρ = 50 λ + 1, the likely ones first: what needs more iterations than the best so far is cut short."""

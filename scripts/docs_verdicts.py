@@ -20,7 +20,7 @@ _FIGURES = {"complexity": "complexity"} | {f"fig{i}": f"Fig. {i}" for i in range
 def kept(results: dict[str, Any]) -> dict[str, Any]:
     """What the documentation needs of a results file."""
     if results["about"]["scale"] != "full" or results["pending"]:
-        raise ValueError("keep the verdicts of a finished run at full scale: pointillist reproduce --data DIR")
+        raise ValueError("keep the verdicts of a finished run at full scale: python -m paper --data DIR")
     verdicts = [
         {"figure": _FIGURES[name], **{key: one[key] for key in ("claim", "paper", "ours", "holds", "because")}}
         for name, figure in results["figures"].items()

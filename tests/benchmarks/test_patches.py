@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 from benchmarks.context import Context
+from paper.rivals import TUNED
 
 from benchmarks import patches
-from pointillist.reproduce.rivals import TUNED
 
 
 @pytest.fixture

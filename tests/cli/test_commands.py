@@ -29,7 +29,6 @@ FOLDERS = {
 ONE = {
     "show": ("show", "{}"),
     "app": ("app", "{}", "--no-browser"),
-    "reproduce": ("reproduce", "fig1", "--data", "{}", "--output", "answers"),
     "demo": ("demo", "--output", "answers"),
 }
 """Commands that read at most one file or folder."""
@@ -41,7 +40,6 @@ INSIDE = {
     "show": "pointillist.cli.inspect.save_mosaic",
     "info": "pointillist.cli.inspect.describe",
     "demo": "pointillist.cli.demo.photographs",
-    "reproduce": "pointillist.cli.reproduce.reproduce",
     "app": "pointillist.cli.serving.serve",
     "inpaint": "pointillist.cli.mending.read_photograph",
     "denoise": "pointillist.cli.mending.read_photograph",

@@ -3,7 +3,6 @@
 import shutil
 import sys
 from io import BytesIO, TextIOWrapper
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +11,6 @@ from PIL import Image
 
 from pointillist.cli import demo, main
 from pointillist.cli.app import app
-from pointillist.plot.blocks import Text, Verdict
-from pointillist.reproduce import running
-from pointillist.reproduce.lab import Outcome
 
 COMMANDS = sorted(typer.main.get_command(app).commands)
 HERE = "Ωmega 写"
@@ -32,7 +28,6 @@ WORDS = {
     "info": (["{here}/m.safetensors"], "m.safetensors"),
     "inpaint": (["{here}/marked.png"], "marked-inpainted.png"),
     "learn": (["{here}/grey.png", "-o", "{here}/n.safetensors", *SMALL, "--report", "{here}/page.html"], "page.html"),
-    "reproduce": (["fig1", "--quick", "-o", "{here}/report"], "report/report.html"),
     "show": (["{here}/m.safetensors", "-o", "{here}/filters.png"], "filters.png"),
     "super-resolve": (["{here}/grey.png"], "grey-enlarged.png"),
 }
@@ -52,9 +47,6 @@ def here(tmp_path, model_bytes, monkeypatch):
     monkeypatch.setattr(demo, "photographs", lambda split, grey=True: {"camera": shown[grey]})
     for name, value in {"N_FILTERS": 3, "FILTER_SIZE": 5, "N_EPOCHS": 1, "CROP": 20}.items():
         monkeypatch.setattr(demo, name, value)
-    verdict = Verdict("λ ≤ 1", "2 ×", "3 ×", True, "3 ≥ 2")
-    figure = SimpleNamespace(run=lambda lab: Outcome("σ", [verdict], [Text("words")]))
-    monkeypatch.setattr(running, "import_module", lambda name: figure)
     yield folder
     shutil.rmtree(folder)
 

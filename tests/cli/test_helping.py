@@ -20,7 +20,6 @@ def test_help_names_no_python_types_and_nothing_behind_a_switch(cli, command):
     [
         ("learn", "learn [OPTIONS] PATHS...", "Image files, .npy arrays"),
         ("encode", "encode [OPTIONS] MODEL PATHS...", "A model file that learn wrote."),
-        ("reproduce", "reproduce [OPTIONS] [FIGURE...]", "fig1 to fig5"),
         ("inpaint", "inpaint [OPTIONS] IN...", "Pictures, .npy arrays"),
     ],
 )

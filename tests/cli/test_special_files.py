@@ -89,7 +89,6 @@ def test_commands_refuse_pipes(cli, model, images, pipe, tmp_path, suffix):
         ("denoise", picture, "--filters", path),
         ("denoise", path, "-o", images),
         ("denoise", path, "--crop", "0,0,9,9"),
-        ("reproduce", "--from", path, "-o", tmp_path / "report"),
     ]
     for command in commands:
         done = cli(*command)

@@ -307,33 +307,6 @@ def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, 
     run(output, seed=seed, jobs=jobs, quiet=quiet)
 
 
-@app.command(cls=PlainCommand)
-def reproduce(
-    figures: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FIGURE...]", help="fig1 to fig5, complexity.", show_default="all of them"),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="The folder with the paper's images.", show_default="the shipped photographs", metavar="DIR"),
-    ] = None,
-    output: Folder = Path("report"),
-    quick: Annotated[bool, typer.Option("--quick", help="Everything on a small scale, in minutes.")] = False,
-    results: Annotated[
-        Path | None,
-        typer.Option("--from", help="Only draw the report of a finished run again.", metavar="results.json"),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Repeat the paper's figures and tables, say which of its claims hold, and write a report.
-
-    An interrupted run keeps the figures that are finished; the same command goes on with the others.
-    """
-    from pointillist.cli.reproduce import run
-
-    run(figures or [], output, data=data, quick=quick, results=results, quiet=quiet)
-
-
 @app.command("app", cls=PlainCommand, rich_help_panel="Mend pictures with the shipped dictionary")
 def page(
     picture: Annotated[

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.frequency import circular_codes
+from paper.inputs import PENALTY
+from paper.judging import exact, quiet_encode
+from paper.lab import Lab, Outcome
+from paper.timing import exponent, shortest
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import make_statistics, update_filters
 from pointillist.model.sampling import Draws
 from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
-from pointillist.reproduce.frequency import circular_codes
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import exact, quiet_encode
-from pointillist.reproduce.lab import Lab, Outcome
-from pointillist.reproduce.timing import exponent, shortest
 from pointillist.solvers import CoordinateDescent, SampledADMM
 
 TITLE = "Complexity: time against p, K, M and D"

@@ -1,10 +1,10 @@
 """A scale on which every figure takes about a second, and a laboratory of that scale."""
 
 import pytest
+from paper.inputs import Inputs, Scale
+from paper.lab import Lab
 
-from pointillist.reproduce import running
-from pointillist.reproduce.inputs import Inputs, Scale
-from pointillist.reproduce.lab import Lab
+from paper import running
 
 TINY = Scale(
     n_filters=4,
@@ -36,7 +36,7 @@ TINY = Scale(
 def tiny(monkeypatch):
     """Runs that ask for the quick scale get the tiny one, and no SPORCO."""
     monkeypatch.setattr(running, "QUICK", TINY)
-    monkeypatch.setattr("pointillist.reproduce.rivals.has_sporco", lambda: False)
+    monkeypatch.setattr("paper.rivals.has_sporco", lambda: False)
     return TINY
 
 

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from paper.inputs import QUICK, Inputs
+from paper.iterations import inpaint_by_admm
+from paper.judging import Trajectory, exact
+from paper.lab import Lab
+from paper.record import Record, read_record, summary
 
+from paper import figure3, redraw, reproduce, rivals
 from pointillist.plot.blocks import to_plain
-from pointillist.reproduce import figure3, redraw, reproduce, rivals
-from pointillist.reproduce.inputs import QUICK, Inputs
-from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import Trajectory, exact
-from pointillist.reproduce.lab import Lab
-from pointillist.reproduce.record import Record, read_record, summary
 from pointillist.solvers.decoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")

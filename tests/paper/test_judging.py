@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from paper.judging import follow, judge, powers_of_two
 
 from pointillist import OnlineCSC, encode
-from pointillist.reproduce.judging import follow, judge, powers_of_two
 
 
 @pytest.fixture

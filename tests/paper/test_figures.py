@@ -5,15 +5,15 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from paper.judging import Judgement, Trajectory
 
+from paper import complexity, figure1, figure2, figure3, figure4, figure5
 from pointillist.plot.blocks import Compare, Picture, Table, Text, to_plain
-from pointillist.reproduce import complexity, figure1, figure2, figure3, figure4, figure5
-from pointillist.reproduce.judging import Judgement, Trajectory
 
 
 @pytest.mark.parametrize("name", ["figure1", "figure2", "figure3", "figure4", "figure5", "complexity"])
 def test_every_figure_runs_on_photographs(lab, name):
-    outcome = import_module(f"pointillist.reproduce.{name}").run(lab)
+    outcome = import_module(f"paper.{name}").run(lab)
     assert outcome.verdicts
     for verdict in outcome.verdicts:
         assert re.search(r"\d", verdict.because), verdict

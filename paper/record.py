@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paper.lab import Outcome
 from pointillist.plot.blocks import Fact, Facts, NamedValues, Page, Section, Verdict, Verdicts, from_plain, to_plain
 from pointillist.plot.machine import fact_items
-from pointillist.reproduce.lab import Outcome
 from pointillist.storage import atomic_path, read_whole
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, parse_json, text, whole
 from pointillist.storage.schema import record as record_of
@@ -66,7 +66,7 @@ def read_record(path: Path) -> Record:
     try:
         plain = parse_json(content)
         if not isinstance(plain, dict) or plain.pop("format", None) != FORMAT:
-            raise ValueError("it is of another version, run pointillist reproduce into another folder")
+            raise ValueError("it is of another version, run it into another folder")
         _SCHEMA(plain, "record")
         figures = {name: Outcome(**from_plain(figure)) for name, figure in plain.pop("figures").items()}
     except ValueError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from paper import rivals
+from paper.inputs import PENALTY
+from paper.judging import Judgement, Trajectory, follow
+from paper.lab import Lab, Outcome, speed_verdict
+from paper.timing import first_at_most
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.model.sampling import Draws
 from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
-from pointillist.reproduce import rivals
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Judgement, Trajectory, follow
-from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
-from pointillist.reproduce.timing import first_at_most
 
 TITLE = "Fig. 2: online learning"
 # The paper's: a tenth of the codes, its ADMM, and an average over all images.

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from paper import rivals
+from paper.inputs import PENALTY, Inputs, Scale
+from paper.judging import Trajectory, follow, powers_of_two
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.plot.blocks import Block, Verdict
-from pointillist.reproduce import rivals
-from pointillist.reproduce.inputs import PENALTY, Inputs, Scale
-from pointillist.reproduce.judging import Trajectory, follow, powers_of_two
 from pointillist.storage import Stored, read_arrays, write_arrays
 from pointillist.storage.schema import check_array, record, text
 

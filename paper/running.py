@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from paper.inputs import FULL, QUICK, Inputs
+from paper.lab import LEARNED, Lab, Outcome
+from paper.record import Record, read_record, record_page
+from paper.rivals import rival_words
 from pointillist.plot.machine import PACKAGES, facts, installed
 from pointillist.plot.page import write_page
-from pointillist.reproduce.inputs import FULL, QUICK, Inputs
-from pointillist.reproduce.lab import LEARNED, Lab, Outcome
-from pointillist.reproduce.record import Record, read_record, record_page
-from pointillist.reproduce.rivals import rival_words
 from pointillist.storage import remove_abandoned
 
 FIGURES = ("fig1", "fig2", "fig3", "fig4", "fig5", "complexity")
@@ -63,7 +63,7 @@ def reproduce(
     for name in list(record.pending):
         say(f"{name}:")
         begin = time.perf_counter()
-        module = import_module(f"pointillist.reproduce.{name.replace('fig', 'figure')}")
+        module = import_module(f"paper.{name.replace('fig', 'figure')}")
         outcome: Outcome = module.run(lab)
         record.figures[name] = replace(outcome, seconds=time.perf_counter() - begin)
         record.figures = {one: record.figures[one] for one in FIGURES if one in record.figures}

@@ -1,8 +1,7 @@
 """Tests of what is read from times; no test asks how long anything takes."""
 
 import pytest
-
-from pointillist.reproduce.timing import exponent, first_at_most, repeated
+from paper.timing import exponent, first_at_most, repeated
 
 
 def test_levels_and_exponents():

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from paper.inputs import PENALTY
 from pointillist.model.metrics import psnr
-from pointillist.reproduce.inputs import PENALTY
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import encode
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from paper import rivals
+from paper.judging import Judgement, Trajectory
+from paper.lab import Lab, Outcome, speed_verdict
+from paper.timing import first_at_most
 from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
-from pointillist.reproduce import rivals
-from pointillist.reproduce.judging import Judgement, Trajectory
-from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
-from pointillist.reproduce.timing import first_at_most
 
 TITLE = "Fig. 5: more patches, mini-batches"
 STALLED = 0.25

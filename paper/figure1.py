@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paper import rivals
+from paper.frequency import BatchFrequency
+from paper.inputs import PENALTY
+from paper.judging import compile_step, follow, judge
+from paper.lab import Lab, Outcome, speed_verdict
+from paper.timing import first_at_most, shortest
 from pointillist.learners import BatchCSC, FilterUpdate
 from pointillist.model.geometry import Geometry
 from pointillist.model.problem import Problem, broadcast_penalty
 from pointillist.model.sampling import Draws, draw_sample
 from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
-from pointillist.reproduce import rivals
-from pointillist.reproduce.frequency import BatchFrequency
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import compile_step, follow, judge
-from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
-from pointillist.reproduce.timing import first_at_most, shortest
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.quadratic import SampledOperator, make_system
 

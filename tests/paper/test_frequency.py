@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
-
-from pointillist.reproduce.frequency import (
+from paper.frequency import (
     BatchFrequency,
     circular_codes,
     crop,
@@ -12,7 +11,7 @@ from pointillist.reproduce.frequency import (
     pad,
     project,
 )
-from pointillist.reproduce.inputs import PENALTY
+from paper.inputs import PENALTY
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_objective_is_that_of_its_codes_and_filters(images, start):
 
 
 def test_filter_updates_reach_the_constrained_optimum(images, start, monkeypatch):
-    monkeypatch.setattr("pointillist.reproduce.frequency.ITERATIONS", 400)
+    monkeypatch.setattr("paper.frequency.ITERATIONS", 400)
     codes = np.random.default_rng(2).standard_normal((3, 2, 12, 14)).astype(np.float32)
     learner = BatchFrequency(images, start)
     learner.update(np.fft.rfft2(codes).astype(np.complex64), np.fft.rfft2(images).astype(np.complex64))

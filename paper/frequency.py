@@ -14,8 +14,8 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Due, Trajectory, drawn, quiet_encode
+from paper.inputs import PENALTY
+from paper.judging import Due, Trajectory, drawn, quiet_encode
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.frequency import FrequencyADMM
 

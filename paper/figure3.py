@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paper.inputs import PENALTY
+from paper.judging import Judgement, judge
+from paper.lab import Lab, Outcome
 from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Judgement, judge
-from pointillist.reproduce.lab import Lab, Outcome
 
 TITLE = "Fig. 3: over-complete dictionaries"
 FEWER, BETTER = 0.08, 1.0

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from paper import rivals
+from paper.iterations import inpaint_by_admm
+from paper.judging import Trajectory, exact
+from paper.lab import Lab, Outcome, speed_verdict
 from pointillist.model.metrics import psnr
 from pointillist.plot.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
 from pointillist.plot.encoded import contrast_limits, image_picture, mosaic_picture
-from pointillist.reproduce import rivals
-from pointillist.reproduce.iterations import inpaint_by_admm
-from pointillist.reproduce.judging import Trajectory, exact
-from pointillist.reproduce.lab import Lab, Outcome, speed_verdict
 from pointillist.restore import inpaint
 from pointillist.solvers.decoding import decode
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paper import frequency
+from paper.inputs import PENALTY
+from paper.judging import Due, Trajectory, drawn
+from paper.timing import shortest
 from pointillist.plot.machine import installed
-from pointillist.reproduce import frequency
-from pointillist.reproduce.inputs import PENALTY
-from pointillist.reproduce.judging import Due, Trajectory, drawn
-from pointillist.reproduce.timing import shortest
 from pointillist.solvers.base import effective_jobs
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
