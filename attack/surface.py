@@ -75,7 +75,7 @@ def targets(recordings: bool = True) -> tuple[Target, ...]:
 
 def exported(recordings: bool) -> Iterator[tuple[str, Any]]:
     """Names that the package exports, and those of its submodules that the reference shows, with their values."""
-    names = {}
+    names: dict[str, Any] = {}
     for name in pt.__all__:
         value = getattr(pt, name)
         names |= {one: getattr(value, one) for one in value.__all__} if inspect.ismodule(value) else {name: value}

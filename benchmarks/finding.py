@@ -28,8 +28,8 @@ from benchmarks.context import Context, parser
 from benchmarks.painted import Scarred, dusty, ruled, scratched
 from benchmarks.tables import Table
 from benchmarks.written import written
-from pointillist.restore.finding.forest import Forest, save_forest
-from pointillist.restore.finding.specks import speck_candidates
+from pointillist.retouch.forest import Forest, save_forest
+from pointillist.retouch.specks import speck_candidates
 
 PAINTERS = {"dust": dusty, "scratches": scratched}
 MEASURED = {**PAINTERS, "lines": ruled, "text": written}

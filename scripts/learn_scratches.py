@@ -25,7 +25,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 WIDTHS = (32, 40, 48, 64)
 """Channels at a half, a quarter, an eighth and a sixteenth of the size."""
-PACKED = Path(__file__).parent.parent / "src" / "pointillist" / "restore" / "finding" / "scratches.safetensors"
+PACKED = Path(__file__).parent.parent / "src" / "pointillist" / "retouch" / "scratches.safetensors"
 BATCH = 48
 RATE = 4e-3
 MEGAPIXELS = {0.2: 0.1, 0.3: 0.42, 0.5: 0.18, 0.9: 0.12, 2.0: 0.18}
@@ -190,7 +190,7 @@ def fitted(photographs: Photographs, seconds: float, steps: int | None, device: 
 
 def pack(path: Path) -> None:
     """Write fitted weights into the package, with what they were fitted to."""
-    from pointillist.restore.finding.network import save_network  # the machine that fits need not have the package
+    from pointillist.retouch.network import save_network  # the machine that fits need not have the package
 
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files if "." in name}

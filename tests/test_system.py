@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from pointillist import system
-from pointillist.app import server
 from pointillist.cli import main, stopping
+from pointillist.retouch import server
 
 MIB = 2**20
 

@@ -42,14 +42,13 @@ from .restore import (
     denoise,
     estimate_blur,
     estimate_sigma,
-    find_damage,
-    find_marks,
     gaussian_kernel,
     inpaint,
-    mark_damage,
     motion_kernel,
     super_resolve,
 )
+from .retouch.damage import find_damage
+from .retouch.marks import find_marks, mark_damage
 from .solvers.base import Result, Status
 from .solvers.certifying import certify
 from .solvers.decoding import decode

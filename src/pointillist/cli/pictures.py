@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.photofiles import Photograph, read_photograph
-from pointillist.restore import find_key, find_marks
+from pointillist.retouch.marks import find_key, find_marks
 
 
 def plain(photograph: Photograph) -> Photograph:

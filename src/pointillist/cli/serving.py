@@ -8,10 +8,10 @@ import warnings
 import webbrowser
 from pathlib import Path
 
-from pointillist.app import serve
-from pointillist.app.jobs import THREADS
 from pointillist.cli.console import say, show_log, tell
 from pointillist.cli.stopping import Ended, Stopped, exit_code
+from pointillist.retouch.jobs import THREADS
+from pointillist.retouch.server import serve
 
 
 def run(picture: Path | None, *, port: int, browser: bool) -> None:

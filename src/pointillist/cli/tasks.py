@@ -20,7 +20,8 @@ from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, read_photograph, write_photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.model.geometry import sizes
-from pointillist.restore.marks import grey_beside, grown, parse_colour
+from pointillist.retouch.damage import find_damage
+from pointillist.retouch.marks import find_marks, grey_beside, grown, parse_colour
 
 log = logging.getLogger(__name__)
 
@@ -102,14 +103,12 @@ def _found(photograph: Photograph, job: Job, options: dict[str, Any], n_jobs: in
             log.warning("%s: --mask %s marks nothing, the picture stays as it is", job.source, job.mask)
         return Marks(missing, "masked")
     if options["find"]:
-        missing = restore.find_damage(
-            photograph.pixels, options["find"], sensitivity=options["sensitivity"], n_jobs=n_jobs
-        )
+        missing = find_damage(photograph.pixels, options["find"], sensitivity=options["sensitivity"], n_jobs=n_jobs)
         if not missing.any():
             log.warning("%s: no %s found, the picture stays as it is", job.source, " or ".join(options["find"]))
         return Marks(missing, " and ".join(options["find"]))
     if options["key"] is not None:
-        missing = restore.find_marks(photograph.pixels, options["key"], **by_colour)
+        missing = find_marks(photograph.pixels, options["key"], **by_colour)
         if not missing.any():
             raise ValueError(f"{job.source} has no pixels of --key {options['key']}")
         return Marks(missing, str(options["key"]))

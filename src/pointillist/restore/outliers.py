@@ -11,7 +11,6 @@ import scipy.ndimage
 from numpy.typing import NDArray
 
 from pointillist.restore.engine import NO_BLUR, Damaged, Settings, code, separate, synthesise
-from pointillist.restore.finding import damage_in
 from pointillist.restore.large import SIDE, is_large
 from pointillist.restore.pictures import Canvas, Picture
 from pointillist.restore.tiling import Box, inside, run_all, tiles, widened
@@ -42,9 +41,11 @@ def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArr
 
 def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
     """Samples of any value that their neighbours do not predict, and specks of dust, (channels, height, width)."""
+    from pointillist import find_damage  # of `retouch`, which stands on this package
+
     odd = _by_tiles(canvas, lambda tile, own: _outliers(tile, filters, own), settings)
     pixels = np.moveaxis(canvas.planes, 0, -1)
-    odd |= damage_in(pixels, canvas.scale, kinds=("dust",), n_jobs=settings.n_jobs)
+    odd |= find_damage(pixels, "dust", data_range=canvas.scale, n_jobs=settings.n_jobs)
     return odd & ~canvas.missing
 
 

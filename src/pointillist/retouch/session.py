@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.app import tasks
-from pointillist.app.jobs import Worker
-from pointillist.app.strokes import painted
-from pointillist.app.views import View, mask_view, picture_view
 from pointillist.data.photofiles import Photograph, answer_suffix, read_photograph, write_photograph
+from pointillist.retouch import tasks
+from pointillist.retouch.jobs import Worker
+from pointillist.retouch.strokes import painted
+from pointillist.retouch.views import View, mask_view, picture_view
 
 log = logging.getLogger(__name__)
 

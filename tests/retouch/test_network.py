@@ -5,8 +5,8 @@ import pytest
 from scipy import ndimage
 
 from pointillist.errors import ModelFileError
-from pointillist.restore.finding import network
-from pointillist.restore.finding.network import GRID, Layer, Network, Planes, load_network, read_network, save_network
+from pointillist.retouch import network
+from pointillist.retouch.network import GRID, Layer, Network, Planes, load_network, read_network, save_network
 from pointillist.storage import write_arrays
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pointillist.app import session as module
 from pointillist.cli.jobs import WORDS
+from pointillist.retouch import session as module
 
 
 def test_results_are_named_as_on_the_command_line():

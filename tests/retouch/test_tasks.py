@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.app import tasks
-from pointillist.app.tasks import Wish
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
-from pointillist.restore.marks import KEYS, parse_colour
+from pointillist.retouch import tasks
+from pointillist.retouch.marks import KEYS, parse_colour
+from pointillist.retouch.tasks import Wish
 
 
 @pytest.mark.parametrize(

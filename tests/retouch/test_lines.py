@@ -5,7 +5,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import pointillist as pt
-from pointillist.restore.finding.lines import lines_in
+from pointillist.retouch.lines import lines_in
 
 ENDS = ((30, 112), (170, 86))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from pointillist.restore.finding.groups import Groups, as_features
+from pointillist.retouch.groups import Groups, as_features
 
 Plane = NDArray[np.float32]
 Labels = NDArray[np.int32]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pointillist.restore.finding.groups import Groups
+from pointillist.retouch.groups import Groups
 
 Plane = NDArray[np.float32]
 Mask = NDArray[np.bool_]

@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw
 from scipy import ndimage
 
 import pointillist as pt
-from pointillist.restore.marks import find_key, grey_beside, grown, parse_colour
+from pointillist.retouch.marks import find_key, grey_beside, grown, parse_colour
 
 
 @pytest.fixture(scope="module")

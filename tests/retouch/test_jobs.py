@@ -3,8 +3,8 @@
 import threading
 import time
 
-from pointillist.app.jobs import Job
 from pointillist.kernels.compiling import compilation
+from pointillist.retouch.jobs import Job
 
 
 def _run(work):

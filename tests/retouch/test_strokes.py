@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.app.strokes import draw_mask
+from pointillist.retouch.strokes import draw_mask
 
 SHAPE = (31, 47)
 PLACES = st.floats(-20, 60)

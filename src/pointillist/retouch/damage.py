@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from pointillist.model.arguments import check_arguments
-from pointillist.restore.finding.forest import load_forest
-from pointillist.restore.finding.lines import lines_in
-from pointillist.restore.finding.network import load_network
-from pointillist.restore.finding.specks import speck_candidates
-from pointillist.restore.finding.text import text_in
-from pointillist.restore.marks import checked, full_scale, grown
 from pointillist.restore.tiling import Box, inside, run_all, widened
+from pointillist.retouch.forest import load_forest
+from pointillist.retouch.lines import lines_in
+from pointillist.retouch.marks import checked, full_scale, grown
+from pointillist.retouch.network import load_network
+from pointillist.retouch.specks import speck_candidates
+from pointillist.retouch.text import text_in
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.app import server
-from pointillist.app.server import TOKEN_HEADER
+from pointillist.retouch import server
+from pointillist.retouch.server import TOKEN_HEADER
 
 PORT, TOKEN = 8123, "a-token"  # as in conftest.py
 LINE = {"kind": "paint", "radius": 2, "points": [10, 10, 40, 25]}
@@ -152,7 +152,7 @@ def test_there_is_nothing_without_a_photograph(client):
 
 
 def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
-    from pointillist.app import tasks
+    from pointillist.retouch import tasks
 
     def slow(wish, photograph, mask, progress):
         for _ in range(100_000):
@@ -172,7 +172,7 @@ def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
 
 
 def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
-    from pointillist.app import tasks
+    from pointillist.retouch import tasks
 
     mask = np.zeros((40, 60), bool)
     mask[10:12, 20:30] = True

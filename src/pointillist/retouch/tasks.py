@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pointillist as pt
-from pointillist.app.jobs import Progress
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
-from pointillist.restore import find_key, find_marks, grey_beside
-from pointillist.restore.marks import KEYS
+from pointillist.retouch.jobs import Progress
+from pointillist.retouch.marks import KEYS, find_key, find_marks, grey_beside
 
 TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
 BLURS = ("gaussian", "motion")

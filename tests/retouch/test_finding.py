@@ -5,7 +5,7 @@ import pytest
 from scipy import ndimage
 
 import pointillist as pt
-from pointillist.restore import finding
+from pointillist.retouch import damage as finding
 
 
 @pytest.fixture(scope="module")

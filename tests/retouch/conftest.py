@@ -36,7 +36,7 @@ def marked(photograph):
 
 @pytest.fixture
 def session():
-    from pointillist.app.session import Session
+    from pointillist.retouch.session import Session
 
     with closing(Session()) as opened:
         yield opened
@@ -50,7 +50,7 @@ def client(session):
         warnings.simplefilter("ignore")  # new versions would rather have httpx's successor; both serve
         from starlette.testclient import TestClient
 
-    from pointillist.app.server import TOKEN_HEADER, make_app
+    from pointillist.retouch.server import TOKEN_HEADER, make_app
 
     app = make_app(session, TOKEN, PORT)
     return TestClient(app, base_url=f"http://127.0.0.1:{PORT}", headers={TOKEN_HEADER: TOKEN})

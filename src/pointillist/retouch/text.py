@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
-from pointillist.restore.finding.groups import Groups
-from pointillist.restore.finding.specks import opened
+from pointillist.retouch.groups import Groups
+from pointillist.retouch.specks import opened
 
 Plane = NDArray[np.float32]
 Mask = NDArray[np.bool_]

@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw
 from scipy import ndimage
 
 import pointillist as pt
-from pointillist.restore.finding.text import text_in
+from pointillist.retouch.text import text_in
 
 PLACE = (20, 60)
 

@@ -15,10 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pointillist.app.jobs import Busy
-from pointillist.app.session import Session
-from pointillist.app.tasks import Wish
-from pointillist.app.views import View
+from pointillist.retouch.jobs import Busy
+from pointillist.retouch.session import Session
+from pointillist.retouch.tasks import Wish
+from pointillist.retouch.views import View
 from pointillist.system import ENDINGS, handling
 
 try:
@@ -156,7 +156,7 @@ class Desk:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        assets = files("pointillist.app") / "assets"
+        assets = files("pointillist.retouch") / "assets"
         self._assets = {one.name: one.read_bytes() for one in assets.iterdir() if Path(one.name).suffix in _TYPES}
 
     def page(self, request: Request) -> Response:
@@ -262,7 +262,7 @@ def serve(picture: Path | None = None, *, port: int = 0, ready: Callable[[str, s
 
     Examples
     --------
-    >>> from pointillist.app import serve
+    >>> from pointillist.retouch.server import serve
     >>> serve(ready=print)  # doctest: +SKIP
     """
     with _listening(port) as listener, closing(Session()) as session, handling(ENDINGS, signal.default_int_handler):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.app.views import View, mask_view, picture_view
 from pointillist.data.photofiles import Metadata, Photograph
+from pointillist.retouch.views import View, mask_view, picture_view
 
 
 def _opened(answer):

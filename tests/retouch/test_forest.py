@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pointillist.errors import ModelFileError
-from pointillist.restore.finding import specks
-from pointillist.restore.finding.forest import load_forest, read_forest, save_forest
+from pointillist.retouch import specks
+from pointillist.retouch.forest import load_forest, read_forest, save_forest
 from pointillist.storage import write_arrays
 
 

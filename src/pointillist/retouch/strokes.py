@@ -37,7 +37,7 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
 
     Examples
     --------
-    >>> from pointillist.app.strokes import draw_mask
+    >>> from pointillist.retouch.strokes import draw_mask
     >>> line = {"kind": "paint", "radius": 1, "points": [1.5, 2.5, 6.5, 2.5]}
     >>> draw_mask([line], (5, 8), {}).astype(int)
     array([[0, 0, 0, 0, 0, 0, 0, 0],
