@@ -25,7 +25,7 @@ from attack.judging import (
 from attack.making import Strange, make_strange
 from attack.readers import READERS, Helpers, commands
 from attack.traps import Traps
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
 
 _PLAN = 3 * 10**8
 """Bytes that reading a small file may take: 64 MiB of samples that it may claim, as float32, and a copy."""

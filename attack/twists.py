@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import pointillist as pt
 from benchmarks import problems
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 from pointillist.solvers.tiles import TiledDescent
 
 Rng = np.random.Generator

@@ -170,7 +170,7 @@ def recording() -> Any:
 
 
 def _problem() -> pt.Problem:
-    from pointillist.model.geometry import Geometry
+    from pointillist.problem import Geometry
 
     geometry = Geometry(SIGNALS.shape[1:], (5,), 1, "same")
     return pt.Problem(filters=FILTERS[:, None], geometry=geometry, penalty=np.ones((3, 1)) / 2)

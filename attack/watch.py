@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
 
 PATIENCE = 10.0
 """Seconds of work that a call may take."""

@@ -22,10 +22,9 @@ from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.measure import profiled
 from benchmarks.sporco_cupy import rival
 from benchmarks.tables import Table
+from pointillist.cuda.device import open_device
 from pointillist.data import photographs
-from pointillist.kernels.devices import open_device
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty
+from pointillist.problem import Geometry, Problem, broadcast_penalty
 from pointillist.solvers.device import DeviceDescent, timings
 from pointillist.solvers.encoding import encode
 

@@ -19,8 +19,8 @@ from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.inputs import PENALTY
 from benchmarks.tables import Table
-from pointillist.model.geometry import Geometry
 from pointillist.plot.machine import peak_mb
+from pointillist.problem import Geometry
 from pointillist.solvers.tiles import Blocks
 
 _NEAR = 5  # samples on either side of a border: where filters of both sides overlap

@@ -17,7 +17,7 @@ from paper.timing import shortest
 from benchmarks.inputs import PENALTY, Inputs
 from benchmarks.peers import ONLINE
 from paper import rivals
-from pointillist.kernels.devices import to_host
+from pointillist.arrays import to_host
 
 ITERATIONS = 100
 BEFORE = {"encode 100": 68.0, "encode 400": 17.0}

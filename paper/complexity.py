@@ -15,8 +15,8 @@ from paper.timing import exponent, shortest
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import make_statistics, update_filters
-from pointillist.model.sampling import Draws
 from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.sampling import Draws
 from pointillist.solvers import CoordinateDescent, SampledADMM
 
 TITLE = "Complexity: time against p, K, M and D"

@@ -10,8 +10,8 @@ from paper.judging import Judgement, Trajectory, follow
 from paper.lab import Lab, Outcome, speed_verdict
 from paper.timing import first_at_most
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.model.sampling import Draws
 from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
+from pointillist.sampling import Draws
 
 TITLE = "Fig. 2: online learning"
 # The paper's: a tenth of the codes, its ADMM, and an average over all images.

@@ -11,7 +11,7 @@ from paper import rivals
 from paper.iterations import inpaint_by_admm
 from paper.judging import Trajectory, exact
 from paper.lab import Lab, Outcome, speed_verdict
-from pointillist.model.metrics import psnr
+from pointillist.metrics import psnr
 from pointillist.plot.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
 from pointillist.plot.encoded import contrast_limits, image_picture, mosaic_picture
 from pointillist.restore import inpaint

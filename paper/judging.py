@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from paper.inputs import PENALTY
-from pointillist.model.metrics import psnr
+from pointillist.metrics import psnr
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import encode
 

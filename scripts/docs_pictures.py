@@ -15,7 +15,7 @@ from PIL import Image
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.plot import mosaic
 from pointillist.plot.style import BLUE, ORANGE, bare, new_figure, render, save_figure, tidy, title
 

@@ -16,11 +16,10 @@ import scipy.signal
 from hypothesis import settings
 from sklearn.linear_model import Lasso
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.statistics import CodedBatch
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty
-from pointillist.model.sampling import Sample
+from pointillist.problem import Geometry, Problem, broadcast_penalty
+from pointillist.sampling import Sample
 
 settings.register_profile("pointillist", deadline=None, max_examples=25, derandomize=True, database=None)
 settings.load_profile("pointillist")

@@ -16,7 +16,7 @@ MODULES = [
         if not module.name.endswith("__main__")
     ),
 ]
-WITH_EXAMPLES = {"pointillist.model.codes", "pointillist.solvers.encoding", "pointillist.learners.batch"}
+WITH_EXAMPLES = {"pointillist.codes", "pointillist.solvers.encoding", "pointillist.learners.batch"}
 
 
 @pytest.mark.parametrize("name", MODULES)

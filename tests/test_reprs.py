@@ -5,7 +5,7 @@ import pytest
 from sklearn import config_context
 
 import pointillist as pt
-from pointillist.model.showing import short
+from pointillist.reprs import short
 
 RNG = np.random.default_rng(0)
 SIGNALS = RNG.standard_normal((300, 30)).astype(np.float32)

@@ -1,6 +1,7 @@
 # The public names and where they live: type checkers read this file, and so does the package when a name is first used.
 from . import solvers
 from .anomalies import AnomalyScore, anomaly_score, learn_windows, remove_baseline
+from .codes import SparseCodes
 from .data import (
     as_signals,
     contrast_normalise,
@@ -28,12 +29,9 @@ from .learners.checkpoint import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
 from .learners.pooling import CodePooling
-from .model.codes import SparseCodes
-from .model.metrics import psnr
-from .model.problem import Problem
-from .model.recovery import Recovery, recovery_score
-from .model.sampling import Draws
+from .metrics import Recovery, psnr, recovery_score
 from .plot.plots import plot_codes, plot_convergence, plot_filters, plot_reconstruction
+from .problem import Problem
 from .restore import (
     BlurEstimate,
     Details,
@@ -49,6 +47,7 @@ from .restore import (
 )
 from .retouch.damage import find_damage
 from .retouch.marks import find_marks, mark_damage
+from .sampling import Draws
 from .solvers.base import Result, Status
 from .solvers.certifying import certify
 from .solvers.decoding import decode

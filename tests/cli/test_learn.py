@@ -8,7 +8,7 @@ from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
 from pointillist.cli import learn as command
 from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
-from pointillist.model.boundaries import BOUNDARIES
+from pointillist.validation import BOUNDARIES
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 

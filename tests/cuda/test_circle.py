@@ -5,7 +5,7 @@ import pytest
 
 from pointillist.cuda import circle
 from pointillist.cuda.plan import as_volume
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 CASES = [((9,), (4,)), ((7, 10), (3, 6)), ((5, 6, 8), (5, 1, 4))]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.cuda.exchange import (
+from pointillist.arrays import (
     Rows,
     all_to_host,
     any_resident,
@@ -16,7 +16,7 @@ from pointillist.cuda.exchange import (
     summed_by,
     to_host,
 )
-from pointillist.model.signals import group_by_shape
+from pointillist.validation import group_by_shape
 
 
 class Tensor:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pointillist import large
 from pointillist.data import contrast_normalise, load_images
-from pointillist.model import large
 
 DATA = os.environ.get("POINTILLIST_DATA")
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from pointillist.data import as_signals, load_images, load_signals
 from pointillist.errors import UnreadableFileError
-from pointillist.model.large import is_mapped
+from pointillist.large import is_mapped
 
 
 def write_png(path, value=0, shape=(4, 5)):

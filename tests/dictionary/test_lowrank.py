@@ -11,7 +11,7 @@ from pointillist.dictionary.update import (
     replace_filters,
     update_filters,
 )
-from pointillist.model.problem import certificate
+from pointillist.problem import certificate
 
 SHAPES = {"1-D": ((60,), (9,)), "2-D": ((12, 13), (4, 3)), "3-D": ((6, 7, 8), (2, 3, 2))}
 KINDS = {

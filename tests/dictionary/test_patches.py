@@ -7,7 +7,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.factors import factorise, likeness
 from pointillist.dictionary.patches import spread_patches
 from pointillist.dictionary.update import duplicate_filters, initial_filters, make_statistics
-from pointillist.model.problem import certificate
+from pointillist.problem import certificate
 
 EVENTS = {"1-D": ((400,), (9,), (15,)), "2-D": ((40, 45), (5, 4), (8, 7)), "3-D": ((16, 15, 17), (3, 3, 4), (5, 5, 6))}
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from pointillist import Robust
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.dense import DenseStatistics
 from pointillist.dictionary.robust import Windows, cell_counts, error_limit, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
+from pointillist.validation import BOUNDARIES
 
 SPACES = {"1-D": ((47,), (5,), 9), "2-D": ((23, 19), (4, 3), (8, 7)), "3-D": ((9, 8, 7), (2, 3, 2), 4)}
 

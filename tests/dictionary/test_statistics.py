@@ -10,10 +10,9 @@ from pointillist.dictionary.dense import DenseStatistics, code_matrix, sweep_by_
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
 from pointillist.dictionary.update import make_statistics
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import certificate
+from pointillist.problem import Geometry, certificate
 from pointillist.solvers.encoding import encode
+from pointillist.validation import BOUNDARIES
 
 SHAPES = {
     "1-D": ((40,), (6,)),

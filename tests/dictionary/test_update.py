@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import (
@@ -18,8 +19,7 @@ from pointillist.dictionary.update import (
     unused_filters,
     update_filters,
 )
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import certificate
+from pointillist.problem import certificate
 
 CONSTRAINTS = [{}, {"zero_mean": True}, {"nonnegative": True}, {"support": True}, {"support": True, "zero_mean": True}]
 

@@ -6,8 +6,7 @@ import pytest
 from pointillist.kernels import banded
 from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers.quadratic import _image_offsets, band_width
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from pointillist.kernels.bundles import BUNDLED, bundle_spare, make_bundles
 from pointillist.kernels.sweeps import Effort
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem
+from pointillist.problem import Geometry, Problem
 from pointillist.solvers import strips
 from pointillist.solvers.staging import field_of
 from pointillist.solvers.sweeping import Ground

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.kernels import convolution
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 
 CASES = [((30,), (19,), 1), ((9, 12), (3, 4), 2), ((5, 6, 7), (2, 3, 2), 1)]
 

@@ -5,7 +5,7 @@ import pytest
 
 from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.cuda.device import Device
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.kernels.devices import Device
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners import device as learning
 from pointillist.learners.device import ahead, placed, prefetch

@@ -7,7 +7,7 @@ import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import UnreadableFileError
 from pointillist.learners.online import signal_counts
-from pointillist.model.sampling import generator
+from pointillist.sampling import generator
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
 

@@ -9,7 +9,7 @@ from pointillist.dictionary.update import make_statistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import Pace, measure_pace, warm_up
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, parse_bytes, within
-from pointillist.model.sampling import Draws
+from pointillist.sampling import Draws
 from pointillist.system import memory_now, memory_peak
 
 RUN = RunSizes(

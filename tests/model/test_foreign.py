@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.model.foreign import as_plain
+from pointillist.arrays import as_plain
 
 
 class Table:

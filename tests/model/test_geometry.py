@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
+from pointillist.validation import BOUNDARIES
 
 
 @st.composite

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model import large
+from pointillist import large
 
 
 @pytest.fixture

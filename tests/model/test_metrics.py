@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.metrics import psnr
+from pointillist.metrics import psnr
 
 
 def test_psnr_uses_the_range_of_the_reference():

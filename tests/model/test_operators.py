@@ -5,10 +5,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator, signal_shape, synthesise
+from pointillist.codes import SparseCodes
+from pointillist.problem import ConvolutionOperator, Geometry, signal_shape, synthesise
+from pointillist.validation import BOUNDARIES
 
 
 @st.composite

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 
 RNG = np.random.default_rng(0)
 POOLED = {

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, certificate, lambda_max, relative_gap
+from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate, lambda_max, relative_gap
+from pointillist.validation import BOUNDARIES
 
 SHAPES = [((20,), (4,)), ((6, 7), (3, 2)), ((4, 4, 5), (2, 2, 3))]
 

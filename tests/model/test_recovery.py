@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from pointillist.model.recovery import recovery_score
+from pointillist.metrics import recovery_score
 
 
 @pytest.mark.parametrize(("size", "channels"), [((16,), 0), ((16,), 3), ((5, 7), 0), ((5, 7), 2), ((3, 4, 5), 0)])

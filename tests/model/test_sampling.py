@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pointillist.model import sampling
-from pointillist.model.sampling import (
+from pointillist import sampling
+from pointillist.sampling import (
     KINDS,
     Draws,
     Sample,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pointillist.model.sharing import SharedMap
+from pointillist.parallel import SharedMap
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])

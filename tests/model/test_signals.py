@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.signals import as_filters, as_weights, checked_signals, take_seen
+from pointillist.validation import as_filters, as_weights, checked_signals, take_seen
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.usable import is_constant, why_unusable
+from pointillist.validation import is_constant, why_unusable
 
 SIGNAL = np.random.default_rng(0).standard_normal((9, 8))
 
@@ -38,7 +38,7 @@ def test_gaps_and_constants_may_be_welcome():
 
 
 def test_large_signals_are_looked_at_in_bands(monkeypatch):
-    monkeypatch.setattr("pointillist.model.large._BAND_SAMPLES", 8)
+    monkeypatch.setattr("pointillist.large._BAND_SAMPLES", 8)
     last = np.zeros((9, 8))
     assert why_unusable(last).startswith("is constant")
     last[-1, -1] = 1

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.codes import SparseCodes
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.blur import Blur
 from pointillist.restore.engine import Damaged, Settings, choose_filters, code, recover, refit, separate, synthesise
 

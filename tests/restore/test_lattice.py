@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.codes import SparseCodes
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.lattice import Lattice
 
 BAYER = Lattice(2, ((0, 0, 0), (1, 0, 1), (1, 1, 0), (2, 1, 1)))

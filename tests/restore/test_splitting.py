@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
+from pointillist.codes import SparseCodes
+from pointillist.problem import Geometry
 from pointillist.restore.blur import Blur
 from pointillist.restore.engine import Settings, convolution, synthesise
 from pointillist.restore.splitting import Blurred, code_in_turns

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.solvers.base import Result, Status, check_jobs, effective_jobs, judge, merge_results, parallel
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.codes import SparseCodes
 from pointillist.kernels import correlated as kernels
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty
-from pointillist.model.sampling import Sample
+from pointillist.problem import Geometry, Problem, broadcast_penalty
+from pointillist.sampling import Sample
 from pointillist.solvers import correlated, workingset
 from pointillist.solvers.correlated import Aim, can_follow, follow, remainder
 from pointillist.solvers.separable import SeparableScan

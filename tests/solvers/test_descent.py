@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.problem import certificate
+from pointillist.problem import ConvolutionOperator, Geometry, certificate
 from pointillist.solvers import descent, rounds, strips, sweeping
 from pointillist.solvers.base import Status
 from pointillist.solvers.descent import CoordinateDescent

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from pointillist.kernels.devices import SignalGroup, make_plan
+from pointillist.cuda.engine import SignalGroup
+from pointillist.cuda.plan import make_plan
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, certificate
-from pointillist.model.sampling import Sample
+from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
+from pointillist.sampling import Sample
 from pointillist.solvers import CoordinateDescent, SampledADMM, Status
 from pointillist.solvers.device import DeviceDescent, on_device, timings
 from pointillist.solvers.encoding import encode
+from pointillist.validation import BOUNDARIES
 
 
 @pytest.fixture

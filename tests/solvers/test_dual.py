@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.problem import certificate
+from pointillist.problem import ConvolutionOperator, Geometry, certificate
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.dual import shrunk
 from pointillist.solvers.scanning import DescentState

@@ -8,9 +8,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import pointillist as pt
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.sampling import Draws, draw_sample
+from pointillist.sampling import Draws, draw_sample
 from pointillist.solvers import CoordinateDescent, FrequencyADMM, SampledADMM
+from pointillist.validation import BOUNDARIES
 
 COMBINATIONS = [
     *(("cd", boundary) for boundary in BOUNDARIES),

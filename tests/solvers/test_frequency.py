@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pointillist.model.sampling import Sample
+from pointillist.sampling import Sample
 from pointillist.solvers.frequency import FrequencyADMM
 
 

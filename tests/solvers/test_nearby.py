@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.problem import certificate
+from pointillist.problem import certificate
 from pointillist.solvers import descent, nearby, workingset
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState
+from pointillist.validation import BOUNDARIES
 
 SHAPES = [((90,), (7,)), ((21, 37), (4, 5)), ((70, 80), (3, 3)), ((5, 9, 20), (2, 3, 4))]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 from pointillist.solvers import products
 
 

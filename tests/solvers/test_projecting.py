@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.sharing import SharedMap
+from pointillist.parallel import SharedMap
 from pointillist.solvers import sweeping
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.dual import Goal, Worth
 from pointillist.solvers.projecting import Projector, expected_gap
 from pointillist.solvers.staging import field_of
 from pointillist.solvers.sweeping import Ground
+from pointillist.validation import BOUNDARIES
 
 
 def ground_of(problem):

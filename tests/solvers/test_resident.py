@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.kernels.devices import to_host
+from pointillist.arrays import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.signals import HOST
 from pointillist.solvers import inputs, resident
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import encode
 from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.resident import DeviceNamespace, moves_whole, upload
+from pointillist.validation import HOST
 
 
 @pytest.fixture

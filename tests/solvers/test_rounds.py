@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Certificate, Problem, broadcast_penalty
+from pointillist.problem import Certificate, Geometry, Problem, broadcast_penalty
 from pointillist.solvers import CoordinateDescent, Status
 from pointillist.solvers import device as on_devices
 from pointillist.solvers.device import DeviceDescent, DeviceWorkingSets

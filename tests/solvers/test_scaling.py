@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.model.problem import certificate
+from pointillist.problem import certificate
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.scaling import by_scale
 from pointillist.solvers.tiles import TiledDescent

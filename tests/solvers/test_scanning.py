@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.geometry import Geometry
-from pointillist.model.sampling import KINDS, Draws, Sample, draw_sample
+from pointillist.problem import Geometry
+from pointillist.sampling import KINDS, Draws, Sample, draw_sample
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.scanning import DescentState, clean_positions
+from pointillist.validation import BOUNDARIES
 
 TOGETHER = [kind for kind in KINDS if kind != "codes"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.model.sampling import Sample
+from pointillist.sampling import Sample
 from pointillist.solvers import separable
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.separable import SeparableScan, as_products

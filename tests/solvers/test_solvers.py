@@ -5,12 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import lambda_max
+from pointillist.codes import SparseCodes
+from pointillist.problem import Geometry, lambda_max
 from pointillist.solvers import SOLVERS, CoordinateDescent, FrequencyADMM, SampledADMM, make_solver
 from pointillist.solvers.base import Status
+from pointillist.validation import BOUNDARIES
 
 EXACT = {"max_iter": 20_000, "tol": 1e-6, "rho": 1.0, "check_every": 50}
 COMBINATIONS = [

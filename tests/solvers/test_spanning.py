@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, certificate
+from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.solvers import solving
 from pointillist.solvers.base import Status
 from pointillist.solvers.spanning import Projection, filter_span

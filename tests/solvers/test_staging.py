@@ -7,8 +7,7 @@ from pointillist.kernels import sweeps
 from pointillist.kernels.combining import MEMORY, make_memory
 from pointillist.kernels.sweeps import Codes, Effort
 from pointillist.kernels.team import make_team
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers.staging import Ring
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.kernels.lanes import width_of
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers import strips as module
 from pointillist.solvers.staging import field_of
 

@@ -7,7 +7,7 @@ import pytest
 
 from pointillist.kernels import sweeps, team
 from pointillist.kernels.sweeps import Effort
-from pointillist.model.sharing import SharedMap
+from pointillist.parallel import SharedMap
 from pointillist.solvers import strips, sweeping
 from pointillist.solvers.staging import field_of
 from pointillist.solvers.sweeping import Ground

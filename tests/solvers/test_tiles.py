@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, certificate
+from pointillist.problem import Geometry, Problem, certificate
 from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
 from pointillist.solvers.blocks import Blocks

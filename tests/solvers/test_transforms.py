@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem
-from pointillist.model.sampling import Sample
+from pointillist.problem import Geometry, Problem
+from pointillist.sampling import Sample
 from pointillist.solvers import transforms, workingset
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.scanning import DescentState

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors import SafetensorError
 
+from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.model.codes import SparseCodes
 from pointillist.storage import CheckpointFolder, PartFolder, atomic_path, checkpoints, codec, read_arrays
 
 ARRAYS = {"a": np.arange(6.0).reshape(3, 2).T}

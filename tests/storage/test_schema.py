@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.storage import codec, codes, files
 from pointillist.storage.schema import DEPTH, check_array, parse_json
 

@@ -14,8 +14,8 @@ from scipy.ndimage import maximum_filter1d, median_filter, uniform_filter1d
 
 from pointillist.anomalies.energies import NEIGHBOURS, Explained, least_spread, rarity
 from pointillist.anomalies.surprise import running_median, standardise, surprise, surprise_of_both_sides
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
+from pointillist.codes import SparseCodes
+from pointillist.problem import Geometry
 from pointillist.solvers.decoding import decode
 
 _APART = 0.4

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter
 
 from pointillist.anomalies.surprise import running_median, standardise, surprise, surprise_of_both_sides
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.solvers.decoding import decode
 
 _RARE = 0.1

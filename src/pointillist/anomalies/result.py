@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from pointillist.model.arguments import is_number, shown
-from pointillist.model.showing import ShortRepr
+from pointillist.reprs import ShortRepr, shown
+from pointillist.validation import is_number
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,10 +10,9 @@ from scipy.ndimage import uniform_filter1d
 
 from pointillist.anomalies.surprise import running_median
 from pointillist.learners.online import OnlineCSC
-from pointillist.model.arguments import check_arguments, is_number, shown
-from pointillist.model.sampling import generator, seed_from
-from pointillist.model.signals import Signals, check_not_infinite, checked_signals
-from pointillist.model.usable import is_constant
+from pointillist.reprs import shown
+from pointillist.sampling import generator, seed_from
+from pointillist.validation import Signals, check_arguments, check_not_infinite, checked_signals, is_constant, is_number
 
 _WINDOWS = 6  # sets these draws apart from all others of the same seed
 _LENGTHS = 6

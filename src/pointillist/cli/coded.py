@@ -14,13 +14,13 @@ from rich.table import Table
 
 from pointillist.cli.console import count, say, write
 from pointillist.cli.paths import DASH
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import sizes
-from pointillist.model.large import walked
-from pointillist.model.usable import extremes
+from pointillist.codes import SparseCodes
+from pointillist.large import walked
+from pointillist.reprs import sizes
 from pointillist.solvers.base import Result, Status
 from pointillist.storage import atomic_path
 from pointillist.storage.schema import either, list_of, nothing, number, one_of, record, text, whole
+from pointillist.validation import extremes
 
 COLUMNS = ("name", "shape", "objective", "gap", "status", "nonzeros", "psnr", "seconds", "reason")
 """Columns of the CSV file; of a signal that was left out only the name, the status "skipped" and the reason."""

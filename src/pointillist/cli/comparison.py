@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.photofiles import Photograph
-from pointillist.model.geometry import sizes
 from pointillist.plot.style import bare, new_figure, save_figure, title
+from pointillist.reprs import sizes
 
 _GAP = 8  # white pixels between the two halves of a preview
 _ROWS = 256  # compared at a time, so that no copy of a large picture is made

@@ -11,13 +11,13 @@ from pointillist.cli.console import say, show_log, tell
 from pointillist.cli.learn import fit
 from pointillist.cli.starting import FILTER_SIZE
 from pointillist.data import contrast_normalise, photographs
+from pointillist.kernels.compiling import working_time
+from pointillist.kernels.warming import compile_search, end_compiling, is_compiling
 from pointillist.learners import OnlineCSC
 from pointillist.learners.calibration import compile_update
 from pointillist.learners.persistence import save
-from pointillist.model.clock import working_time
-from pointillist.model.geometry import sizes
-from pointillist.model.metrics import psnr
-from pointillist.model.warming import compile_search, end_compiling, is_compiling
+from pointillist.metrics import psnr
+from pointillist.reprs import sizes
 from pointillist.solvers.base import Result
 from pointillist.storage import check_writable
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pointillist.cli.console import count
+from pointillist.codes import CODE_BYTES, EVENT_BYTES
+from pointillist.large import LARGE
 from pointillist.learners.plan import ALLOWANCE, MARGIN, Concession, concessions, duration, in_bytes
-from pointillist.model.codes import CODE_BYTES
-from pointillist.model.events import EVENT_BYTES
-from pointillist.model.geometry import Geometry
-from pointillist.model.large import LARGE
+from pointillist.problem import Geometry
 from pointillist.solvers.memory import descent_bytes
 from pointillist.solvers.tiles import solved_at_once
 from pointillist.storage.events import TEXT_BYTES

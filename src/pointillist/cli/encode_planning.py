@@ -21,10 +21,11 @@ from pointillist.cli.groups import ON_DEVICE, first_signals
 from pointillist.cli.inputs import SignalReader
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.survey import NORMALISING, survey
+from pointillist.large import is_mapped
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.plan import duration, in_bytes
-from pointillist.model.geometry import Geometry, sizes
-from pointillist.model.large import is_mapped
+from pointillist.problem import Geometry
+from pointillist.reprs import sizes
 from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_now, memory_peak
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from pointillist.cli.console import say, warn
 from pointillist.data.sources.base import box as box_of
 from pointillist.learners.plan import duration, in_bytes
-from pointillist.model.usable import is_constant
+from pointillist.validation import is_constant
 
 _TRIAL_SIDE = 256
 """Larger signals are cut to this side where things are tried, whose time then follows their samples."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pointillist.cli.inputs import SignalReader
 from pointillist.errors import UnreadableFileError
-from pointillist.model.large import LARGE, is_mapped
+from pointillist.large import LARGE, is_mapped
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from pointillist.data.sources.base import StoredSource
 from pointillist.data.sources.cache import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
+from pointillist.large import LARGE, scratch
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.large import LARGE, scratch
-from pointillist.model.usable import why_unusable
+from pointillist.validation import why_unusable
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from pointillist.errors import ModelFileError
 from pointillist.learners.persistence import load
 from pointillist.learners.schema import check_checkpoint, check_model, read_history
 from pointillist.learners.watching import finite
-from pointillist.model.geometry import filters_in_words, sizes
 from pointillist.plot import save_mosaic
+from pointillist.reprs import filters_in_words, sizes
 from pointillist.storage import Stored, check_writable, kind_of, load_model, read_codes
 from pointillist.storage.schema import is_number
 

@@ -11,7 +11,7 @@ from pointillist.cli.inputs import Wanted
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
-from pointillist.model.geometry import filters_in_words
+from pointillist.reprs import filters_in_words
 
 if TYPE_CHECKING:
     from pointillist.plot import Example

@@ -25,8 +25,8 @@ from pointillist.cli.stopping import Interrupted
 from pointillist.cli.tasks import Answer, Marks, Progress, Task, make_task
 from pointillist.data import load_filters
 from pointillist.data.photofiles import Metadata, Photograph, check_format, read_photograph, write_photograph
-from pointillist.model.clock import working_time
-from pointillist.model.geometry import sizes
+from pointillist.kernels.compiling import working_time
+from pointillist.reprs import sizes
 from pointillist.storage import load_model
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ def positive(value: float | None) -> float | None:
 
 def sampled(value: str) -> Any:
     """A share of all codes as a number, or with a kind after a comma as `Draws`."""
-    from pointillist.model.sampling import Draws
+    from pointillist.sampling import Draws
 
     share, comma, kind = value.partition(",")
     try:

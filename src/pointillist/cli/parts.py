@@ -12,9 +12,9 @@ from typing import Any
 
 from pointillist.cli.coded import Coded, CodedSignal, check_rows
 from pointillist.cli.learning_request import Survival
+from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import differences, parse_every
-from pointillist.model.codes import SparseCodes
 from pointillist.storage import PartFolder, own_version, read_whole, stamp
 from pointillist.storage.schema import list_of, mapping, record, text, whole
 

@@ -7,7 +7,7 @@ from threading import Timer
 from typing import Any
 
 from pointillist.cli.console import err, number, printable, tell
-from pointillist.model.clock import watching_compilation, working_time
+from pointillist.kernels.compiling import watching_compilation, working_time
 
 Report = Callable[[dict[str, Any]], bool]
 

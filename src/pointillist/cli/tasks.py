@@ -19,7 +19,7 @@ from pointillist.cli.jobs import Job, RestoreRequest
 from pointillist.cli.pictures import marked_by_itself, read_mask
 from pointillist.data.photofiles import Photograph, read_photograph, write_photograph
 from pointillist.errors import BlurMisfitWarning
-from pointillist.model.geometry import sizes
+from pointillist.reprs import sizes
 from pointillist.retouch.damage import find_damage
 from pointillist.retouch.marks import find_marks, grey_beside, grown, parse_colour
 

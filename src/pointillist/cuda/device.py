@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.cuda.exchange import as_cupy, is_resident, stacked
+from pointillist.arrays import as_cupy, is_resident, stacked
 from pointillist.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
@@ -223,3 +223,9 @@ def source() -> str:
     """All kernels as one text."""
     folder = Path(__file__).parent
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in _SOURCES)
+
+
+def check_device(device: str) -> None:
+    """Refuse a string that names no device, and a device that is not there."""
+    if not is_cpu(device):
+        open_device(device)

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pointillist.arrays import joined
 from pointillist.cuda import circle
-from pointillist.cuda.exchange import joined
 from pointillist.cuda.packing import lane_taps, pack, slots
 from pointillist.cuda.plan import CHUNK, DEPTH, RESERVED_SHARED, RUN, as_volume, colours
 

@@ -8,9 +8,9 @@ from math import prod
 
 import numpy as np
 
+from pointillist.arrays import joined, scattered
 from pointillist.cuda import circle
 from pointillist.cuda.engine import owners
-from pointillist.cuda.exchange import joined, scattered
 from pointillist.cuda.plan import as_volume, make_plan
 
 _WARPS = 4

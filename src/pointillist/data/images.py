@@ -18,7 +18,7 @@ from pointillist.data.photofiles.reading import read_photograph
 from pointillist.data.samples import to_float, to_grey
 from pointillist.data.skipping import OnError, check_on_error, read_each
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import check_arguments
+from pointillist.validation import check_arguments
 
 logger = logging.getLogger(__name__)
 

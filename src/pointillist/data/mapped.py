@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_page
 from pointillist.data.samples import to_float, to_grey
-from pointillist.model.large import LARGE, scratch, walked
+from pointillist.large import LARGE, scratch, walked
 from pointillist.storage import check_regular
 
 _TIFF_SUFFIXES = (".tif", ".tiff")

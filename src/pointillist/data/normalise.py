@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import correlate1d
 
 from pointillist.data.samples import to_float
-from pointillist.model.arguments import as_numbers, check_arguments
-from pointillist.model.large import bands, ranked, scratch
-from pointillist.model.usable import within_rounding
+from pointillist.large import bands, ranked, scratch
+from pointillist.validation import as_numbers, check_arguments, within_rounding
 
 _WINDOW_LENGTH = 13
 _WINDOW_SIGMA = 3 * 1.591

@@ -15,8 +15,8 @@ from glob import glob, has_magic
 from itertools import islice
 from pathlib import Path
 
-from pointillist.model.arguments import as_list, as_path, check_arguments
 from pointillist.storage import missing
+from pointillist.validation import as_list, as_path, check_arguments
 
 logger = logging.getLogger(__name__)
 

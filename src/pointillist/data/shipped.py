@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.images import load_image
-from pointillist.model.arguments import check_arguments, shown
+from pointillist.reprs import shown
 from pointillist.storage import load_model
+from pointillist.validation import check_arguments
 
 _FILES = {
     "train": ("astronaut.jpg", "brick.jpg", "chelsea.jpg", "gravel.jpg", "rocket.jpg"),

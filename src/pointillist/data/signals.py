@@ -11,7 +11,7 @@ from pointillist.data.paths import PathLike
 from pointillist.data.samples import to_float
 from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources.opening import open_source
-from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.validation import as_numbers, check_arguments
 
 
 def as_signals(

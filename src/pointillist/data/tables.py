@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.tableheads import TableHead, as_number, cells_of, find_head, is_missing, missing_cells, text_lines
-from pointillist.model.arguments import shown
-from pointillist.model.large import LARGE
+from pointillist.large import LARGE
+from pointillist.reprs import shown
 from pointillist.storage import check_regular
 
 _PIECE = 2**22

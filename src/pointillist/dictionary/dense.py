@@ -10,7 +10,7 @@ from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.lowrank import Factors, sweep_factors
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 
 class DenseStatistics:

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import open_device
+from pointillist.cuda.plan import as_volume
+from pointillist.cuda.sums import CodeLists, DeviceSums
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.kernels.devices import CodeLists, DeviceSums, as_volume, open_device
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import broadcast_penalty
-from pointillist.model.signals import group_by_shape
+from pointillist.problem import Geometry, broadcast_penalty
+from pointillist.validation import group_by_shape
 
 
 class DeviceStatistics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.validation import as_numbers, check_arguments
 
 _SAME = 1e-6
 """Filters that differ by this share of their norm are the same in single precision."""

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels import statistics
-from pointillist.model.geometry import Geometry
-from pointillist.model.sharing import SharedMap
+from pointillist.parallel import SharedMap
+from pointillist.problem import Geometry
 
 _WORTH_THREADS = 150_000
 """Pairs from which on threads share them: about a millisecond, beside which waking threads is little."""

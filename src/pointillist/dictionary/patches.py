@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.arrays import to_host
 from pointillist.dictionary.factors import factorise, likeness
-from pointillist.kernels.devices import to_host
 
 _CANDIDATES, _EXTRA = 4, 128
 """Patches drawn for each one that is chosen, and some more, which matter where few are chosen."""

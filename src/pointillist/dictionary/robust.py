@@ -13,12 +13,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.arrays import to_host
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.statistics import CodedBatch
-from pointillist.kernels.devices import to_host
-from pointillist.model.arguments import check_arguments, is_number, shown
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import broadcast_penalty
+from pointillist.problem import Geometry, broadcast_penalty
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments, is_number
 
 _VOLUME = 4
 """Filters that fit into a window side by side, where nothing else is said: less is noisy, more is coarse (measured)."""

@@ -12,11 +12,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import synthesise
-from pointillist.model.problem import broadcast_penalty, inner
+from pointillist.problem import Geometry, broadcast_penalty, inner, synthesise
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import is_integer
+from pointillist.validation import is_integer
 
 
 @dataclass(frozen=True, eq=False)

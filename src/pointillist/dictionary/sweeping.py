@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.kernels import statistics
-from pointillist.model.sharing import SharedMap
+from pointillist.parallel import SharedMap
 
 _GROUP = 25
 """Filters of a group at most: fewer would make threads wait for each other more often, more would leave them less to do."""

@@ -17,7 +17,7 @@ from pointillist.dictionary.pairs import add_pairs
 from pointillist.dictionary.statistics import CodedBatch, host_objectives
 from pointillist.dictionary.sweeping import sweep_filters
 from pointillist.kernels import convolution, statistics
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator
 
 
 class ToeplitzStatistics:

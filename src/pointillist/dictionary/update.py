@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.cuda.device import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
@@ -18,10 +19,9 @@ from pointillist.dictionary.patches import draw_patches, spread_patches
 from pointillist.dictionary.robust import Robust, cell_counts
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
-from pointillist.kernels.devices import is_cpu
-from pointillist.model.arguments import check_arguments, shown
-from pointillist.model.geometry import Geometry
-from pointillist.model.showing import ShortRepr
+from pointillist.problem import Geometry
+from pointillist.reprs import ShortRepr, shown
+from pointillist.validation import check_arguments
 
 log = logging.getLogger(__name__)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.factors import split_channels
 from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
 from pointillist.learners.coding import Learning
@@ -19,12 +20,11 @@ from pointillist.learners.parameters import NestedParameters
 from pointillist.learners.running import PrintedLines, first_step
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
-from pointillist.model.codes import SparseCodes
-from pointillist.model.signals import Signals
 from pointillist.solvers.base import Result, Solver, effective_jobs
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import Progress, encode
 from pointillist.solvers.explaining import ExplainedVariance, explained_variance
+from pointillist.validation import Signals
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pointillist.codes import SparseCodes
 from pointillist.data.skipping import OnError, noted, nothing_usable, skips
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
@@ -16,11 +17,9 @@ from pointillist.learners.coding import Learning
 from pointillist.learners.device import placed
 from pointillist.learners.outliers import WindowRecord
 from pointillist.learners.step import Step
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.sampling import Sampling, seed_from
-from pointillist.model.signals import Signals
+from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Solver
+from pointillist.validation import Signals, check_arguments
 
 
 class BatchCSC(ConvolutionalLearner):

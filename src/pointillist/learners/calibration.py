@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.state import CodesHere
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_now
 

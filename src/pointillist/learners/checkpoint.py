@@ -22,8 +22,8 @@ from pointillist.learners.packing import changed_arrays, flat, pack, pack_parame
 from pointillist.learners.schema import check_checkpoint
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
-from pointillist.model.arguments import as_path, check_arguments, is_integer
 from pointillist.storage import CheckpointFolder, Stored, own_version
+from pointillist.validation import as_path, check_arguments, is_integer
 
 log = logging.getLogger(__name__)
 

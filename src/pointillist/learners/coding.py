@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pointillist.model.arguments import check_arguments, is_number
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Solver
+from pointillist.validation import check_arguments, is_number
 
 _HABITS: dict[str, dict[str, Any]] = {
     # The paper's: ten ADMM iterations, whatever the gap.

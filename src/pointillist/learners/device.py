@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pointillist.kernels.devices import Device, any_resident, open_device
+from pointillist.arrays import any_resident
+from pointillist.cuda.device import Device, open_device
 from pointillist.solvers.resident import upload
 
 AnyBatch = TypeVar("AnyBatch", bound=Any)

@@ -25,7 +25,7 @@ from pointillist.data.sources.stream import Least
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Step
-from pointillist.model.signals import Signals
+from pointillist.validation import Signals
 
 Check = Callable[[list[NDArray]], Batch]
 """A function that checks signals that were read and makes a `Batch` of them."""

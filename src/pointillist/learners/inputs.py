@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import any_resident, to_host
+from pointillist.arrays import any_resident, as_several, shape_of, to_host
 from pointillist.learners.noticing import notice_axes
-from pointillist.model.arguments import as_numbers, check_arguments, is_integer, shown
-from pointillist.model.foreign import as_several, shape_of
-from pointillist.model.problem import check_penalty
-from pointillist.model.signals import Signals
-from pointillist.model.usable import why_unusable
+from pointillist.problem import check_penalty
+from pointillist.reprs import shown
 from pointillist.solvers.inputs import take_signals
+from pointillist.validation import Signals, as_numbers, check_arguments, is_integer, why_unusable
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import any_resident
-from pointillist.model.foreign import shape_of
+from pointillist.arrays import any_resident, shape_of
 
 _COLOURS = (3, 4)
 """Entries of an axis of colours, with transparency or without."""

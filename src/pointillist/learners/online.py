@@ -20,9 +20,9 @@ from pointillist.learners.device import ahead
 from pointillist.learners.feed import Feed, open_feed
 from pointillist.learners.state import LearnerState, StepCodes
 from pointillist.learners.step import Step
-from pointillist.model.sampling import Sampling, seed_from
-from pointillist.model.signals import Signals
+from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Solver
+from pointillist.validation import Signals
 
 _FORGETTING = 4.0
 _HALF_LIFE = 10.0

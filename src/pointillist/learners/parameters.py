@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.coding import Ridge
-from pointillist.model.showing import is_same, short
+from pointillist.reprs import is_same, short
 
 
 class NestedParameters(BaseEstimator):

@@ -12,8 +12,9 @@ from pointillist.learners.batch import BatchCSC
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import pack, unpack_parameters, unpack_state
 from pointillist.learners.schema import check_model, check_shapes
-from pointillist.model.arguments import as_path, check_arguments, shown
+from pointillist.reprs import shown
 from pointillist.storage import load_model, save_model
+from pointillist.validation import as_path, check_arguments
 
 _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "OnlineCSC": OnlineCSC}
 

@@ -10,13 +10,14 @@ from functools import cached_property
 from math import ceil, prod
 from typing import Any, NamedTuple, TypeVar
 
+from pointillist.codes import CODE_BYTES
 from pointillist.dictionary.pairs import bytes_together
 from pointillist.dictionary.robust import outlier_bytes
 from pointillist.dictionary.update import filter_bytes, statistics_bytes
 from pointillist.learners.packing import bytes_on_disk
-from pointillist.model.codes import CODE_BYTES
-from pointillist.model.geometry import Geometry, sizes
-from pointillist.model.sampling import Sampling, as_draws, sample_bytes
+from pointillist.problem import Geometry
+from pointillist.reprs import sizes
+from pointillist.sampling import Sampling, as_draws, sample_bytes
 from pointillist.solvers.memory import descent_bytes
 
 Sizes = TypeVar("Sizes")

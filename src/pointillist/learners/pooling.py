@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.pooling import regions_along
+from pointillist.codes import SparseCodes, regions_along
+from pointillist.validation import check_arguments
 
 
 class CodePooling(TransformerMixin, BaseEstimator):

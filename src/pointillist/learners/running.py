@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.step import Step
-from pointillist.model.arguments import check_arguments
-from pointillist.model.geometry import filters_in_words
+from pointillist.reprs import filters_in_words
+from pointillist.validation import check_arguments
 
 
 def first_step(step: Step, filters: NDArray | None, warm_start: bool, **asked: Any) -> Step:

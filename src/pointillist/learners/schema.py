@@ -17,8 +17,7 @@ from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import FilterUpdate, statistics_shapes
 from pointillist.errors import ModelFileError
 from pointillist.learners.coding import Ridge
-from pointillist.model.boundaries import BOUNDARIES
-from pointillist.model.sampling import Draws
+from pointillist.sampling import Draws
 from pointillist.solvers import SOLVERS
 from pointillist.storage import Stored, check_filters
 from pointillist.storage.schema import (
@@ -40,6 +39,7 @@ from pointillist.storage.schema import (
     text,
     whole,
 )
+from pointillist.validation import BOUNDARIES
 
 PARAMETER, STATISTICS, WINDOWS = "parameter.", "statistics.", "windows."
 """What the names of arrays begin with that are parameters, or belong to the statistics or the record of windows."""

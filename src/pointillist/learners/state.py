@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pointillist.dictionary.constraints import FilterConstraints
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics
+from pointillist.kernels.compiling import working_time
 from pointillist.learners.outliers import WindowRecord
-from pointillist.model.clock import working_time
 
 
 @dataclass(repr=False)

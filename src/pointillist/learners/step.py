@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import is_cpu
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
@@ -25,17 +27,15 @@ from pointillist.dictionary.update import (
     unused_filters,
     update_filters,
 )
-from pointillist.kernels.devices import is_cpu
 from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
 from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, generator
-from pointillist.model.signals import Signals
+from pointillist.problem import Geometry
+from pointillist.sampling import ALL, Draws, Sampling, as_draws, generator
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
+from pointillist.validation import Signals
 
 _SEARCHES = (1, 2, 4, 8, 16, 32, 64)
 """Steps in which duplicates are looked for: it takes a while, and a filter that is replaced needs steps to be learned."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.mne.learning import BOUNDARY
-from pointillist.model.codes import SparseCodes
-from pointillist.model.operators import signal_shape
+from pointillist.problem import signal_shape
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from pointillist.codes import SparseCodes
 from pointillist.mne.activations import only_filters
 from pointillist.mne.learning import BOUNDARY
 from pointillist.mne.recordings import Windows
 from pointillist.mne.settings import chosen_filters
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers.base import Result
 from pointillist.solvers.decoding import decode
 

@@ -12,7 +12,7 @@ from pointillist.dictionary.factors import split_channels
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.mne.recordings import Windows
 from pointillist.mne.sensors import Sensors
-from pointillist.model.sampling import generator, seed_from
+from pointillist.sampling import generator, seed_from
 from pointillist.solvers.encoding import encode, max_penalty
 
 BOUNDARY = "full"

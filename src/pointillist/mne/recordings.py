@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import is_number, shown
+from pointillist.reprs import shown
+from pointillist.validation import is_number
 
 Instance = Any
 """A Raw or an Epochs of MNE."""

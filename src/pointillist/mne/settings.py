@@ -10,7 +10,8 @@ import numpy as np
 
 from pointillist.dictionary.robust import Robust
 from pointillist.mne.recordings import Instance, is_raw
-from pointillist.model.arguments import as_numbers, check_arguments, is_integer, is_number, shown
+from pointillist.reprs import shown
+from pointillist.validation import as_numbers, check_arguments, is_integer, is_number
 
 _LONGEST = 1e9
 """Seconds that events may lie apart."""

@@ -9,8 +9,8 @@ from pointillist.errors import ModelFileError
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import load, save
 from pointillist.mne.sensors import Sensors, pack_sensors, unpack_sensors
-from pointillist.model.arguments import as_path
 from pointillist.storage.schema import list_of, mapping, mapping_of, number, record, whole
+from pointillist.validation import as_path
 
 _SCHEMA = record(
     {

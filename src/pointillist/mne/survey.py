@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.mne.recordings import Windows
-from pointillist.model.arguments import is_number, shown
+from pointillist.reprs import shown
+from pointillist.validation import is_number
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from pointillist.model.arguments import as_numbers, shown
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.plot.convergence import History
+from pointillist.reprs import shown
+from pointillist.validation import as_numbers
 
 
 def fitted_filters(model: Any, channels: bool) -> tuple[NDArray, bool]:

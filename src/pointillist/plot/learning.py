@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pointillist.codes import SparseCodes
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.model.codes import SparseCodes
-from pointillist.model.metrics import psnr
+from pointillist.metrics import psnr
 from pointillist.plot.blocks import (
     Block,
     Chart,

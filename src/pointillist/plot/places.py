@@ -17,8 +17,8 @@ from matplotlib.figure import FigureBase
 from matplotlib.font_manager import FontProperties
 from matplotlib.gridspec import GridSpec, GridSpecBase
 
-from pointillist.model.arguments import shown
 from pointillist.plot.charts import DARK_COLOURS, FILE_COLOURS
+from pointillist.reprs import shown
 
 
 def one_place(ax: Any, width: float, height: float) -> Axes:

@@ -16,8 +16,7 @@ from matplotlib.gridspec import GridSpecBase
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments, shown
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.plot.charts import draw_chart
 from pointillist.plot.convergence import History, convergence_chart
 from pointillist.plot.encoded import contrast_limits
@@ -45,6 +44,8 @@ from pointillist.plot.waveforms import (
     trace_size,
     waveform_size,
 )
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments
 
 
 def plot_filters(

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.metrics import psnr
+from pointillist.codes import SparseCodes
+from pointillist.metrics import psnr
 from pointillist.plot.blocks import Trace
 from pointillist.plot.charts import FILE_COLOURS
 from pointillist.plot.encoded import contrast_limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import check_arguments
+from pointillist.validation import check_arguments
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import scipy.fft
 import scipy.signal
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import as_numbers
+from pointillist.validation import as_numbers
 
 
 @dataclass(frozen=True, eq=False)

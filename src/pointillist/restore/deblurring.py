@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
-from pointillist.model.arguments import check_arguments
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -25,6 +24,7 @@ from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.restore.sharpening import sharpen
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import check_arguments
 
 _LOG = logging.getLogger(__name__)
 

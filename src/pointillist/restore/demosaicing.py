@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data import load_filters
-from pointillist.model.arguments import as_numbers, check_arguments
-from pointillist.model.clock import working_time
-from pointillist.model.geometry import Geometry
+from pointillist.kernels.compiling import working_time
+from pointillist.problem import Geometry
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import (
     NO_BLUR,
@@ -33,6 +32,7 @@ from pointillist.restore.pictures import Picture
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.encoding import warn_unless_converged
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import as_numbers, check_arguments
 
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 

@@ -8,8 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -22,6 +21,7 @@ from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canv
 from pointillist.restore.tiling import share_of
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import check_arguments
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.clock import working_time
-from pointillist.model.codes import SparseCodes
-from pointillist.model.showing import ShortRepr
+from pointillist.codes import SparseCodes
+from pointillist.kernels.compiling import working_time
+from pointillist.reprs import ShortRepr
 from pointillist.restore.engine import Recovered
 from pointillist.restore.guessing import Coder
 from pointillist.restore.pictures import Canvas, Picture

@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 from threadpoolctl import threadpool_limits
 
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import check_device
 from pointillist.data import load_filters
-from pointillist.kernels.devices import check_device
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.signals import HOST, as_filters
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
@@ -26,6 +24,7 @@ from pointillist.solvers.base import Result, check_numbers, parallel
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import HOST, as_filters
 
 _REFIT_STEPS = 20
 _ROUGH = 0.05  # tolerances above it ask for little descent within a round

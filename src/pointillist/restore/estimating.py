@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments
-from pointillist.model.showing import ShortRepr
+from pointillist.reprs import ShortRepr
 from pointillist.restore.kernels import gaussian_kernel, motion_kernel
 from pointillist.restore.noise import given_level, plane_sigma
 from pointillist.restore.pictures import ChannelAxis, open_canvas
 from pointillist.restore.spectra import SIDES, Fit, Spectrum, windows
+from pointillist.validation import check_arguments
 
 KINDS = ("motion", "gaussian")
 

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import answer, filling_details
 from pointillist.restore.engine import Settings, as_bank
@@ -19,6 +18,7 @@ from pointillist.restore.pictures import Canvas, ChannelAxis, check_size, open_c
 from pointillist.restore.tiling import Box, inside, run_all, tiles, tiles_with, widened
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import check_arguments
 
 METHODS = ("auto", "neighbours", "codes")
 _TOL = 0.3  # of codes that are the answer

@@ -7,7 +7,8 @@ from math import ceil, cos, radians, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import check_arguments, is_number, shown
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments, is_number
 
 _STEPS = 32  # points drawn per pixel of a motion blur
 _LARGEST = 1000.0

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import is_number, shown
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, lambda_max
-from pointillist.model.sampling import generator
+from pointillist.codes import SparseCodes
+from pointillist.problem import Geometry, Problem, lambda_max
+from pointillist.reprs import shown
 from pointillist.restore.engine import Damaged, Settings, code, convolution, separate
 from pointillist.restore.smooth import Smooth
 from pointillist.restore.tiling import spans
+from pointillist.sampling import generator
+from pointillist.validation import is_number
 
 _HIDDEN = 0.25
 _CROPS = 8

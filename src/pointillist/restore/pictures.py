@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import as_numbers, check_arguments
+from pointillist.validation import as_numbers, check_arguments
 
 ChannelAxis = int | Literal["auto"] | None
 """Where the channels of an image lie: an axis, None for grey, or "auto" for grey of two axes and the last of three."""

@@ -10,7 +10,7 @@ import scipy.fft
 import scipy.ndimage
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
+from pointillist.codes import SparseCodes
 from pointillist.restore.blur import Blur
 from pointillist.restore.engine import (
     Damaged,

@@ -15,8 +15,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
+from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.blur import Blur
 from pointillist.restore.engine import Settings, quick_coder
 from pointillist.restore.tiling import share_of

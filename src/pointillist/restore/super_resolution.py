@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import check_arguments, is_integer, shown
-from pointillist.model.clock import working_time
+from pointillist.kernels.compiling import working_time
+from pointillist.reprs import shown
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -18,6 +18,7 @@ from pointillist.restore.penalties import Penalty, choose_penalty, contrast, par
 from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import check_arguments, is_integer
 
 _PENALTY = 0.005  # of the contrast
 

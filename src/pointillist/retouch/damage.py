@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from pointillist.model.arguments import check_arguments
 from pointillist.restore.tiling import Box, inside, run_all, widened
 from pointillist.retouch.forest import load_forest
 from pointillist.retouch.lines import lines_in
@@ -23,6 +22,7 @@ from pointillist.retouch.specks import speck_candidates
 from pointillist.retouch.text import text_in
 from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
+from pointillist.validation import check_arguments
 
 KINDS = ("dust", "scratches", "text")
 USUAL = ("dust", "scratches")

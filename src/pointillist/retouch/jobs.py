@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from pointillist.model.clock import awaits_kernels, working_time
+from pointillist.kernels.compiling import awaits_kernels, working_time
 
 log = logging.getLogger(__name__)
 

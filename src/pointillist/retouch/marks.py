@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import ImageColor
 from scipy import ndimage
 
-from pointillist.model.arguments import as_numbers, check_arguments, is_number, shown
-from pointillist.model.usable import extremes
+from pointillist.reprs import shown
 from pointillist.restore.pictures import LARGEST_SAMPLE
+from pointillist.validation import as_numbers, check_arguments, extremes, is_number
 
 Colour = str | tuple[int, int, int]
 Levels = tuple[int, int, int]

@@ -13,8 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Problem
+from pointillist.codes import SparseCodes
+from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel, rescaled_curvature
 from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 

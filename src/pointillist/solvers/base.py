@@ -20,9 +20,9 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from pointillist.model.arguments import check_arguments, is_integer
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Certificate, Problem, certificate
+from pointillist.codes import SparseCodes
+from pointillist.problem import Certificate, Problem, certificate
+from pointillist.validation import check_arguments, is_integer
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 Place = tuple[int, ...]
 

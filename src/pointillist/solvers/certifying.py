@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Problem, certificate
+from pointillist.codes import SparseCodes
+from pointillist.problem import Problem, certificate
 from pointillist.solvers.base import Result, Solution, collect
+from pointillist.validation import check_arguments
 
 _TOL = 1e-3
 

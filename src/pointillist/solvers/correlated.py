@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.correlated import follow_down, leave
-from pointillist.model.problem import Problem
+from pointillist.problem import Problem
 from pointillist.solvers.separable import SeparableScan
 
 _MOST_CORRELATIONS, _MOST_PAIRS = 2**23, 2**22

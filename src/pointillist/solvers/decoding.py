@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.kernels.devices import kind_of, stacked, to_host
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.operators import signal_shape, synthesise
-from pointillist.model.signals import as_filters
+from pointillist.arrays import kind_of, stacked, to_host
+from pointillist.codes import SparseCodes
+from pointillist.problem import signal_shape, synthesise
 from pointillist.solvers.resident import decode_resident
+from pointillist.validation import as_filters, check_arguments
 
 
 def decode(

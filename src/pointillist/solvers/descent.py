@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Problem
-from pointillist.model.sharing import SharedMap
+from pointillist.codes import SparseCodes
+from pointillist.parallel import SharedMap
+from pointillist.problem import Problem
 from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size

@@ -13,25 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import (
-    DEPTH,
-    STREAMS,
-    Device,
-    Engine,
-    KernelPlan,
-    SignalGroup,
-    as_volume,
-    check_device,
-    is_cpu,
-    make_plan,
-    open_device,
-    pieces,
-    rows,
-    signal_groups,
-    to_host,
-)
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Certificate, Problem, certificate, relative_gap
+from pointillist.arrays import pieces, rows, to_host
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import STREAMS, Device, check_device, is_cpu, open_device
+from pointillist.cuda.engine import Engine, SignalGroup
+from pointillist.cuda.plan import DEPTH, KernelPlan, as_volume, make_plan, signal_groups
+from pointillist.problem import Certificate, Problem, certificate, relative_gap
 from pointillist.solvers.base import Result, Solver, merge_results
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import Look, solve_by_rounds

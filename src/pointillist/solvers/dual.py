@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, inner, relative_gap
+from pointillist.problem import Geometry, Problem, inner, relative_gap
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import DescentState
 

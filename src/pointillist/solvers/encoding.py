@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.kernels.devices import is_cpu, kind_of, stacked, to_host
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, broadcast_penalty, check_penalty
-from pointillist.model.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
-from pointillist.model.signals import Signals, as_filters, group_by_shape
+from pointillist.arrays import kind_of, stacked, to_host
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import is_cpu
+from pointillist.problem import Geometry, Problem, broadcast_penalty, check_penalty
+from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
 from pointillist.solvers.device import on_device
@@ -22,6 +20,7 @@ from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import of_kind
 from pointillist.solvers.scaling import by_scale
 from pointillist.solvers.solving import Progress, filter_span, largest_penalties, solve
+from pointillist.validation import Signals, as_filters, check_arguments, group_by_shape
 
 
 def encode(

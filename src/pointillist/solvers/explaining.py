@@ -9,14 +9,12 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.kernels.devices import to_host
-from pointillist.model.arguments import check_arguments
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.operators import ConvolutionOperator
-from pointillist.model.showing import ShortRepr
-from pointillist.model.signals import Signals, as_filters
+from pointillist.arrays import to_host
+from pointillist.codes import SparseCodes
+from pointillist.problem import ConvolutionOperator, Geometry
+from pointillist.reprs import ShortRepr
 from pointillist.solvers.inputs import take_signals
+from pointillist.validation import Signals, as_filters, check_arguments
 
 _BAND_SAMPLES = 2**20
 

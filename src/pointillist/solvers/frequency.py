@@ -14,8 +14,8 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Problem
+from pointillist.codes import SparseCodes
+from pointillist.problem import Problem
 from pointillist.solvers.admm import AdmmSettings, problem_scalar, soft_threshold
 from pointillist.solvers.base import Result, Solution, certified, collect, parallel
 

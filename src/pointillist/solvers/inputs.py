@@ -6,16 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import any_resident, is_cpu, to_host
-from pointillist.model.signals import (
-    HOST,
-    Namespace,
-    as_weights,
-    check_varied,
-    checked_signals,
-    take_seen,
-)
+from pointillist.arrays import any_resident, to_host
+from pointillist.cuda.device import is_cpu
 from pointillist.solvers.resident import device_namespace, moves_whole, upload
+from pointillist.validation import HOST, Namespace, as_weights, check_varied, checked_signals, take_seen
 
 Choose = Callable[[list[NDArray], list[NDArray] | None], Sequence[int]]
 """A function that gets signals and their weights, each (channels, *space), and returns the numbers of those to take."""

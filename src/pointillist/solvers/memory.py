@@ -1,7 +1,7 @@
 """What coordinate descent takes of memory, for plans that are made before it begins."""
 
 from pointillist.kernels.sweeps import MEMORY
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 from pointillist.solvers.nearby import NOTES_A_POSITION
 from pointillist.solvers.products import product_bytes
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.model.arguments import as_numbers, check_arguments, shown
-from pointillist.model.signals import Signals
+from pointillist.reprs import shown
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import encode, max_penalty
+from pointillist.validation import Signals, as_numbers, check_arguments
 
 _N, _SMALLEST = 10, 0.01
 _TINY = float(np.finfo(np.float64).tiny)

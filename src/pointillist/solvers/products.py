@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.products import descend_on_products, fill_products
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 _WORTH = 0.5
 """Neighbours of a code, beside the samples of a filter, up to which products are worth their time: making them costs too."""

@@ -8,24 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import (
-    CodeLists,
-    Device,
-    Rows,
-    as_cupy,
-    as_kind,
-    as_volume,
-    members_of,
-    open_device,
-    rows,
-    stacked,
-    to_host,
-)
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.large import is_mapped
-from pointillist.model.signals import Namespace, group_by_shape, kept_precision
+from pointillist.arrays import Rows, as_cupy, as_kind, members_of, rows, stacked, to_host
+from pointillist.codes import SparseCodes
+from pointillist.cuda.device import Device, open_device
+from pointillist.cuda.plan import as_volume
+from pointillist.cuda.sums import CodeLists
+from pointillist.large import is_mapped
+from pointillist.problem import Geometry
 from pointillist.solvers.base import Result
+from pointillist.validation import Namespace, group_by_shape, kept_precision
 
 _SEVERAL = 8
 """Signals from which on it is worth to move an array of them at once."""

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import is_integer, shown
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Certificate, Problem
+from pointillist.codes import SparseCodes
+from pointillist.problem import Certificate, Problem
+from pointillist.reprs import shown
 from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curvature
+from pointillist.validation import is_integer
 
 _STALLED_ROUNDS = 5
 """Rounds without a smaller objective after which a signal is given up: rounding is all that is left."""

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import Rows, as_cupy, is_resident, members_of, stacked, to_host
-from pointillist.model.codes import SparseCodes
-from pointillist.model.large import converted, largest, scratch, walked
-from pointillist.model.problem import Problem
-from pointillist.model.signals import group_by_shape
+from pointillist.arrays import Rows, as_cupy, is_resident, members_of, stacked, to_host
+from pointillist.codes import SparseCodes
+from pointillist.large import converted, largest, scratch, walked
+from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solver
+from pointillist.validation import group_by_shape
 
 _ORDINARY, _NEAR = 50, 10
 """Powers of two that w ‖d‖² x² may lie away from one, counted for each of its factors, for a problem to be left as it is;

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from pointillist.kernels import descent
 from pointillist.kernels.layout import whole_blocks
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem, inner
-from pointillist.model.sampling import Sample
+from pointillist.problem import Geometry, Problem, inner
+from pointillist.sampling import Sample
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan

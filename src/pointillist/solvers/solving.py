@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import shown
-from pointillist.model.codes import SparseCodes
-from pointillist.model.problem import Problem, lambda_max
+from pointillist.codes import SparseCodes
+from pointillist.problem import Problem, lambda_max
+from pointillist.reprs import shown
 from pointillist.solvers.base import Result, Solver, merge_results
 from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
 from pointillist.solvers.tiles import Progress, by_tiles

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.kernels.devices import as_cupy, is_resident
+from pointillist.arrays import as_cupy, is_resident
 from pointillist.kernels.projection import add_energies, project, take_product
-from pointillist.model.large import is_mapped, scratch, walked
-from pointillist.model.problem import Problem, inner
-from pointillist.model.sampling import generator
+from pointillist.large import is_mapped, scratch, walked
+from pointillist.problem import Problem, inner
+from pointillist.sampling import generator
 from pointillist.solvers.base import Result, one_blas_thread
 from pointillist.solvers.separable import as_products
 

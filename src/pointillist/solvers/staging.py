@@ -12,7 +12,7 @@ from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES, Layout, strides_of
 from pointillist.kernels.sweeps import Strips
 from pointillist.kernels.updates import Circle, Places
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 from pointillist.solvers.strips import StripPlan, strip_plan
 
 

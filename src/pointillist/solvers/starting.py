@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.descent import merge
-from pointillist.model.problem import Problem
+from pointillist.problem import Problem
 
 
 def allowed_start(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pointillist.kernels.layout import flat_offsets, strides_of
 from pointillist.kernels.sweeps import Strips
-from pointillist.model.geometry import Geometry
+from pointillist.problem import Geometry
 
 _LONGEST_RUN = 16
 """Lanes of a vector at most."""

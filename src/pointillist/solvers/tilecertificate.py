@@ -6,8 +6,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.large import release
-from pointillist.model.problem import Certificate, inner, relative_gap
+from pointillist.large import release
+from pointillist.problem import Certificate, inner, relative_gap
 from pointillist.solvers import dual
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone

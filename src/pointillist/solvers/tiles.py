@@ -19,10 +19,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.codes import SparseCodes
-from pointillist.model.geometry import Geometry
-from pointillist.model.large import LARGE, release, scratch, walked
-from pointillist.model.problem import Problem
+from pointillist.codes import SparseCodes
+from pointillist.large import LARGE, release, scratch, walked
+from pointillist.problem import Geometry, Problem
 from pointillist.solvers.base import Mapper, Result, Solution, Solver, collect, one_blas_thread
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
 from pointillist.solvers.descent import CoordinateDescent

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.geometry import Geometry
-from pointillist.model.problem import Problem
+from pointillist.problem import Geometry, Problem
 from pointillist.solvers.blocks import renumbered
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pointillist.kernels.descent import merge, pick
 from pointillist.kernels.sweeps import Effort
-from pointillist.model.problem import Certificate, certificate, inner, relative_gap
+from pointillist.problem import Certificate, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
 from pointillist.solvers.base import Mapper
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder

@@ -14,8 +14,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.model.codes import SparseCodes
 from pointillist.storage.codec import Stored, read_arrays, write_arrays
 from pointillist.storage.codes import read_codes, write_codes
 from pointillist.storage.files import remove_leftovers

@@ -23,9 +23,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
-from pointillist.model.arguments import as_path
 from pointillist.storage.files import atomic_path, check_regular
 from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
+from pointillist.validation import as_path
 
 FORMAT_VERSION = 2
 

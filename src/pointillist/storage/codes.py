@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.errors import ModelFileError
-from pointillist.model.arguments import check_arguments, shown
-from pointillist.model.codes import SparseCodes
+from pointillist.reprs import shown
 from pointillist.storage.codec import read_arrays, write_arrays
 from pointillist.storage.schema import check_array
+from pointillist.validation import check_arguments
 
 _KIND = "codes"
 _MOST_FILTERS = 2**24

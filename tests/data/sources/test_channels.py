@@ -10,7 +10,7 @@ from pointillist.data import mapped
 from pointillist.data.sources import CropSource, Hdf5Source, NpySource, ZarrSource, arrays
 from pointillist.data.sources.survey import survey
 from pointillist.errors import UnreadableFileError
-from pointillist.model.large import is_mapped
+from pointillist.large import is_mapped
 
 RECORDING = np.random.default_rng(0).standard_normal((3, 400)).astype(np.float32)
 

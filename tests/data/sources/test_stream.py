@@ -9,7 +9,7 @@ import pytest
 
 from pointillist.data.sources import ArraySource, IteratorSource, ReadBatch, Stream, as_source, make_stream, read_batch
 from pointillist.errors import UnreadableFileError
-from pointillist.model.sampling import generator
+from pointillist.sampling import generator
 
 SIGNALS = np.random.default_rng(0).standard_normal((13, 6, 5))
 

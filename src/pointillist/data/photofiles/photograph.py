@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import check_arguments, shown
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments
 
 _KINDS = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.float32), np.dtype(np.float64))
 

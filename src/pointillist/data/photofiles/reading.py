@@ -21,7 +21,7 @@ from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
 from pointillist.data.photofiles.opening import check_bytes, check_jpeg, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import as_path
+from pointillist.validation import as_path
 
 _PROGRAMS = ("EPS", "WMF")
 """Formats that Pillow hands to another program, or to the system, to be drawn."""

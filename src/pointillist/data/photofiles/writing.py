@@ -15,8 +15,9 @@ from PIL import Image
 from pointillist.data.photofiles import exif, jpeg, png, tiff
 from pointillist.data.photofiles.formats import Format, check_format
 from pointillist.data.photofiles.photograph import Metadata, Photograph
-from pointillist.model.arguments import as_path, shown
+from pointillist.reprs import shown
 from pointillist.storage import atomic_path
+from pointillist.validation import as_path
 
 logger = logging.getLogger(__name__)
 

@@ -13,17 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.arrays import as_plain, is_resident, to_host
 from pointillist.data.damage import check_chunk, check_claim, damage_named
 from pointillist.data.mapped import floats
 from pointillist.data.npy import map_npy
 from pointillist.data.samples import to_float
 from pointillist.data.sources.base import StoredSource, array_fingerprint, box, check_sides, file_fingerprint
 from pointillist.errors import UnreadableFileError
-from pointillist.kernels.devices import is_resident, to_host
-from pointillist.model.arguments import as_list, as_path, check_arguments, check_index, is_integer, shown
-from pointillist.model.foreign import as_plain
-from pointillist.model.geometry import sizes
-from pointillist.model.large import LARGE, bands, release, scratch_file
+from pointillist.large import LARGE, bands, release, scratch_file
+from pointillist.reprs import shown, sizes
+from pointillist.validation import as_list, as_path, check_arguments, check_index, is_integer
 
 
 class ArraySource(StoredSource):

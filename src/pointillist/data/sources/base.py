@@ -15,7 +15,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
-from pointillist.model.arguments import is_integer, shown
+from pointillist.reprs import shown
+from pointillist.validation import is_integer
 
 
 @runtime_checkable

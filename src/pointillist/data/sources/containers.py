@@ -17,8 +17,9 @@ from pointillist.data.mapped import ONE_FILE
 from pointillist.data.sources.arrays import MappedFile, StackedSource
 from pointillist.data.sources.hdf5_links import Hdf5Tree
 from pointillist.data.sources.zarr_files import array_format, array_names, check_array, checked_array, zarr_files
-from pointillist.model.arguments import as_list, as_path, shown
+from pointillist.reprs import shown
 from pointillist.storage import check_regular
+from pointillist.validation import as_list, as_path
 
 _LISTED = 20
 """Names of arrays that a message lists."""

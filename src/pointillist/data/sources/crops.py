@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from pointillist.data.sources.base import StoredSource, box, check_stored
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.model.arguments import check_arguments, check_index, is_integer, shown
-from pointillist.model.geometry import sizes
-from pointillist.model.sampling import generator
-from pointillist.model.usable import is_constant
+from pointillist.reprs import shown, sizes
+from pointillist.sampling import generator
+from pointillist.validation import check_arguments, check_index, is_constant, is_integer
 
 _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10

@@ -15,7 +15,7 @@ from pointillist.data.mapped import map_tiff
 from pointillist.data.photofiles.reading import photograph_size
 from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import as_list, as_path, check_arguments, check_index
+from pointillist.validation import as_list, as_path, check_arguments, check_index
 
 Found = TypeVar("Found")
 

@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.arrays import as_plain
 from pointillist.data.skipping import OnError, nothing_usable
 from pointillist.data.sources.stream import BatchStream, Least, gather, judged
-from pointillist.model.arguments import check_arguments, shown
-from pointillist.model.foreign import as_plain
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments
 
 log = logging.getLogger(__name__)
 

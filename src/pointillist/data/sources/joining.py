@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pointillist.data.sources.base import StoredSource, check_stored
-from pointillist.model.arguments import as_list, check_index
+from pointillist.validation import as_list, check_index
 
 
 class JoinedSource(StoredSource):

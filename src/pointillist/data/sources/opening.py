@@ -22,8 +22,8 @@ from pointillist.data.sources.images import ImageSource
 from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.tables import TableSource
 from pointillist.errors import UnreadableFileError
-from pointillist.model.arguments import check_arguments
 from pointillist.storage import check_regular
+from pointillist.validation import check_arguments
 
 _HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
 _TIFF_SUFFIXES = frozenset((".tif", ".tiff"))

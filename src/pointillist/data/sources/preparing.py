@@ -11,7 +11,7 @@ from pointillist.data.normalise import contrast_normalise
 from pointillist.data.sources.base import DerivedSource, Source
 from pointillist.data.sources.cache import DEFAULT_CACHE, Cache
 from pointillist.errors import UnusableSignalError
-from pointillist.model.arguments import check_arguments
+from pointillist.validation import check_arguments
 
 
 class NormalisedSource(DerivedSource):

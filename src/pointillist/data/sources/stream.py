@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pointillist.data.skipping import OnError, Skipped, check_on_error, nothing_usable
 from pointillist.data.sources.base import Source
 from pointillist.errors import UnreadableFileError, UnusableSignalError
-from pointillist.model.sampling import generator
-from pointillist.model.usable import why_unusable
+from pointillist.sampling import generator
+from pointillist.validation import why_unusable
 
 Least = Callable[[NDArray], Sequence[int]]
 """A function that takes a signal and returns the size of the filters that must fit into it."""

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from pointillist.data.sources.arrays import StackedSource
 from pointillist.data.sources.cache import Cache
 from pointillist.data.tables import Table, read_table
-from pointillist.model.arguments import check_arguments, check_index, shown
-from pointillist.model.large import LARGE
+from pointillist.large import LARGE
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments, check_index
 
 logger = logging.getLogger(__name__)
 

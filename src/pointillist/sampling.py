@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from pointillist.kernels import drawing
 from pointillist.kernels.blocks import FILTERS_A_BLOCK
-from pointillist.model.arguments import is_number, shown
+from pointillist.reprs import shown
+from pointillist.validation import is_number
 
 KINDS = ("codes", "bundles", "positions", "stretches", "cells")
 

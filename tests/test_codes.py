@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pointillist.model import codes as codes_module
-from pointillist.model.codes import SparseCodes
+from pointillist import codes as codes_module
+from pointillist.codes import SparseCodes
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from importlib import import_module
 from math import prod
 from typing import Any, TypeVar
 
@@ -11,10 +12,134 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
-from pointillist.kernels.devices import all_to_host, any_resident, summed_by
-from pointillist.model.arguments import as_list, as_numbers, check_arguments, shown
-from pointillist.model.events import as_data_frame, event_table
-from pointillist.model.pooling import pooled
+from pointillist.arrays import all_to_host, any_resident, summed_by
+from pointillist.reprs import shown
+from pointillist.validation import as_list, as_numbers, check_arguments, is_integer
+
+EVENT_BYTES = 112
+"""Bytes that a code takes as an event: its row in a table, and the arrays by which the rows of one signal are sorted."""
+
+_AXES = {1: ("sample",), 2: ("row", "column"), 3: ("depth", "row", "column")}
+
+
+def event_table(
+    indices: Sequence[NDArray],
+    values: Sequence[NDArray],
+    grids: Sequence[tuple[int, ...]],
+    sampling_rate: float = 1.0,
+) -> NDArray:
+    """Codes of several signals as a structured array, by signal and position; see `SparseCodes.events`."""
+    ndim = _common_ndim(grids)
+    if ndim != 1 and sampling_rate != 1:
+        raise ValueError(f"sampling_rate is for signals in time, of one dimension; these have {ndim}: leave it out")
+    names = _AXES.get(ndim) or tuple(f"axis{i}" for i in range(ndim))
+    amplitude = values[0].dtype if len(values) else np.dtype(np.float32)
+    fields: list[Any] = [("signal", np.int64), *((name, np.int64) for name in names)]
+    fields += [("time", np.float64)] * (ndim == 1) + [("filter", np.int64), ("amplitude", amplitude)]
+    table = np.empty(sum(len(index) for index in indices), np.dtype(fields))
+    first = 0
+    for i, (index, value, grid) in enumerate(zip(indices, values, grids, strict=True)):
+        own = table[first : first + len(index)]
+        filters, positions = np.divmod(index, prod(grid))
+        order = np.lexsort((filters, positions))
+        own["signal"], own["filter"], own["amplitude"] = i, filters[order], value[order]
+        for name, axis in zip(names, np.unravel_index(positions[order], grid), strict=True):
+            own[name] = axis
+        if ndim == 1:
+            own["time"] = own["sample"] / sampling_rate
+        first += len(index)
+    return table
+
+
+def as_data_frame(table: NDArray) -> Any:
+    """A structured array as a DataFrame of pandas, which must be installed."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise ImportError("as_frame=True needs pandas: pip install 'pointillist[pandas]'") from error
+    return pandas.DataFrame({name: table[name] for name in table.dtype.names or ()})
+
+
+def _common_ndim(grids: Sequence[tuple[int, ...]]) -> int:
+    """The number of axes that all grids have; one where there are none."""
+    found = {len(grid) for grid in grids} or {1}
+    if len(found) > 1:
+        raise ValueError(f"events needs signals of one number of dimensions, these have {sorted(found)}")
+    return found.pop()
+
+
+def regions_along(regions: Any, ndim: int) -> tuple[int, ...]:
+    """The number of regions along each of `ndim` axes, checked."""
+    several = tuple(regions) if isinstance(regions, Sequence) and not isinstance(regions, str | bytes) else None
+    counts = (regions,) * ndim if several is None else several
+    whole = [is_integer(n) and int(n) > 0 for n in counts]
+    if len(counts) != ndim or not all(whole):
+        raise ValueError(
+            f"regions must be a positive integer, or one for each of the {ndim} axes of the signals, got {shown(regions)}"
+        )
+    return tuple(int(n) for n in counts)
+
+
+def pooled(
+    indices: Sequence[NDArray],
+    values: Sequence[NDArray],
+    grids: Sequence[tuple[int, ...]],
+    n_filters: int,
+    *,
+    how: str,
+    regions: Any,
+    signs: bool,
+    dtype: np.dtype,
+) -> NDArray:
+    """Pool codes of several signals; see `SparseCodes.pool`. Returns an array (n_signals, n_filters · regions [· 2])."""
+    check_arguments(how=how, signs=signs)
+    ndim = len(grids[0]) if grids else 1
+    parts = regions_along(regions, ndim)
+    for grid in grids:
+        if len(grid) != ndim:
+            raise ValueError(f"pool needs signals of one number of axes, got {ndim} and {len(grid)}")
+        if any(n > samples for n, samples in zip(parts, grid, strict=True)):
+            raise ValueError(f"regions={shown(regions)} are more than there are positions, on a grid of shape {grid}")
+    kinds = n_filters * (1 + bool(signs))
+    out = np.zeros((len(indices), kinds * prod(parts)), dtype)
+    for row, index, value, grid in zip(out, indices, values, grids, strict=True):
+        kind, where = np.divmod(index, prod(grid))
+        if signs:
+            kind = 2 * kind + (value < 0)
+        place = kind * prod(parts) + _region(where, grid, parts)
+        row[:] = _reduced(place, np.abs(value), len(row), how)
+        if how == "mean":
+            row /= np.tile(_sizes(grid, parts), kinds)
+    return out
+
+
+def _region(where: NDArray, grid: tuple[int, ...], parts: tuple[int, ...]) -> NDArray:
+    """The region that each flat position lies in: along an axis, position p of n lies in region p · parts // n."""
+    number = np.zeros(len(where), np.int64)
+    for position, samples, n in zip(np.unravel_index(where, grid), grid, parts, strict=True):
+        number = number * n + position * n // samples
+    return number
+
+
+def _sizes(grid: tuple[int, ...], parts: tuple[int, ...]) -> NDArray:
+    """Positions in every region, flat."""
+    sizes = np.ones(1)
+    for samples, n in zip(grid, parts, strict=True):
+        along = np.bincount(np.arange(samples) * n // samples, minlength=n)
+        sizes = np.outer(sizes, along).ravel()
+    return sizes
+
+
+def _reduced(place: NDArray, size: NDArray, length: int, how: str) -> NDArray:
+    """One number for each of `length` places from the sizes of the codes there, in float64."""
+    if how == "count":
+        return np.bincount(place[size > 0], minlength=length).astype(np.float64)
+    if how == "max":
+        largest = np.zeros(length)
+        np.maximum.at(largest, place, size)
+        return largest
+    return np.bincount(place, size.astype(np.float64), minlength=length)
+
 
 Dense = TypeVar("Dense", NDArray, list[NDArray])
 CODE_BYTES = 12

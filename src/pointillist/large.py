@@ -8,8 +8,6 @@ from math import prod
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from pointillist.kernels.magnitudes import largest_magnitude
-
 LARGE = 2**22
 """Samples from which on a signal is coded by tiles and left in its file: undivided, descent takes some 90 bytes for each."""
 
@@ -17,8 +15,6 @@ _BAND_SAMPLES = 2**20
 _BANDS_HELD = 8
 """Bands of a file whose pages stay in memory at a time."""
 _BINS = 1024
-_MANY = 2**17
-"""Samples from which on one pass of a compiled loop is worth more than two of NumPy's."""
 
 
 def is_mapped(array: NDArray) -> bool:
@@ -82,8 +78,6 @@ def extent(array: NDArray) -> tuple[float, float]:
 
 def largest(array: NDArray) -> float:
     """The largest magnitude of an array (channels, *space) of floats; infinite or NaN where a sample is."""
-    if array.size >= _MANY and array.flags.c_contiguous and not is_mapped(array):
-        return largest_magnitude(array)
     low, high = extent(array)
     return max(high, -low) if low == low else low
 

@@ -45,3 +45,20 @@ def _is_default(field: Field[Any], value: Any) -> bool:
 def is_same(value: Any, default: Any) -> bool:
     """Whether a value is a default, for certain: an array never is."""
     return type(value) is type(default) and not hasattr(value, "shape") and bool(value == default)
+
+
+def shown(value: Any) -> str:
+    """A value for an error message: short, and on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def sizes(shape: Sequence[int]) -> str:
+    """Write a size such as (11, 11) as ``11×11``."""
+    return "×".join(str(axis) for axis in shape)
+
+
+def filters_in_words(shape: Sequence[int], channels: bool, noun: str = "") -> str:
+    """Say how many filters there are and of which size, as ``8 of 96 in 64 channels``; `noun` follows the number."""
+    size = sizes(shape[1 + channels :])
+    return f"{shape[0]} {noun}of {size}" + (f" in {shape[1]} channels" if channels else "")
