@@ -1,4 +1,4 @@
-"""This code beside an older commit, in one run: how much slower or faster every headline is, and whether answers are the same.
+"""This code beside an older commit, in one run: times of every headline as ratios, and whether answers are the same.
 
 `python -m benchmarks.beside --old REVISION` checks the revision out into a temporary folder and starts a process of each
 version. Both get the same cases in turns; a case is a call through public names on shipped or drawn data. What is reported
@@ -71,7 +71,7 @@ def coding(signals: Any, filters: NDArray, penalty: float, **options: Any) -> Wo
 
 
 def learning(X: Any, n_filters: int, size: int, penalty: float, batch: int, **options: Any) -> Work:
-    """Steps of `OnlineCSC.partial_fit`; what must agree is the objective of the last batch with the filters that came out."""
+    """Steps of `OnlineCSC.partial_fit`; what must agree is the objective of the last batch with the filters learned."""
     import pointillist as pt
 
     def run() -> list[float]:
