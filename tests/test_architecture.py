@@ -1,9 +1,33 @@
-"""Layers that imports keep, and what stays unloaded until it is needed."""
+"""How far a reader has to go to follow a call, and what stays unloaded until it is needed."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ENTERED = {
+    "encode": (43, 245),
+    "OnlineCSC.fit": (65, 390),
+    "inpaint": (25, 123),
+    "pointillist learn": (100, 590),
+    "pointillist encode": (100, 550),
+}
+"""Modules and functions of the package that a call enters at most."""
+
+
+@pytest.fixture(scope="module")
+def entered():
+    script = Path(__file__).parents[1] / "scripts" / "calls.py"
+    said = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    return {name: (int(m), int(n)) for name, m, n in re.findall(r"^(.*): (\d+) modules, (\d+) functions$", said, re.M)}
+
+
+@pytest.mark.parametrize("call", ENTERED)
+def test_a_call_goes_through_few_rooms(call, entered):
+    modules, functions = entered[call]
+    assert (modules <= ENTERED[call][0], functions <= ENTERED[call][1]) == (True, True), (modules, functions)
 
 
 @pytest.mark.parametrize("heavy", ["matplotlib", "typer", "cupy", "torch", "dask", "mne"])
