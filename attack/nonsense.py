@@ -38,7 +38,7 @@ def whole_file(kind: str, metadata: Any, arrays: Arrays, *, text: str | None = N
         }
     )
     tensors = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
-    return save(tensors, {"pointillist": header, "sha256": codec._checksum(header, tensors)})
+    return save(tensors, {"pointillist": header, "sha256": codec.checksum(header, tensors)})
 
 
 def raw_headers(kind: str) -> list[str]:

@@ -100,10 +100,10 @@ def test_links_and_files_of_our_names_neither_stop_a_run_nor_are_followed(folder
     (precious / "file").write_text("kept")
     folder.write(1, {}, ARRAYS)
     with atomic_path(folder.path) as temporary:
-        prefix = temporary.parent.name[:-16]
+        prefix = temporary.parent.name[:-6]
         temporary.write_bytes(b"whole")
-    (tmp_path / f"{prefix}{'a' * 16}").symlink_to(precious)
-    (tmp_path / f"{prefix}{'b' * 16}").write_text("a file")
+    (tmp_path / f"{prefix}{'a' * 6}").symlink_to(precious)
+    (tmp_path / f"{prefix}{'b' * 6}").write_text("a file")
     (tmp_path / f"{prefix}mine").mkdir()
     folder.file(2).symlink_to(precious / "file")
     folder.remove_leftovers()

@@ -1,11 +1,21 @@
 """Tests of codes files: what was written comes back, and damage is told plainly."""
 
+import csv
+
 import numpy as np
 import pytest
 
 from pointillist import SparseCodes
 from pointillist.errors import ModelFileError
-from pointillist.storage import load_codes, load_codes_metadata, read_arrays, save_codes, save_model, write_arrays
+from pointillist.storage import (
+    load_codes,
+    load_codes_metadata,
+    read_arrays,
+    save_codes,
+    save_model,
+    write_arrays,
+    write_events,
+)
 
 
 @pytest.fixture
@@ -82,3 +92,44 @@ def test_names_are_said_once(tmp_path, codes):
 def read_arrays_of(codes, folder):
     save_codes(codes, folder / "c")
     return read_arrays(folder / "c", "codes").arrays
+
+
+def _stored(tmp_path, **changed):
+    path = tmp_path / "codes.safetensors"
+    one = SparseCodes([np.array([1, 4])], [np.array([1.0, 2.0])], [(5,)], 2)
+    save_codes(one, path)
+    stored = read_arrays(path, "codes")
+    write_arrays(path, "codes", stored.metadata, {**stored.arrays, **changed})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"more": np.ones(1)}, "which codes do not have"),
+        ({"offsets": np.array([0, 1])}, "must go up from 0 to 2"),
+        ({"n_filters": np.array(2**40)}, "n_filters must be at most"),
+    ],
+)
+def test_codes_whose_arrays_do_not_fit_each_other_are_refused(tmp_path, changed, words):
+    with pytest.raises(ValueError, match=words):
+        load_codes(_stored(tmp_path, **changed))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_events_come_back(tmp_path, dtype):
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((2, 3, 60_000)) < 0.2, rng.standard_normal((2, 3, 60_000)), 0).astype(dtype)
+    events = SparseCodes.from_dense(dense).events(sampling_rate=3.0)
+    write_events(events, tmp_path / "events.csv")
+    with (tmp_path / "events.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(events) > 2**16
+    for name in events.dtype.names:
+        np.testing.assert_array_equal(np.array([row[name] for row in rows]).astype(events.dtype[name]), events[name])
+    assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]
+
+
+def test_an_empty_table_has_its_names(tmp_path):
+    write_events(SparseCodes.from_dense(np.zeros((1, 2, 4, 5))).events(), tmp_path / "events.csv")
+    assert (tmp_path / "events.csv").read_text() == "signal,row,column,filter,amplitude\n"

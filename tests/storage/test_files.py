@@ -11,8 +11,7 @@ import pytest
 
 from pointillist import system
 from pointillist.errors import ModelFileError, UnreadableFileError
-from pointillist.storage import atomic_path, check_regular, check_writable, read_whole, remove_abandoned
-from pointillist.storage import files as files_module
+from pointillist.storage import atomic_path, check_regular, check_writable, files, read_whole, remove_abandoned
 
 needs_user = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 
@@ -55,7 +54,7 @@ def test_full_disk_is_reported_with_the_name_of_the_file(tmp_path, monkeypatch):
     def full(handle: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files_module.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with (
         pytest.raises(OSError, match=r"cannot write: No space left.*a\.bin") as caught,
         atomic_path(target) as t,
@@ -70,7 +69,7 @@ def test_failing_replace_leaves_nothing(tmp_path, monkeypatch):
     def refuse(source: object, target: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(source))
 
-    monkeypatch.setattr(files_module.os, "replace", refuse)
+    monkeypatch.setattr(files.os, "replace", refuse)
     with pytest.raises(PermissionError, match=r"a\.bin"), atomic_path(tmp_path / "a.bin") as temporary:
         temporary.write_bytes(b"new")
     assert names(tmp_path) == []
@@ -85,9 +84,7 @@ class TestWindows:
         monkeypatch.setattr(system, "SYSTEM", "win32")
         monkeypatch.setattr(system.time, "sleep", self.waits.append)
         flushing = os.fsync
-        monkeypatch.setattr(
-            files_module.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle)
-        )
+        monkeypatch.setattr(files.os, "fsync", lambda handle: self.flushed.append(os.fstat(handle)) or flushing(handle))
 
     def _refuse(self, monkeypatch, times):
         moving = os.replace
@@ -97,7 +94,7 @@ class TestWindows:
                 raise PermissionError(errno.EACCES, "Access is denied", str(source))
             moving(source, target)
 
-        monkeypatch.setattr(files_module.os, "replace", replace)
+        monkeypatch.setattr(files.os, "replace", replace)
 
     def test_a_file_that_is_open_for_a_moment_is_waited_for(self, tmp_path, monkeypatch):
         self._refuse(monkeypatch, times=3)
@@ -193,7 +190,7 @@ def test_special_files_are_not_replaced(tmp_path):
 
 
 def test_missing_permission_as_reported_by_the_system(tmp_path, monkeypatch):
-    monkeypatch.setattr(files_module.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError, match="no permission to create files"):
         check_writable(tmp_path / "a.bin")
 
@@ -230,7 +227,7 @@ def _abandon(target, monkeypatch, process):
     """Leave a temporary folder as a program with this number does that is killed while it writes."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: process)
-        patch.setattr(files_module, "replace_file", lambda temporary, target: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(files, "replace_file", lambda temporary, target: (_ for _ in ()).throw(KeyboardInterrupt))
         patch.setattr("shutil.rmtree", lambda path, ignore_errors: None)
         with pytest.raises(KeyboardInterrupt), atomic_path(target) as temporary:
             temporary.write_bytes(b"half")
@@ -244,11 +241,10 @@ def test_what_a_killed_program_left_is_removed_by_the_next_writer(tmp_path, monk
     left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
     alive = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
     with monkeypatch.context() as patch:
-        patch.setattr(files_module, "machine", lambda: "another machine")
+        patch.setattr(files, "machine", lambda: "another machine")
         elsewhere = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
     link = tmp_path / f"{left.name[:-6]}000000"
     link.symlink_to(tmp_path)
-    files_module._tidy.cache_clear()  # this process has looked through the folder already
     with atomic_path(tmp_path / "b.bin") as temporary:
         temporary.write_bytes(b"new")
     assert set(names(tmp_path)) == {"b.bin", alive.name, elsewhere.name, link.name}
@@ -259,10 +255,10 @@ def test_nothing_is_taken_away_where_machines_cannot_be_told_apart(tmp_path, mon
     """Programs of two machines may have the same number, and one folder for what they write."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    monkeypatch.setattr(files_module, "machine", lambda: None)
     with monkeypatch.context() as patch:
-        patch.setattr(files_module, "_UNKNOWN", "another process")
+        patch.setattr(files, "machine", lambda: "unknown, as it was to another process")
         left = _abandon(tmp_path / "a.bin", monkeypatch, dead.pid)
+    monkeypatch.setattr(files, "machine", lambda: None)
     remove_abandoned(tmp_path)
     assert names(tmp_path) == [left.name]
 
@@ -272,7 +268,8 @@ def test_what_another_program_is_writing_stays(tmp_path, monkeypatch):
     """A second run to the same file once took the temporary folder of the first away."""
     busy = _abandon(tmp_path / "a.bin", monkeypatch, os.getppid())
     left = _abandon(tmp_path / "a.bin", monkeypatch, os.getpid())
-    assert files_module.remove_leftovers(tmp_path / "a.bin") == [left]
+    files.remove_leftovers(tmp_path / "a.bin")
+    assert not left.exists()
     assert names(tmp_path) == [busy.name]
 
 
@@ -316,10 +313,10 @@ def test_an_output_that_may_not_be_written_is_named(tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_tidied_up_is_left(tmp_path, monkeypatch, caplog):
-    def fail(self, pattern):
+    def fail(self):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "glob", fail)
+    monkeypatch.setattr(Path, "iterdir", fail)
     with caplog.at_level("DEBUG"):
         remove_abandoned(tmp_path)
     assert "cannot look through" in caplog.text
@@ -338,5 +335,14 @@ def test_what_cannot_be_removed_is_told(tmp_path, monkeypatch, caplog):
     with caplog.at_level("INFO"):
         remove_abandoned(tmp_path)
     assert left.exists()
-    assert "which a killed program had left, cannot be removed" in caplog.text
-    assert "removed " not in caplog.text.replace("be removed", "")
+    assert "of a killed program cannot be removed" in caplog.text
+    assert "is removed" not in caplog.text
+
+
+def test_a_stamp_changes_with_the_file(tmp_path):
+    path = tmp_path / "file"
+    assert files.stamp(path) is None
+    path.write_text("one")
+    first = files.stamp(path)
+    path.write_text("another")
+    assert first != files.stamp(path)

@@ -14,7 +14,7 @@ from pointillist.learners.plan import ALLOWANCE, MARGIN, Concession, concessions
 from pointillist.problem import Geometry
 from pointillist.solvers.memory import descent_bytes
 from pointillist.solvers.tiles import solved_at_once
-from pointillist.storage.events import TEXT_BYTES
+from pointillist.storage.codes import TEXT_BYTES
 
 _WORKING = 0.5
 """Codes in the working set for each sample of a signal that is solved for."""

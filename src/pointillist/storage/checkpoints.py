@@ -1,4 +1,4 @@
-"""What a run puts away before it ends: files with numbers beside the one that it will write.
+"""Checkpoints and parts: numbered files that a run puts away beside the one that it will write.
 
 A run of learning has checkpoints, of which the newest few are kept: ``filters.safetensors`` has
 ``filters.checkpoint-00000120.safetensors``. A run of coding has parts, of which all are kept: ``codes.safetensors`` has
@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError, FileVersionError, ModelFileError
-from pointillist.storage.codec import Stored, read_arrays, write_arrays
+from pointillist.storage.codec import MODEL, Stored, read_arrays, write_arrays
 from pointillist.storage.codes import read_codes, write_codes
 from pointillist.storage.files import remove_leftovers
-from pointillist.storage.models import KIND
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +98,7 @@ class CheckpointFolder(NumberedFiles):
             If it cannot be written; the checkpoints that were there stay.
         """
         path = self._free(number)
-        write_arrays(path, KIND, metadata, arrays, family=self.path)
+        write_arrays(path, MODEL, metadata, arrays, family=self.path)
         try:
             self._prune(KEPT)
         except OSError as error:
@@ -119,13 +118,13 @@ class CheckpointFolder(NumberedFiles):
         found = self.files()
         for path in found:
             try:
-                stored = read_arrays(path, KIND)
+                stored = read_arrays(path, MODEL)
                 if self._check is not None:
                     self._check(stored)
                 return stored
-            except FileVersionError:
-                raise
             except ModelFileError as error:
+                if isinstance(error, FileVersionError):
+                    raise
                 log.warning("%s; trying the one before", error)
         if found:
             raise CheckpointError(f"all checkpoints of {self.path} are damaged: start again without resuming")
@@ -172,9 +171,9 @@ class PartFolder(NumberedFiles):
         for path in reversed(self.files()):
             try:
                 codes, metadata = read_codes(path)
-            except FileVersionError:
-                raise
             except ModelFileError as error:
+                if isinstance(error, FileVersionError):
+                    raise
                 log.warning("%s; going on from the part before", error)
                 return
             yield path, codes, metadata

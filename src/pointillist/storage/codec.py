@@ -7,10 +7,10 @@ no code. No other module opens such files. What the arrays and the metadata mean
 import errno
 import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -24,10 +24,12 @@ from safetensors.numpy import save_file
 
 from pointillist.errors import FileVersionError, ModelFileError
 from pointillist.storage.files import atomic_path, check_regular
-from pointillist.storage.schema import DEPTH, anything, mapping, parse_json, record, text
+from pointillist.storage.schema import anything, mapping, parse_json, record, text
 from pointillist.validation import as_path
 
 FORMAT_VERSION = 2
+MODEL = "model"
+"""Kind of files that hold filters: models and checkpoints."""
 
 _HEADER, _CHECKSUM, _PREFIX = "pointillist", "sha256", "pointillist-"
 _HEADER_LIMIT = 45 * 10**6
@@ -98,23 +100,36 @@ def write_arrays(
         If the file cannot be written.
     """
     as_path(path)
-    tensors = {name: _storable(np.asarray(array), name) for name, array in arrays.items()}
-    header = json.dumps(
-        {
-            "format": f"{_PREFIX}{kind}",
-            "format_version": FORMAT_VERSION,
-            "pointillist_version": own_version(),
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "metadata": _plain(metadata, "metadata"),
-        },
-        allow_nan=False,
-    )
-    if len(header) > _HEADER_LIMIT:
+    if "__metadata__" in arrays:
+        raise ValueError('no array may have the reserved name "__metadata__": choose another name')
+    tensors = {name: np.asarray(array) for name, array in arrays.items()}
+    _check_types(tensors)
+    # safetensors stores little-endian samples in C order.
+    tensors = {name: np.asarray(one, one.dtype.newbyteorder("="), order="C") for name, one in tensors.items()}
+    header = {
+        "format": f"{_PREFIX}{kind}",
+        "format_version": FORMAT_VERSION,
+        "pointillist_version": own_version(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "metadata": metadata,
+    }
+    try:
+        text = json.dumps(header, allow_nan=False, default=_plain)
+        parse_json(text)
+    except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"metadata take {len(header):,} bytes, at most {_HEADER_LIMIT:,} fit: store long lists as arrays"
+            f"metadata cannot be stored: {error}; give text, finite numbers, lists and mappings"
+        ) from error
+    if len(text) > _HEADER_LIMIT:
+        raise ValueError(
+            f"metadata take {len(text):,} bytes, at most {_HEADER_LIMIT:,} fit: store long lists as arrays"
         )
     with atomic_path(path, family=family) as temporary:
-        _save(tensors, temporary, {_HEADER: header, _CHECKSUM: _checksum(header, tensors)})
+        try:
+            save_file(tensors, temporary, {_HEADER: text, _CHECKSUM: checksum(text, tensors)})
+        except SafetensorError as error:
+            _raise_as_failure(error, temporary)
+            raise
 
 
 def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
@@ -130,30 +145,24 @@ def read_arrays(path: str | os.PathLike[str], kind: str) -> Stored:
         If the file is truncated, damaged, or of another kind.
     """
     path = as_path(path)
-    check_regular(path, f"{kind} file", ModelFileError)
-    _check_head(path, f"{kind} file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            entries = file.metadata() or {}
-            # The header comes first: another format may hold arrays that this version cannot read.
-            header = _checked_header(entries, path, kind)
-            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-        if entries.get(_CHECKSUM) != _checksum(entries[_HEADER], arrays):
+    with _opened(path, f"{kind} file") as (file, text, header):
+        if header["format"] != f"{_PREFIX}{kind}":
+            raise ModelFileError(f"{path} holds {header['format']}, not {_PREFIX}{kind}: give a {kind} file")
+        if (form := header.get("format_version")) != FORMAT_VERSION:  # which may hold arrays that cannot be read here
+            raise FileVersionError(
+                f"{path} is in format {form!r}, this version of pointillist reads {FORMAT_VERSION}: "
+                "use the version that wrote it, or write it again with this one"
+            )
+        arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+        if file.metadata().get(_CHECKSUM) != checksum(text, arrays):
             raise ModelFileError(f"{path} is damaged: its checksum is wrong")
         _SCHEMA(header, "header")
-        for name, array in arrays.items():
-            _check_type(array, name)
+        _check_types(arrays)
         return Stored(path, header["metadata"], arrays, header["created"], header["pointillist_version"])
-    except ModelFileError:
-        raise
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        _raise_as_failure(error, path)
-        reason = " ".join(str(error).split())
-        raise ModelFileError(f"{path} is damaged: truncated, or not a {kind} file of pointillist: {reason}") from error
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
-    """What a file is, such as "model" or "codes", from its header alone.
+    """Kind of a file, such as "model" or "codes", from its header alone.
 
     Raises
     ------
@@ -161,20 +170,79 @@ def kind_of(path: str | os.PathLike[str]) -> str:
     ModelFileError
         If no version of this package can have written it.
     """
-    path = as_path(path)
-    check_regular(path, "file of pointillist", ModelFileError)
-    _check_head(path, "file")
+    with _opened(as_path(path), "file") as (_, _, header):
+        return str(header["format"]).removeprefix(_PREFIX)
+
+
+@contextmanager
+def _opened(path: Path, what: str) -> Iterator[tuple[Any, str, dict[str, Any]]]:
+    """A file with its header, as text and parsed; whatever goes wrong inside is a `ModelFileError` that names it."""
+    check_regular(path, what, ModelFileError)
+    with path.open("rb") as stream:  # safetensors would map any file, whole
+        try:
+            length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise ModelFileError(f"{path} cannot be read as a {what}: {error.strerror}") from error
+    if not 2 <= length <= min(size - 8, _HEADER_ROOM):
+        raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: its header is missing")
     try:
         with safe_open(path, framework="numpy") as file:
-            header = parse_json((file.metadata() or {}).get(_HEADER, "null"))
-    except (SafetensorError, OSError, ValueError) as error:
+            text = (file.metadata() or {}).get(_HEADER, "null")
+            header = parse_json(text)
+            if not isinstance(header, dict) or not str(header.get("format")).startswith(_PREFIX):
+                raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
+            yield file, text, header
+    except ModelFileError:
+        raise
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, AttributeError) as error:
         _raise_as_failure(error, path)
         reason = " ".join(str(error).split())
-        raise ModelFileError(f"{path} is damaged: truncated, or not a file of pointillist: {reason}") from error
-    written = header.get("format") if isinstance(header, dict) else None
-    if not isinstance(written, str) or not written.startswith(_PREFIX):
-        raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
-    return written.removeprefix(_PREFIX)
+        raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: {reason}") from error
+
+
+def save_model(
+    path: str | os.PathLike[str],
+    filters: NDArray[np.floating[Any]],
+    metadata: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
+    """Write a model file, as `write_arrays` does; what the metadata mean is up to the learners that write them.
+
+    Parameters
+    ----------
+    path : str or path
+    filters : array (n_filters, ...)
+        float16, float32 or float64, finite; the type is kept.
+    metadata : mapping
+    arrays : mapping from name to array, optional
+        Further arrays; the name "filters" is taken.
+    """
+    if arrays and "filters" in arrays:
+        raise ValueError('arrays must not use the reserved name "filters": choose another name')
+    check_filters(np.asarray(filters))
+    write_arrays(path, MODEL, metadata, {"filters": filters, **(arrays or {})})
+
+
+def load_model(path: str | os.PathLike[str]) -> Stored:
+    """Read a model file or a checkpoint, as `read_arrays` does; ``arrays["filters"]`` is sure to be there and usable."""
+    stored = read_arrays(path, MODEL)
+    try:
+        check_filters(stored.arrays.get("filters"))
+    except ValueError as error:
+        raise ModelFileError(f"{path} is damaged: {error}") from error
+    return stored
+
+
+def check_filters(filters: NDArray[Any] | None) -> None:
+    """Raise ValueError unless an array can be the filters of a model; None is what a file without any has."""
+    if filters is None:
+        raise ValueError("it holds no filters")
+    if filters.dtype.name not in ("float16", "float32", "float64"):
+        raise ValueError(f"filters must be float16, float32 or float64, got {filters.dtype}")
+    if filters.ndim < 2 or filters.size == 0:
+        raise ValueError(f"filters must have shape (n_filters, ...) and hold samples, got {filters.shape}")
+    if not np.isfinite(filters).all():
+        raise ValueError("filters hold NaN or infinity")
 
 
 def own_version() -> str:
@@ -184,39 +252,6 @@ def own_version() -> str:
     except (PackageNotFoundError, OSError):
         found = None
     return found or "unknown"
-
-
-def _check_head(path: Path, what: str) -> None:
-    """Raise an error unless a file can be opened and begins as the format does: safetensors would map any file, whole."""
-    with path.open("rb") as stream:
-        try:
-            length, size = int.from_bytes(stream.read(8), "little"), stream.seek(0, os.SEEK_END)
-        except OSError as error:
-            raise ModelFileError(f"{path} cannot be read as a {what}: {error.strerror}") from error
-    if not 2 <= length <= min(size - 8, _HEADER_ROOM):
-        raise ModelFileError(f"{path} is damaged: truncated, or not a {what} of pointillist: its header is missing")
-
-
-def _checked_header(entries: Mapping[str, str], path: Path, kind: str) -> dict[str, Any]:
-    header = parse_json(entries.get(_HEADER, "null"))
-    if not isinstance(header, dict) or "format" not in header:
-        raise ModelFileError(f"{path} is a safetensors file, but not one written by pointillist")
-    if header["format"] != f"{_PREFIX}{kind}":
-        raise ModelFileError(f"{path} holds {header['format']}, not {_PREFIX}{kind}: give a {kind} file")
-    if header.get("format_version") != FORMAT_VERSION:
-        raise FileVersionError(
-            f"{path} is in format {header.get('format_version')!r}, this version of pointillist reads {FORMAT_VERSION}: "
-            "use the version that wrote it, or write it again with this one"
-        )
-    return header
-
-
-def _save(tensors: dict[str, NDArray[Any]], path: Path, entries: dict[str, str]) -> None:
-    try:
-        save_file(tensors, path, entries)
-    except SafetensorError as error:
-        _raise_as_failure(error, path)
-        raise
 
 
 def _raise_as_failure(error: Exception, path: Path) -> None:
@@ -229,7 +264,7 @@ def _raise_as_failure(error: Exception, path: Path) -> None:
         raise OSError(number, os.strerror(number), str(path)) from error
 
 
-def _checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:
+def checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:
     """SHA-256 of the header and of every array with its name, type and shape."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):
@@ -239,36 +274,16 @@ def _checksum(header: str, tensors: Mapping[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def _storable(array: NDArray[Any], name: str) -> NDArray[Any]:
-    if name == "__metadata__":
-        raise ValueError('no array may have the reserved name "__metadata__": choose another name')
-    _check_type(array, name)
-    # safetensors stores little-endian samples in C order.
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+def _check_types(arrays: Mapping[str, NDArray[Any]]) -> None:
+    for name, array in arrays.items():
+        if array.dtype.name not in _TYPES:
+            raise ValueError(f"{name} has type {array.dtype}: convert it to one of {', '.join(_TYPES)}")
 
 
-def _check_type(array: NDArray[Any], name: str) -> None:
-    if array.dtype.name not in _TYPES:
-        raise ValueError(f"{name} has type {array.dtype}: convert it to one of {', '.join(_TYPES)}")
-
-
-def _plain(value: Any, name: str, levels: int = DEPTH) -> Any:
-    """Convert to what JSON can hold without loss, or raise naming the entry that cannot be held."""
+def _plain(value: Any) -> Any:
+    """Lists and numbers of NumPy's values, and dictionaries of mappings, for JSON."""
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{name} is {value}, which JSON cannot hold: store None or a string instead")
-        return value
-    if isinstance(value, list | tuple | Mapping) and levels < 0:
-        raise ValueError(f"metadata are nested more than {DEPTH} levels deep: store them flatter")
-    if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{i}]", levels - 1) for i, item in enumerate(value)]
+        return value.tolist()
     if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"{name} has the key {key!r}, which is not a string")
-        return {key: _plain(item, f'{name}["{key}"]', levels - 1) for key, item in value.items()}
-    raise ValueError(f"{name} is a {type(value).__name__}, which JSON cannot hold: convert it first")
+        return dict(value)
+    raise TypeError(f"it holds a {type(value).__name__}")

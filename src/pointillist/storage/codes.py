@@ -1,9 +1,9 @@
-"""The codes file: flat indices and values of all signals, and where each signal's begin."""
+"""Codes in files: flat indices and values of all signals with where each signal's begin, and events as CSV."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
@@ -14,12 +14,17 @@ from pointillist.codes import SparseCodes
 from pointillist.errors import ModelFileError
 from pointillist.reprs import shown
 from pointillist.storage.codec import read_arrays, write_arrays
+from pointillist.storage.files import atomic_path
 from pointillist.storage.schema import check_array
 from pointillist.validation import check_arguments
 
 _KIND = "codes"
 _MOST_FILTERS = 2**24
 """Some sums over codes take memory for every filter, whether it is used or not."""
+_ROWS = 2**16
+"""Rows of events that are turned to text at a time."""
+TEXT_BYTES = 2**9 * _ROWS
+"""Bytes that these rows take as text."""
 
 
 def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
@@ -138,5 +143,29 @@ def _check(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, list[tuple[int, ...
 
 
 def load_codes_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What was recorded with the codes: for ``pointillist encode`` the model, the penalty and one entry for each signal."""
+    """Metadata recorded with codes: for ``pointillist encode`` the model, the penalty and one entry for each signal."""
     return read_arrays(path, _KIND).metadata
+
+
+def write_events(table: NDArray, path: str | os.PathLike[str]) -> None:
+    """Write a structured array of numbers as CSV with a line of names, completely or not at all.
+
+    Parameters
+    ----------
+    table : structured array
+        As `SparseCodes.events` gives it.
+    path : str or path
+        Replaced only once the new file is complete. Numbers are written so that reading them gives the same ones back.
+    """
+    with atomic_path(path) as temporary, temporary.open("w", encoding="ascii", newline="") as file:
+        file.writelines(f"{line}\n" for line in event_lines(table))
+
+
+def event_lines(table: NDArray) -> Iterator[str]:
+    """Yield the lines of a structured array of numbers as CSV, names first."""
+    names = table.dtype.names or ()
+    yield ",".join(names)
+    for first in range(0, len(table), _ROWS):
+        rows = table[first : first + _ROWS]
+        columns = [rows[name].astype(str).tolist() for name in names]
+        yield from (",".join(row) for row in zip(*columns, strict=True))

@@ -1,17 +1,18 @@
 """Files opened and written with care: only regular ones are read, and a name holds either the old content or all of the new.
 
-What goes into the file is the business of the caller.
+A file is written into a temporary folder beside its place and moved there when it is complete. The folder's name says whose
+it is: ``.pointillist-FILE-MACHINE-PROCESS-RANDOM``, which tells work in progress from what a killed program left.
 """
 
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 from pointillist.errors import PointillistError, UnreadableFileError
@@ -19,11 +20,8 @@ from pointillist.system import flush_file, flush_folder, is_running, machine, re
 
 logger = logging.getLogger(__name__)
 
-_MACHINE_DIGITS, _PROCESS_DIGITS, _RANDOM_DIGITS = 12, 6, 6
-_DIGITS = _MACHINE_DIGITS + _PROCESS_DIGITS + _RANDOM_DIGITS
-"""Digits that the name of a temporary folder ends with: whose it is, and something random."""
-_UNKNOWN = secrets.token_hex(16)
-_SPECIAL = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISDIR, "a folder"))
+_NOWHERE = secrets.token_hex(16)
+"""Stands for a machine that the system does not tell from others: nobody else's, so that nothing is taken away."""
 
 
 def check_regular(
@@ -47,14 +45,14 @@ def check_regular(
     """
     if not Path(path).exists():
         raise missing(path, what)
-    mode = Path(path).stat().st_mode
-    if not stat.S_ISREG(mode):
-        found = next((name for test, name in _SPECIAL if test(mode)), "a device")
+    kind = stat.S_IFMT(Path(path).stat().st_mode)
+    if kind != stat.S_IFREG:
+        found = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}.get(kind, "a device")
         raise refusal(f"{path} is {found}, not a file: give the {what} itself")
 
 
 def read_whole(path: str | os.PathLike[str], what: str = "file", most: int | None = None) -> bytes:
-    """What a regular file of at most so many bytes holds; every error names it, also that of a disk which fails."""
+    """Content of a regular file of at most so many bytes; every error names it, also that of a disk which fails."""
     check_regular(path, what)
     size = Path(path).stat().st_size
     if most is not None and size > most:
@@ -85,7 +83,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     folder = target.parent
     if target.is_dir():
         raise IsADirectoryError(f"cannot write {target}: it is a folder; give a file name")
-    if _passes_through_file(folder):
+    if any(part.exists() and not part.is_dir() for part in (folder, *folder.parents)):
         raise NotADirectoryError(f"cannot write {target}: {folder} is not a folder")
     if not folder.exists():
         raise FileNotFoundError(f"cannot write {target}: folder {folder} does not exist; create it first")
@@ -128,9 +126,9 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     """
     check_writable(path)
     target = Path(path).resolve()
-    prefix = _prefix(target if family is None else Path(family).resolve())
-    _tidy(target.parent)
-    folder = target.parent / f"{prefix}{_mark()}"
+    owner = target if family is None else Path(family).resolve()
+    remove_abandoned(target.parent)
+    folder = target.parent / f".pointillist-{_digest(owner.name)}-{_here()}-{os.getpid()}-{secrets.token_hex(3)}"
     temporary = folder / target.name
     try:
         folder.mkdir()
@@ -150,84 +148,50 @@ def atomic_path(path: str | os.PathLike[str], *, family: str | os.PathLike[str] 
     flush_folder(target.parent)
 
 
-def remove_leftovers(path: str | os.PathLike[str]) -> list[Path]:
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove the temporary folders that killed programs left while writing ``path`` or a file of its family.
 
     Those of programs that still run on this machine stay. On other machines nobody may be writing it meanwhile.
     """
-    target = Path(path).resolve()
-    named = sorted(target.parent.glob(f"{_prefix(target)}{'[0-9a-f]' * _DIGITS}"))
-    # A link or a file of that name is nobody's work of ours.
-    left = [folder for folder in named if folder.is_dir() and not folder.is_symlink() and not _in_use(folder)]
-    for folder in left:
-        _remove(folder)
-    return left
+    target, here = Path(path).resolve(), _here()
+    _sweep(target.parent, _digest(target.name), lambda place, process: place != here or process == os.getpid())
 
 
 def remove_abandoned(folder: str | os.PathLike[str]) -> None:
     """Remove the temporary folders of programs on this machine that do not run any more."""
+    _sweep(Path(folder), "[0-9a-f]{12}", lambda place, process: False)
+
+
+def _sweep(folder: Path, owner: str, is_left: Callable[[str, int], bool]) -> None:
+    """Remove temporary folders of files, by machine and process: those of dead programs here, and those that `is_left`."""
+    pattern, here = re.compile(rf"\.pointillist-{owner}-([0-9a-f]{{12}})-([0-9]{{1,9}})-[0-9a-f]{{6}}"), _here()
     try:
-        ours = f"{_machine()}{'[0-9a-f]' * (_DIGITS - _MACHINE_DIGITS)}"
-        named = sorted(Path(folder).glob(f".pointillist-{'[0-9a-f]' * 12}-{ours}"))
+        found = [(entry, name) for entry in folder.iterdir() if (name := pattern.fullmatch(entry.name))]
     except OSError as error:
         logger.debug("cannot look through %s: %s", folder, error)
         return
-    for left in named:
-        if left.is_dir() and not left.is_symlink() and not is_running(_writer(left)):
-            _remove(left)
+    for entry, name in found:
+        place, process = name[1], int(name[2])
+        dead = is_left(place, process) or (place == here and not is_running(process))
+        if dead and entry.is_dir() and not entry.is_symlink():  # a link or a file of that name is no work of ours
+            shutil.rmtree(entry, ignore_errors=True)
+            word = "cannot be removed" if entry.exists() else "is removed"
+            logger.log(logging.WARNING if entry.exists() else logging.INFO, "%s of a killed program %s", entry, word)
 
 
-@lru_cache(maxsize=64)
-def _tidy(folder: Path) -> None:
-    """Remove once in a process what others have left in a folder."""
-    remove_abandoned(folder)
+def _digest(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
 
 
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, onerror=_tell)
-    if not folder.exists():
-        logger.info("removed %s, which a killed program had left", folder)
+def _here() -> str:
+    """This machine in digits."""
+    return _digest(machine() or _NOWHERE)
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """What changes when a file is written again, None where there is none."""
+    """Device, number, size and time of a file, which change when it is written again; None where there is none."""
     try:
         found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _tell(remove: object, path: str, error: object) -> None:
-    logger.warning("%s, which a killed program had left, cannot be removed", path)
-
-
-def _prefix(target: Path) -> str:
-    """What the names of a file's temporary folders begin with; short, however long its own name is."""
-    return f".pointillist-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}-"
-
-
-def _mark() -> str:
-    """The end of a temporary folder's name: machine and process, which tell who has left it, and something random."""
-    process = os.getpid() % 16**_PROCESS_DIGITS
-    return f"{_machine()}{process:0{_PROCESS_DIGITS}x}{secrets.token_hex(_RANDOM_DIGITS // 2)}"
-
-
-def _writer(folder: Path) -> int:
-    """The number of the process that made a temporary folder."""
-    return int(folder.name[-_DIGITS:][_MACHINE_DIGITS:][:_PROCESS_DIGITS], 16)
-
-
-def _in_use(folder: Path) -> bool:
-    """Whether another program on this machine may still be writing in a temporary folder."""
-    ours = folder.name[-_DIGITS:].startswith(_machine())
-    return ours and _writer(folder) != os.getpid() and is_running(_writer(folder))
-
-
-def _machine() -> str:
-    """This machine in digits; those of nobody else where it cannot be told from others, so that nothing is taken away."""
-    return hashlib.sha256((machine() or _UNKNOWN).encode()).hexdigest()[:_MACHINE_DIGITS]
-
-
-def _passes_through_file(folder: Path) -> bool:
-    return any(part.exists() and not part.is_dir() for part in (folder, *folder.parents))

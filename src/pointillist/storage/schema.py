@@ -1,4 +1,4 @@
-"""Checks from which the schemas of files are put together: what metadata and arrays must be before anything uses them.
+"""Checks from which the schemas of files are put together: metadata and arrays before anything uses them.
 
 A check takes a value and the name of its entry, and raises a ValueError that names the entry. What has passed is trusted.
 """
@@ -52,15 +52,7 @@ def number(least: float = -math.inf) -> Check:
 def whole(least: int, most: int | None = _LARGEST) -> Check:
     """An integer between bounds; a `most` of None is any, however large."""
     words = f"a whole number of at least {least}" + ("" if most in (None, _LARGEST) else f" and at most {most}")
-
-    def holds(value: Any) -> bool:
-        return (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and least <= value <= (value if most is None else most)
-        )
-
-    return leaf(words, holds)
+    return leaf(words, lambda value: type(value) is int and least <= value and (most is None or value <= most))
 
 
 def one_of(values: Collection[str]) -> Check:
@@ -71,18 +63,14 @@ def one_of(values: Collection[str]) -> Check:
 def either(words: str, *checks: Check) -> Check:
     """What passes one of several checks; `words` name them all."""
 
-    def holds(value: Any) -> bool:
-        return any(_passes(check, value) for check in checks)
+    def passes(check: Check, value: Any) -> bool:
+        try:
+            check(value, "")
+        except ValueError:
+            return False
+        return True
 
-    return leaf(words, holds)
-
-
-def _passes(check: Check, value: Any) -> bool:
-    try:
-        check(value, "")
-    except ValueError:
-        return False
-    return True
+    return leaf(words, lambda value: any(passes(check, value) for check in checks))
 
 
 def list_of(inner: Check) -> Check:
@@ -152,9 +140,9 @@ def check_array(
     array = arrays[name]
     if array.dtype.kind not in kinds:
         raise ValueError(f"array {name} must not be of type {array.dtype}")
-    if shape is not None and not (
-        array.ndim == len(shape)
-        and all(wanted in (None, length) for wanted, length in zip(shape, array.shape, strict=True))
+    if shape is not None and (
+        array.ndim != len(shape)
+        or any(side not in (None, length) for side, length in zip(shape, array.shape, strict=True))
     ):
         wanted = ", ".join("any" if length is None else str(length) for length in shape)
         raise ValueError(f"array {name} must have shape ({wanted}), got {array.shape}")
@@ -175,18 +163,13 @@ def parse_json(words: str | bytes, *, nan: bool = False) -> Any:
         parsed = json.loads(words, object_pairs_hook=_unique, parse_constant=None if nan else _no_constant)
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
-    _check_depth(parsed)
-    return parsed
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
+    level = [parsed]
     for _ in range(DEPTH + 1):
         inside = [one for one in level if isinstance(one, list | dict)]
-        if not inside:
-            return
         level = [item for one in inside for item in (one.values() if isinstance(one, dict) else one)]
-    raise ValueError(f"lists and mappings are nested more than {DEPTH} levels deep")
+    if level:
+        raise ValueError(f"lists and mappings are nested more than {DEPTH} levels deep")
+    return parsed
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
