@@ -56,7 +56,7 @@ def test_solvers_that_begin_at_zero_and_objects_with_a_tolerance_have_paths_too(
     signals, filters = RNG.standard_normal((1, 60)), RNG.standard_normal((3, 5))
     paths = [
         penalty_path(signals, filters, n=3, **how)
-        for how in ({"tol": 1e-6}, {"solver": pt.solvers.SampledADMM(tol=1e-4)})
+        for how in ({"tol": 1e-6}, {"solver": pt.solvers.SampledADMM(tol=1e-4, max_iter=3000)})
     ]
     np.testing.assert_allclose(*([point.result.objective[0] for point in path] for path in paths), rtol=2e-4)
     with pytest.raises(ValueError, match="tol"):

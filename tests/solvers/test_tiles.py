@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import pointillist as pt
 from pointillist.problem import Geometry, Problem, certificate
 from pointillist.solvers import CoordinateDescent, encoding
 from pointillist.solvers.base import Status
@@ -173,3 +174,23 @@ def test_signals_of_many_channels_are_large_sooner_and_have_smaller_tiles():
 
     assert solver(2**22 - 1, 4) is CoordinateDescent
     assert solver(2**21, 8) is TiledDescent
+
+
+@pytest.mark.parametrize("weights", [None, "uneven"])
+def test_the_objective_by_tiles_is_that_of_the_codes(reference, weights):
+    problem, x = reference.problem(np.random.default_rng(3), (90, 95), (5, 5), dtype=np.float32, weights=weights)
+    solver = TiledDescent(coder=CoordinateDescent(tol=1e-3), side=16)
+    found = solver.solve(solver.prepare(problem), [x])
+    exact = certificate(problem, 0, x, found.codes.indices[0], found.codes.values[0])
+    assert found.objective[0] == pytest.approx(exact.objective, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_tiles_in_the_span_of_filters_reach_the_tolerance_or_say_so():
+    """Rounding in the span may hide whether the tolerance is met: then the last steps are made in all channels."""
+    rng = np.random.default_rng(0)
+    signals = rng.standard_normal((1, 6, 40, 40)).astype(np.float32)
+    filters = (rng.standard_normal((3, 1, 5, 5)) * rng.standard_normal((1, 6, 1, 1))).astype(np.float32)
+    solver = TiledDescent(coder=CoordinateDescent(tol=3e-4, max_iter=20), side=8)
+    found = pt.encode(signals, filters, 0.01, channels=True, solver=solver, n_jobs=1)
+    assert found.status is not pt.Status.CONVERGED or found.gap[0] <= 3e-4

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.problem import Problem
-from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel, rescaled_curvature
+from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel
 from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 
 
@@ -37,9 +37,9 @@ class AdmmSettings:
     def _rho_for(self, problem: Problem) -> float:
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
-    def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`."""
-        return self if self.rho is None else replace(self, rho=rescaled_curvature(self.rho, "rho", weights, filters))
+    def rescaled(self, power: int) -> Self:
+        """These settings for w ‖d‖² divided by 2 to a power."""
+        return self if self.rho is None else replace(self, rho=float(np.ldexp(self.rho, -power)))
 
     def _is_time_to_check(self, iteration: int) -> bool:
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
@@ -58,7 +58,7 @@ class SampledADMM(AdmmSettings):
     relaxation : float
         α in (0, 2).
     rho : float or None
-        Augmented Lagrangian penalty; None is 10 times the mean penalty, which is the paper's choice.
+        Augmented Lagrangian penalty; None is 10 times the mean penalty for filters of norm one, the paper's choice.
     quadratic : {"auto", "cholesky", "cg"}
         How the quadratic step is solved; "auto" counts operations.
     memory : float

@@ -136,10 +136,10 @@ class Solver(Protocol):
     `prepare` does what all signals share, `solve` what each needs; `certify` makes the answer of what `solve` found.
     Signals of one shape are solved together, whatever their size: only coordinate descent works tile by tile.
 
-    `takes_start` says whether `solve` uses the codes that it may be given to start from; without it, it does not. A solver
-    with settings that depend on the size of filters and weights also has a method ``rescaled(weights, filters)``: the same
-    for weights and filters divided by 2 to these powers, an int and an (n_filters,) int array. A solver that is a frozen
-    dataclass is searched over field by field, as ``solver__max_iter``.
+    `takes_start` says whether `solve` uses the codes that it may be given to start from; without it, it does not. What a
+    problem holds is what users gave divided by powers of two, so that filters have norms near one. A solver with settings in
+    units of w ‖d‖² also has a method ``rescaled(power)``, the same solver for w ‖d‖² divided by 2 to that power. A solver
+    that is a frozen dataclass is searched over field by field, as ``solver__max_iter``.
 
     Examples
     --------
@@ -181,20 +181,6 @@ def check_numbers(settings: Any) -> None:
     check_arguments(**{field.name: getattr(settings, field.name) for field in fields(settings)})
     if settings.tol is None:
         raise ValueError("tol must be a number, got None")
-
-
-def rescaled_curvature(value: float, name: str, weights: int, filters: NDArray) -> float:
-    """A setting in units of w ‖d‖² for weights and filters that are divided by powers of two."""
-    powers = weights + 2 * filters
-    if np.any(powers != powers[0]):
-        raise ValueError(
-            f"filters differ so much in magnitude that {name}={value} cannot serve all of them: divide them by their norms"
-        )
-    with np.errstate(over="ignore"):
-        rescaled = float(np.ldexp(value, -int(powers[0])))
-    if not np.isfinite(rescaled):
-        raise ValueError(f"filters or weights are so small that {name}={value:g} cannot serve them: multiply them")
-    return rescaled
 
 
 def judge(gap: float, objective: float, tol: float) -> Status:

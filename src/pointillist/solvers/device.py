@@ -68,9 +68,10 @@ class DeviceDescent:
         """Relative duality gap to reach."""
         return self.settings.tol
 
-    def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """This solver for weights and filters divided by 2 to the powers `weights` and `filters`."""
-        return replace(self, settings=self.settings.rescaled(weights, filters))
+    def rescaled(self, power: int) -> Self:
+        """This solver for w ‖d‖² divided by 2 to a power."""
+        changed = self.settings.rescaled(power)
+        return self if changed is self.settings else replace(self, settings=changed)
 
     def prepare(self, problem: Problem) -> "DeviceState":
         """Lay out what all signals of the problem share, and move it to the device."""

@@ -170,7 +170,7 @@ def encode_signals(
     results, places = [], []
     done, total = 0, sum(signal.size for signal in signals)
     span = filter_span(filters.astype(dtype, copy=False))
-    for members, scale in by_scale(signals, filters, weights, check_penalty(penalty)):
+    for members, scale in by_scale(signals, filters, weights, check_penalty(penalty), solver):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         problem = scale.problem(
             Problem(
@@ -182,13 +182,13 @@ def encode_signals(
                 nonnegative=nonnegative,
             )
         )
-        chosen = scale.signals_of(signals, members, dtype)
+        chosen = scale.taken(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
         size = sum(signal.size for signal in chosen)
         share = _share_of(progress, done / total, size / total)
         own = filter_span(problem.filters) if span is not None and scale.filters.any() else span
         found = solve(scale.solver(solver), own, problem, chosen, begin, n_jobs, share)
-        results.append(scale.restore(found, members))
+        results.append(scale.restored(found, members))
         places.append(members)
         done += size
         if progress is not None:

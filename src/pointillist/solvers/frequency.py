@@ -33,7 +33,7 @@ class FrequencyADMM(AdmmSettings):
     relaxation : float
         α in (0, 2).
     rho : float or None
-        Augmented Lagrangian penalty; None is 10 times the mean penalty.
+        Augmented Lagrangian penalty; None is 10 times the mean penalty for filters of norm one.
     check_every : int
         Iterations between two evaluations of the gap.
 

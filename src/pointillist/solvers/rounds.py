@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pointillist.codes import SparseCodes
 from pointillist.problem import Certificate, Problem
 from pointillist.reprs import shown
-from pointillist.solvers.base import Result, check_numbers, judge, rescaled_curvature
+from pointillist.solvers.base import Result, check_numbers, judge
 from pointillist.validation import is_integer
 
 _STALLED_ROUNDS = 5
@@ -101,11 +101,9 @@ class Schedule:
         if not whole or not self.cells or min(self.cells) < 1:
             raise ValueError(f"cells must be a tuple of positive integers, got {shown(self.cells)}")
 
-    def rescaled(self, weights: int, filters: NDArray) -> Self:
-        """These settings for weights and filters divided by 2 to the powers `weights` and `filters`."""
-        if self.ridge == 0:
-            return self
-        return replace(self, ridge=rescaled_curvature(self.ridge, "ridge", weights, filters))
+    def rescaled(self, power: int) -> Self:
+        """These settings for w ‖d‖² divided by 2 to a power."""
+        return self if self.ridge == 0 else replace(self, ridge=float(np.ldexp(self.ridge, -power)))
 
 
 def solve_by_rounds(sets: WorkingSets, schedule: Schedule, is_open: Callable[[Look], NDArray] | None = None) -> Result:

@@ -1,8 +1,9 @@
-"""Problems brought to a size whose squares single precision can hold, and their answers brought back.
+"""Problems brought to ordinary size by exact powers of two, and their answers brought back.
 
-The sparse coding problem is homogeneous: signals divided by s, filters by f and weights by ω, with the penalty divided by
-all three, have the codes divided by s / f and the objective divided by ω s². All factors are powers of two, which change no
-bits of what is computed, and ordinary problems are left as they are.
+The problem is homogeneous: signals divided by s, weights by ω and each filter by its own f, with the penalty of its codes
+divided by all three, have codes divided by s / f and an objective divided by ω s². Powers of two change no bits of what is
+computed. Filters get norms near one, so that a step of any code is a change of the residual of that size; signals stay as
+they are up to 2¹⁶, weights up to 2⁸.
 """
 
 from __future__ import annotations
@@ -14,120 +15,160 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, is_resident, members_of, stacked, to_host
+from pointillist.arrays import Rows, as_cupy, is_resident, joined, members_of, pieces, stacked, to_host
 from pointillist.codes import SparseCodes
 from pointillist.large import converted, largest, scratch, walked
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solver
 from pointillist.validation import group_by_shape
 
-_ORDINARY, _NEAR = 50, 10
-"""Powers of two that w ‖d‖² x² may lie away from one, counted for each of its factors, for a problem to be left as it is;
-and those that a factor may lie away from one to be left as it is in any problem."""
-_FAINT = -40
-"""Filters that are less than 2 to this, beside the largest, get a power of their own."""
-_SMALLEST_PENALTY, _LARGEST_PENALTY = 2.0**-80, 2.0**120
-"""A penalty less than the first is lost beside the correlations; those above the second forbid a code as well as it does."""
-_LOST = 1e-10
-"""Part of the sum of all codes that may be lost where small ones are rounded to zero."""
-
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The powers of two that signals of one problem are divided by.
-
-    Attributes
-    ----------
-    signals, weights : int
-    filters : (n_filters,) int array
-    """
+    """The powers of two that the signals of one problem, their weights and each filter are divided by."""
 
     signals: int
     weights: int
-    filters: NDArray
-
-    @property
-    def is_one(self) -> bool:
-        """Whether everything stays as it is."""
-        return not (self.signals or self.weights or self.filters.any())
+    filters: NDArray  # (n_filters,) int64
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem for scaled signals; a penalty that is nothing beside them is refused."""
-        change = -(self.signals + self.weights + self.filters[:, None])
+        """The problem in this scale; a penalty that is nothing beside the correlations is refused."""
         with np.errstate(over="ignore"):
-            penalty = problem.penalty if self.is_one else np.ldexp(problem.penalty, change)
-        if np.min(penalty) < _SMALLEST_PENALTY:
+            penalty = np.ldexp(problem.penalty, -(self.signals + self.weights + self.filters[:, None]))
+        if np.min(penalty) < 2.0**-80:
             raise ValueError(
                 f"penalty is so small, {np.min(problem.penalty):.2g}, that it is lost beside signals, filters and weights "
                 "of this size; max_penalty tells their scale"
             )
-        if np.max(penalty) > _LARGEST_PENALTY:
-            penalty = np.minimum(penalty, _LARGEST_PENALTY)
-        if self.is_one:
-            return problem if penalty is problem.penalty else replace(problem, penalty=penalty)
-        filters = problem.filters
+        filters, weights = problem.filters, problem.weights
         if self.filters.any():
             filters = np.ldexp(filters, -self.filters.reshape(-1, *[1] * (filters.ndim - 1)))
-        weights = problem.weights
         if weights is not None and self.weights:
             weights = np.ldexp(weights, -self.weights)
-        return replace(problem, filters=filters, penalty=penalty, weights=weights)
+        # Beyond 2¹²⁰ a penalty forbids a code as well as at 2¹²⁰, which single precision holds.
+        return replace(problem, filters=filters, penalty=np.minimum(penalty, 2.0**120), weights=weights)
 
-    def signals_of(self, signals: list[NDArray], members: Sequence[int], dtype: np.dtype) -> list[NDArray]:
-        """Some of the signals, in a precision and in this scale."""
+    def taken(self, signals: list[NDArray], members: Sequence[int], dtype: np.dtype) -> list[NDArray]:
+        """Some of the signals in a precision and in this scale."""
         some = members_of(signals, members)
         if isinstance(some, Rows) and self.signals == 0 and some.whole.dtype == dtype:
             return some
-        return [self._signal(signal, dtype) for signal in some]
-
-    def _signal(self, signal: NDArray, dtype: np.dtype) -> NDArray:
-        kept = signal.astype(dtype, copy=False) if is_resident(signal) else converted(signal, dtype)
-        return _times_power(kept, -self.signals)
+        kept = [one.astype(dtype, copy=False) if is_resident(one) else converted(one, dtype) for one in some]
+        return [_times_power(one, -self.signals) for one in kept]
 
     def solver(self, solver: Solver) -> Solver:
-        """The solver with those of its settings that depend on the size of filters and weights in this scale."""
-        rescaled = getattr(solver, "rescaled", None)
-        if rescaled is None or not (self.weights or self.filters.any()):
-            return solver
-        changed: Solver = rescaled(self.weights, self.filters)
-        return changed
+        """The solver with settings in units of w ‖d‖² in this scale."""
+        return _with_curvature(solver, self.weights + 2 * int(self.filters[0]))
 
     def start(self, start: SparseCodes | None, dtype: np.dtype) -> SparseCodes | None:
         """Codes to start from in this scale."""
-        if start is None or self.is_one:
+        if start is None or not (self.signals or self.filters.any()):
             return start
-        host = start.on_host()
-        values = self._codes(host, -1)
         with np.errstate(over="ignore"):
-            values = [value.astype(dtype) for value in values]
-        if not all(np.isfinite(value).all() for value in values):
+            values = self._moved(start, -1, dtype)[1]
+        if not bool(np.isfinite(joined(values)).all()):
             raise ValueError("start holds codes that are far too large for these signals and filters")
-        return SparseCodes(host.indices, values, host.grids, host.n_filters)
+        return SparseCodes(start.indices, values, start.grids, start.n_filters)
 
-    def _codes(self, codes: SparseCodes, sign: int) -> list[Any]:
-        """The values of codes brought from this scale (`sign` 1) or to it (-1), in float64."""
-        change: Any = sign * (self.signals - self.filters)
-        change = as_cupy(change) if codes.resident else change
-        sizes = [int(np.prod(grid)) for grid in codes.grids]
-        return [
-            np.ldexp(value.astype(np.float64), change[index // size])
-            for index, value, size in zip(codes.indices, codes.values, sizes, strict=True)
-        ]
-
-    def restore(self, result: Result, members: Sequence[int]) -> Result:
+    def restored(self, result: Result, members: Sequence[int]) -> Result:
         """The result for the signals, numbered `members`, as they were given; one that cannot be written is refused."""
-        if self.is_one:
-            return result
+        if self.signals or self.weights:
+            result = self._in_units(result, members)
         codes = result.codes
+        if not (self.signals or self.filters.any()) or codes.nnz == 0:
+            return result
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            exact, values = self._moved(codes, 1, codes.dtype)
+            for i, one, kept in zip(members, exact, values, strict=True):
+                total = float(abs(one).sum())
+                if np.isfinite(total) and not float(abs(one - kept).sum()) <= 1e-10 * total:
+                    raise ValueError(
+                        f"signals[{i}] has codes that {kept.dtype} cannot hold, of {total:.2g} together: pass float64, or "
+                        "filters of another magnitude"
+                    )
+        return replace(result, codes=SparseCodes(codes.indices, values, codes.grids, codes.n_filters))
+
+    def _moved(self, codes: SparseCodes, sign: int, dtype: np.dtype) -> tuple[list[Any], list[Any]]:
+        """Values of codes brought from this scale (`sign` 1) or to it (-1), in float64 and in a precision."""
+        powers: Any = sign * (self.signals - self.filters)
+        index = joined(codes.indices) // int(np.prod(codes.grids[0]))
+        powers = as_cupy(powers) if codes.resident else powers
+        exact = np.ldexp(joined(codes.values).astype(np.float64), powers[index])
+        bounds = np.cumsum([0, *map(len, codes.indices)]).tolist()
+        return pieces(exact, bounds), pieces(exact.astype(dtype), bounds)
+
+    def _in_units(self, result: Result, members: Sequence[int]) -> Result:
         with np.errstate(over="ignore", under="ignore"):
             objective = np.ldexp(result.objective, self.weights + 2 * self.signals)
-            exact = self._codes(codes, 1)
-            values = [value.astype(codes.dtype) for value in exact]
             residuals = [_times_power(residual, self.weights + self.signals) for residual in result.residuals]
-        for i, member in enumerate(members):
-            _check_restored(member, result.objective[i], objective[i], exact[i], values[i], residuals[i])
-        restored = SparseCodes(codes.indices, values, codes.grids, codes.n_filters)
-        return replace(result, codes=restored, objective=objective, residuals=residuals)
+        for i, before, after, residual in zip(members, result.objective, objective, residuals, strict=True):
+            if np.isfinite(before) and not np.isfinite(after):
+                raise ValueError(
+                    f"signals[{i}] is too large: its objective overflows; divide signals and penalty by some number"
+                )
+            if before > 0 and after < np.finfo(np.float64).tiny:
+                raise ValueError(
+                    f"signals[{i}] is too small, or its weights are: its objective underflows; multiply signals and "
+                    "penalty, or weights and penalty, by some number"
+                )
+            if np.isfinite(before) and not bool(np.isfinite(residual).all()):
+                raise ValueError(
+                    f"weights of signals[{i}] are too large: the residuals overflow; divide weights and penalty"
+                )
+        return replace(result, objective=objective, residuals=residuals)
+
+
+def by_scale(
+    signals: Sequence[NDArray],
+    filters: NDArray,
+    weights: Sequence[NDArray] | None,
+    penalty: NDArray,
+    solver: Solver,
+) -> list[tuple[list[int], Scale]]:
+    """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
+    of_filters = _filter_powers(filters)
+    if _with_curvature(solver, 1) is not solver:  # one ridge, or one ρ, for the codes of all filters
+        if np.ptp(of_filters) > 40:
+            raise ValueError(
+                "filters differ so much in magnitude that ridge or rho cannot serve all of them: divide them by their norms"
+            )
+        of_filters = np.full(len(filters), of_filters.max())
+    sizes = _largest(signals)
+    of_weights = np.zeros(len(signals), int)
+    if weights is not None:
+        distinct = {id(weight): weight for weight in weights}
+        powers = dict(zip(distinct, _powers(_largest(list(distinct.values())), 16).tolist(), strict=True))
+        of_weights = np.array([powers[id(weight)] for weight in weights])
+    of_signals = _powers(sizes, 8)
+    of_signals[np.abs(of_signals) <= 16] = 0
+    silent = sizes == 0  # any scale will do for these: one that suits the penalty
+    if silent.any():
+        of_signals[silent] = int(_powers(np.min(penalty), 1)) - of_filters.max() - of_weights[silent]
+    groups: dict[tuple[int, int, int], list[int]] = {}
+    for number, same in enumerate(group_by_shape(signals)):
+        for i in same:
+            groups.setdefault((number, int(of_signals[i]), int(of_weights[i])), []).append(i)
+    return [(members, Scale(signal, weight, of_filters)) for (_, signal, weight), members in groups.items()]
+
+
+def _with_curvature(solver: Solver, power: int) -> Solver:
+    """The solver for w ‖d‖² divided by a power of two; itself where none of its settings depends on that."""
+    rescaled = getattr(solver, "rescaled", None)
+    return solver if rescaled is None or power == 0 else rescaled(power)
+
+
+def _filter_powers(filters: NDArray) -> NDArray:
+    """Exponents of two nearest to the norms of the filters; zero for filters of zeros."""
+    flat = filters.reshape(len(filters), -1).astype(np.float64)
+    peaks = np.max(np.abs(flat), axis=1, keepdims=True)  # squares of very large or small samples leave even float64
+    peaks[peaks == 0] = 1
+    norms = np.linalg.norm(flat / peaks, axis=1)
+    return np.rint(np.log2(np.maximum(norms, 1)) + np.log2(peaks[:, 0])).astype(np.int64)
+
+
+def _powers(sizes: NDArray | np.floating, step: int) -> NDArray:
+    """Exponents of two that bring sizes near one, in multiples of a step; zero for zero."""
+    return (step * np.rint(np.frexp(sizes)[1] / step)).astype(np.int64)
 
 
 def _times_power(array: NDArray, exponent: int) -> NDArray:
@@ -142,72 +183,14 @@ def _times_power(array: NDArray, exponent: int) -> NDArray:
     return out
 
 
-def _check_restored(i: int, scaled: float, objective: float, exact: Any, values: Any, residual: Any) -> None:
-    """Refuse an answer whose numbers are too large or too small for their precision."""
-    if np.isfinite(scaled) and not np.isfinite(objective):
-        raise ValueError(
-            f"signals[{i}] is too large: its objective overflows; divide signals and penalty by some number"
-        )
-    if scaled > 0 and objective < np.finfo(np.float64).tiny:
-        raise ValueError(
-            f"signals[{i}] is too small, or its weights are: its objective underflows; multiply signals and penalty, or "
-            "weights and penalty, by some number"
-        )
-    total = float(abs(exact).sum())
-    if np.isfinite(total) and not abs(float(abs(values.astype(np.float64)).sum()) - total) <= _LOST * total:
-        raise ValueError(
-            f"signals[{i}] has codes that {values.dtype} cannot hold, of {total:.2g} together: pass float64, or filters of "
-            "another magnitude"
-        )
-    if np.isfinite(scaled) and not bool(np.isfinite(residual).all()):
-        raise ValueError(f"weights of signals[{i}] are too large: the residuals overflow; divide weights and penalty")
-
-
-def by_scale(
-    signals: Sequence[NDArray], filters: NDArray, weights: Sequence[NDArray] | None, penalty: NDArray
-) -> list[tuple[list[int], Scale]]:
-    """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
-    sizes = _largest(signals)
-    of_signals, of_weights = _exponents(sizes), np.zeros(len(signals), int)
-    if weights is not None:
-        distinct = {id(weight): weight for weight in weights}
-        found = dict(zip(distinct, _exponents(_largest(list(distinct.values()))).tolist(), strict=True))
-        of_weights = np.array([found[id(weight)] for weight in weights])
-    of_filters = _exponents(np.max(np.abs(filters.reshape(len(filters), -1)), axis=1))
-    loudest = int(np.max(of_filters))
-    silent = sizes == 0  # any scale will do for these: one that suits the penalty
-    of_signals[silent] = int(_exponents(np.min(penalty))) - loudest - of_weights[silent]
-    ordinary = 2 * abs(loudest) + 2 * np.abs(of_signals) + np.abs(of_weights) <= _ORDINARY
-    groups = []
-    for same in group_by_shape(signals):
-        chosen: dict[tuple[int, int, int], list[int]] = {}
-        if ordinary[same].all():
-            chosen[0, 0, 0] = same
-        for i in same if not chosen else ():
-            factors = (0, 0, 0) if ordinary[i] else (int(of_signals[i]), int(of_weights[i]), loudest)
-            signal, weight, shared = (0 if abs(factor) <= _NEAR else factor for factor in factors)
-            chosen.setdefault((signal, weight, shared), []).append(i)
-        for (signal, weight, shared), members in chosen.items():
-            faint = of_filters < min(shared, loudest) + _FAINT
-            groups.append((members, Scale(signal, weight, np.where(faint, of_filters, shared))))
-    return groups
-
-
 def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
     if isinstance(arrays, Rows):
         return np.max(np.abs(arrays.extents[:2]), axis=0).astype(np.float64)
+    if not is_resident(arrays[0]):
+        return np.array([largest(array) for array in arrays], np.float64)
     sizes = np.empty(len(arrays))
-    for members in group_by_shape(arrays) if arrays and is_resident(arrays[0]) else [range(len(arrays))]:
-        if is_resident(arrays[members[0]]):  # a device answers slowly to many small questions
-            flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
-            sizes[members] = to_host(abs(flat).max(axis=1))
-        else:
-            for i in members:
-                sizes[i] = largest(arrays[i])
+    for members in group_by_shape(arrays):  # a device answers slowly to many small questions
+        flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
+        sizes[members] = to_host(abs(flat).max(axis=1))
     return sizes
-
-
-def _exponents(sizes: NDArray | np.floating) -> NDArray:
-    """Powers of two that bring sizes near one; zero for zero."""
-    return np.asarray(np.frexp(sizes)[1]).astype(int)
