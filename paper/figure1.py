@@ -16,10 +16,10 @@ from paper.judging import compile_step, follow, judge
 from paper.lab import Lab, Outcome, speed_verdict
 from paper.timing import first_at_most, shortest
 from pointillist.learners import BatchCSC, FilterUpdate
+from pointillist.parallel import effective_jobs
 from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.problem import Geometry, Problem, broadcast_penalty
 from pointillist.sampling import Draws, draw_sample
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.quadratic import SampledOperator, make_system
 
 TITLE = "Fig. 1: sampling the codes"

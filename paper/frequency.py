@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from paper.inputs import PENALTY
 from paper.judging import Due, Trajectory, drawn, quiet_encode
-from pointillist.solvers.base import effective_jobs
+from pointillist.parallel import effective_jobs
 from pointillist.solvers.frequency import FrequencyADMM
 
 ITERATIONS = 10

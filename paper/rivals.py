@@ -19,8 +19,8 @@ from paper import frequency
 from paper.inputs import PENALTY
 from paper.judging import Due, Trajectory, drawn
 from paper.timing import shortest
+from pointillist.parallel import effective_jobs
 from pointillist.plot.machine import installed
-from pointillist.solvers.base import effective_jobs
 
 QUIET = {"Verbose": False, "RelStopTol": 0.0, "DataType": np.float32, "FastSolve": True}
 FIXED_RHO = {"AutoRho": {"Enabled": False}}

@@ -24,9 +24,9 @@ from pointillist.data.sources.survey import NORMALISING, survey
 from pointillist.large import is_mapped
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.plan import duration, in_bytes
+from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry
 from pointillist.reprs import sizes
-from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_now, memory_peak
 
 

@@ -23,8 +23,8 @@ from pointillist.data.sources.survey import Survey, survey
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, warm_up
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within
+from pointillist.parallel import effective_jobs
 from pointillist.reprs import sizes
-from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_peak
 
 PREFETCH = 2

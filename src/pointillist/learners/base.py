@@ -20,7 +20,8 @@ from pointillist.learners.parameters import NestedParameters
 from pointillist.learners.running import PrintedLines, first_step
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
-from pointillist.solvers.base import Result, Solver, effective_jobs
+from pointillist.parallel import effective_jobs
+from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.decoding import decode
 from pointillist.solvers.encoding import Progress, encode
 from pointillist.solvers.explaining import ExplainedVariance, explained_variance

@@ -13,8 +13,8 @@ from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.online import OnlineCSC
 from pointillist.learners.state import CodesHere
+from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry
-from pointillist.solvers.base import effective_jobs
 from pointillist.system import memory_now
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pointillist.solvers.base import effective_jobs
+from pointillist.parallel import effective_jobs
 from pointillist.system import load, memory_peak, processor
 
 PACKAGES = ("pointillist", "numpy", "scipy", "numba", "scikit-learn")

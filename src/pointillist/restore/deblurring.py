@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pointillist.errors import BlurMisfitWarning
 from pointillist.kernels.compiling import working_time
+from pointillist.parallel import effective_jobs
 from pointillist.restore.blur import Blur, as_kernel
 from pointillist.restore.details import Details, answer, coding_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -22,7 +23,6 @@ from pointillist.restore.noise import given_level
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.pictures import ChannelAxis, Picture, check_size
 from pointillist.restore.sharpening import sharpen
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import check_arguments
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data import load_filters
 from pointillist.kernels.compiling import working_time
+from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry
 from pointillist.restore.details import Details, answer, finish
 from pointillist.restore.engine import (
@@ -29,7 +30,6 @@ from pointillist.restore.large import open_subject
 from pointillist.restore.lattice import Lattice
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.pictures import Picture
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.encoding import warn_unless_converged
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import as_numbers, check_arguments

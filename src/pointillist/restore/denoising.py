@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
+from pointillist.parallel import effective_jobs
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import Details, answer, filling_details, finish
 from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
@@ -19,7 +20,6 @@ from pointillist.restore.outliers import find_impulses, find_outliers
 from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
 from pointillist.restore.tiling import share_of
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import check_arguments
 

@@ -15,12 +15,13 @@ from threadpoolctl import threadpool_limits
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import check_device
 from pointillist.data import load_filters
+from pointillist.parallel import parallel
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.blur import Blur
 from pointillist.restore.pictures import check_size
 from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, check_numbers, parallel
+from pointillist.solvers.base import Result, check_numbers
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
 from pointillist.solvers.tiles import Progress

@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.parallel import parallel
 from pointillist.restore.engine import Damaged, Recovered, Settings, quick_coder, recover
 from pointillist.restore.filling import TILE, Filling, Holed, Sink, beside, fill
 from pointillist.restore.neighbourhood import predicted
@@ -24,7 +25,6 @@ from pointillist.restore.penalties import (
 from pointillist.restore.pictures import Canvas
 from pointillist.restore.tiling import Box, moved_in, share_of, tiles_with
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import parallel
 
 GUESS_TOL = 0.8
 """Relative duality gap of first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""

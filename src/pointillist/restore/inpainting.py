@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
+from pointillist.parallel import effective_jobs
 from pointillist.restore.arguments import check_unused
 from pointillist.restore.details import answer, filling_details
 from pointillist.restore.engine import Settings, as_bank
@@ -16,7 +17,6 @@ from pointillist.restore.guessing import GUESS_TOL, Coder, fill_canvas
 from pointillist.restore.penalties import Penalty, parse_penalty
 from pointillist.restore.pictures import Canvas, ChannelAxis, check_size, open_canvas
 from pointillist.restore.tiling import Box, inside, run_all, tiles, tiles_with, widened
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import check_arguments
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt
 
 from pointillist.kernels.conditioning import fill_blocks
-from pointillist.solvers.base import parallel
+from pointillist.parallel import parallel
 
 SURROUNDINGS = 48
 """How far beyond a square the picture tells its covariance: tiles need a margin of so many pixels."""

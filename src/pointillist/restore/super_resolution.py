@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
+from pointillist.parallel import effective_jobs
 from pointillist.reprs import shown
 from pointillist.restore.blur import Blur, decimation_kernel, first_sample
 from pointillist.restore.details import Details, answer, finish
@@ -16,7 +17,6 @@ from pointillist.restore.engine import Damaged, Settings, choose_filters, recove
 from pointillist.restore.large import open_subject
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast, parse_penalty
 from pointillist.restore.pictures import ChannelAxis, Picture, check_size
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import check_arguments, is_integer
 

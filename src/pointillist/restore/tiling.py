@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.solvers.base import one_blas_thread
+from pointillist.parallel import one_blas_thread
 from pointillist.solvers.tiles import Progress
 
 Box = tuple[slice, slice]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
+from pointillist.parallel import effective_jobs
 from pointillist.restore.tiling import Box, inside, run_all, widened
 from pointillist.retouch.forest import load_forest
 from pointillist.retouch.lines import lines_in
@@ -20,7 +21,6 @@ from pointillist.retouch.marks import checked, full_scale, grown
 from pointillist.retouch.network import load_network
 from pointillist.retouch.specks import speck_candidates
 from pointillist.retouch.text import text_in
-from pointillist.solvers.base import effective_jobs
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import check_arguments
 

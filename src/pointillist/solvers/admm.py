@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
+from pointillist.parallel import parallel
 from pointillist.problem import Problem
-from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect, parallel
+from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect
 from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
 
 

@@ -1,34 +1,19 @@
-"""The protocol of solvers for the codes (prepare once, solve often), their results, and threads."""
+"""The protocol of solvers for the codes (prepare once, solve often) and their results."""
 
 from __future__ import annotations
 
 import enum
 import math
-import os
-import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from multiprocessing.dummy import Process as PoolThread
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-import joblib
 import numpy as np
-from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from pointillist.codes import SparseCodes
 from pointillist.problem import Certificate, Problem, certificate
-from pointillist.validation import check_arguments, is_integer
-
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
-
-Mapper = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""`map`, or that of a pool of threads."""
+from pointillist.validation import check_arguments
 
 
 class Status(enum.Enum):
@@ -225,64 +210,3 @@ def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Resu
         np.array([s.iterations for s in solutions]),
         [s.certificate.residual.astype(dtype, copy=False) for s in solutions],
     )
-
-
-def check_jobs(n_jobs: int | None) -> None:
-    """Refuse what is no number of threads; see `effective_jobs`."""
-    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
-        raise ValueError(
-            "n_jobs must be a positive number of threads, -1 for all cores, -2 for all but one, or None for what "
-            f"joblib's context says, got {n_jobs!r}"
-        )
-
-
-def effective_jobs(n_jobs: int | None) -> int:
-    """Number of threads that `n_jobs` means, as joblib counts them.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        A number of threads; -1 is all cores, -2 all but one, and so on; None is what the surrounding
-        ``joblib.parallel_config`` says, one thread without it. In a worker of joblib, "all cores" are the worker's fair
-        share of them, so that ``GridSearchCV(n_jobs=2)`` starts no more threads than there are cores.
-    """
-    check_jobs(n_jobs)
-    if n_jobs is None or n_jobs > 0:
-        return int(joblib.effective_n_jobs(n_jobs))
-    return max(_fair_share() + 1 + int(n_jobs), 1)
-
-
-def _fair_share() -> int:
-    """Cores that the caller may use: all of them, or a fair number of them in a worker of joblib."""
-    cores = int(min(joblib.effective_n_jobs(-1), joblib.cpu_count()))
-    backend, _ = get_active_backend()
-    if not getattr(backend, "nesting_level", 0):
-        return cores
-    if isinstance(threading.current_thread(), PoolThread):
-        workers = sum(isinstance(thread, PoolThread) for thread in threading.enumerate())
-        return max(cores // workers, 1)
-    # joblib tells the processes that it starts by this variable how many threads each of them may have.
-    return min(cores, int(os.environ.get("NUMBA_NUM_THREADS", 1)))
-
-
-def parallel(work: Callable[[Item], Answer], items: Iterable[Item], n_jobs: int) -> list[Answer]:
-    """Apply `work` to all items, in threads when that helps, with BLAS kept to one thread in each.
-
-    Items are the same whatever the number of threads, so the answers are too.
-    """
-    todo = list(items)
-    with one_blas_thread():
-        if n_jobs == 1 or len(todo) < 2:
-            return [work(item) for item in todo]
-        with ThreadPoolExecutor(n_jobs) as pool:
-            return list(pool.map(work, todo))
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """BLAS on one thread: no oversubscription, and bits that do not depend on the number of threads."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries: once is enough

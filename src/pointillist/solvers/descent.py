@@ -17,9 +17,9 @@ from typing import ClassVar
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
-from pointillist.parallel import SharedMap
+from pointillist.parallel import Mapper, SharedMap, one_blas_thread, parallel
 from pointillist.problem import Problem
-from pointillist.solvers.base import Mapper, Result, merge_results, one_blas_thread, parallel
+from pointillist.solvers.base import Result, merge_results
 from pointillist.solvers.rounds import solve_by_rounds
 from pointillist.solvers.scanning import DescentState, scan_size
 from pointillist.solvers.workingset import DescentSchedule, HostWorkingSet

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
+from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem, inner, relative_gap
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import DescentState
 
 ALLOWED = 0.5

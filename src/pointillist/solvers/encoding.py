@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from pointillist.arrays import kind_of, stacked, to_host
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
+from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry, Problem, broadcast_penalty, check_penalty
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
 from pointillist.solvers import make_solver
-from pointillist.solvers.base import Result, Solver, Status, effective_jobs, merge_results
+from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import of_kind

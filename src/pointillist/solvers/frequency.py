@@ -15,9 +15,10 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
+from pointillist.parallel import parallel
 from pointillist.problem import Problem
 from pointillist.solvers.admm import AdmmSettings, problem_scalar, soft_threshold
-from pointillist.solvers.base import Result, Solution, certified, collect, parallel
+from pointillist.solvers.base import Result, Solution, certified, collect
 
 
 @dataclass(frozen=True, kw_only=True)

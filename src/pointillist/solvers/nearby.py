@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pointillist.kernels import noting
 from pointillist.kernels.lanes import width_of
-from pointillist.solvers.base import Mapper
+from pointillist.parallel import Mapper
 from pointillist.solvers.scanning import DescentState, scan_size
 
 _WORTH_NOTING = 2**23

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter1d
 
+from pointillist.parallel import Mapper
 from pointillist.problem import Geometry
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.dual import Goal, Move, Moved
 from pointillist.solvers.sweeping import Ground
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pointillist.kernels import banded, convolution
 from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
+from pointillist.parallel import parallel
 from pointillist.problem import Problem
-from pointillist.solvers.base import parallel
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from pointillist.kernels import descent
 from pointillist.kernels.layout import whole_blocks
+from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem, inner
 from pointillist.sampling import Sample
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
 from pointillist.solvers.separable import SeparableScan
 from pointillist.solvers.staging import Field, field_of

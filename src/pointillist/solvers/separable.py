@@ -13,8 +13,8 @@ from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import Layout, make_layout, register_width, whole_blocks
 from pointillist.kernels.separable import SPARE_VECTORS, factor, mix, scan_mixed
 from pointillist.kernels.vectors import ROWS_AT_ONCE
+from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.products import overlap_table
 
 _LOST = 16

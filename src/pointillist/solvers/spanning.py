@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from pointillist.arrays import as_cupy, is_resident
 from pointillist.kernels.projection import add_energies, project, take_product
 from pointillist.large import is_mapped, scratch, walked
+from pointillist.parallel import one_blas_thread
 from pointillist.problem import Problem, inner
 from pointillist.sampling import generator
-from pointillist.solvers.base import Result, one_blas_thread
+from pointillist.solvers.base import Result
 from pointillist.solvers.separable import as_products
 
 _MOST = 0.75

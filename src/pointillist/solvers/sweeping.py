@@ -14,9 +14,8 @@ from pointillist.kernels import sweeps
 from pointillist.kernels.combining import MEMORY, make_memory
 from pointillist.kernels.sweeps import Codes, Effort
 from pointillist.kernels.team import disperse, make_team
-from pointillist.parallel import SharedMap
+from pointillist.parallel import Mapper, SharedMap
 from pointillist.problem import Problem
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.scanning import clean_positions
 from pointillist.solvers.staging import Field, Stage
 

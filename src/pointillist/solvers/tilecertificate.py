@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.large import release
+from pointillist.parallel import Mapper
 from pointillist.problem import Certificate, inner, relative_gap
 from pointillist.solvers import dual
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
 from pointillist.solvers.scanning import DescentState
 from pointillist.solvers.tileviews import TileView, Whole

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.large import LARGE, release, scratch, walked
+from pointillist.parallel import Mapper, one_blas_thread
 from pointillist.problem import Geometry, Problem
-from pointillist.solvers.base import Mapper, Result, Solution, Solver, collect, one_blas_thread
+from pointillist.solvers.base import Result, Solution, Solver, collect
 from pointillist.solvers.blocks import BlockCodes, Blocks, Place, alone
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import solve_by_rounds

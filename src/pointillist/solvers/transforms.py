@@ -18,8 +18,8 @@ from scipy import fft
 from pointillist.kernels import fourier
 from pointillist.kernels.fourier import LANES, TOGETHER
 from pointillist.kernels.layout import flat_offsets, strides_of, whole_blocks
+from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
-from pointillist.solvers.base import Mapper
 
 Box = tuple[slice, ...]
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from pointillist.kernels.descent import merge, pick
 from pointillist.kernels.sweeps import Effort
+from pointillist.parallel import Mapper
 from pointillist.problem import Certificate, certificate, inner, relative_gap
 from pointillist.solvers import dual, products
-from pointillist.solvers.base import Mapper
 from pointillist.solvers.correlated import Aim, Followed, can_follow, follow, remainder
 from pointillist.solvers.nearby import NearCodes, can_note, scan_exactly, scan_noting
 from pointillist.solvers.projecting import Projector, expected_gap
