@@ -32,10 +32,11 @@ def learn_online(rng: np.random.Generator, folder: Path) -> None:
     """Learn from arrays, with checkpoints now and then, and put the model away."""
     signals, size, channels = some_signals(rng)
     how: dict[str, Any] = {"batch_size": int(rng.integers(1, 4)), "n_jobs": int(rng.integers(1, 3))}
-    update = pt.FilterUpdate(robust=pt.Robust() if rng.random() < 0.2 else None)
-    model = pt.OnlineCSC(int(rng.integers(2, 6)), size, 0.5, channels=channels, update=update, random_state=0, **how)
+    robust = pt.Robust() if rng.random() < 0.2 else None
+    how |= {"channels": channels, "robust": robust, "n_epochs": 2}
+    model = pt.OnlineCSC(int(rng.integers(2, 6)), size, 0.5, random_state=0, **how)
     keep = pt.Checkpoints(folder / "model.safetensors", every=1) if rng.random() < 0.3 else None
-    model.fit(signals, checkpoint=keep, n_epochs=2)
+    model.fit(signals, checkpoint=keep)
     pt.save(model, folder / "model.safetensors")
     pt.load(folder / "model.safetensors").transform(signals)
 

@@ -30,7 +30,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"sampling": 0.5},
     {"batch_size": 6},
     {"update": pt.FilterUpdate(init="patches")},
-    {"update": pt.FilterUpdate(robust=pt.Robust(fraction=0.2))},
+    {"robust": pt.Robust(fraction=0.2)},
 )
 """Settings of the learner that are tried in turn."""
 
@@ -106,8 +106,8 @@ class Cluster:
             cluster.close(timeout=10)
 
     def _fit(self, which: int, **how: Any) -> pt.OnlineCSC:
-        given = {"batch_size": 3, "random_state": 0, "n_jobs": 1, **SETTINGS[which]}
-        return pt.OnlineCSC(4, 7, 0.3, **given).fit(self._signals, n_epochs=3, **how)
+        given = {"batch_size": 3, "n_epochs": 3, "random_state": 0, "n_jobs": 1, **SETTINGS[which]}
+        return pt.OnlineCSC(4, 7, 0.3, **given).fit(self._signals, **how)
 
     def _recover(self) -> None:
         """Have all workers again; a cluster that cannot give them is replaced."""

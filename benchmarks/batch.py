@@ -50,11 +50,11 @@ def run(context: Context) -> Findings:
         context.say(f"ours, {name}")
         model: pt.OnlineCSC | pt.BatchCSC
         if name == ONLINE:
-            model, every, fit = pt.OnlineCSC(random_state=0), 5, {"n_epochs": passes}
+            model, every = pt.OnlineCSC(n_epochs=passes, random_state=0), 5
         else:
-            model, every, fit = pt.BatchCSC(max_iter=passes, random_state=0), 2, {}
+            model, every = pt.BatchCSC(max_iter=passes, random_state=0), 2
         model.set_params(n_filters=len(start), filter_size=FILTER_SIZE, penalty=PENALTY, update__init=start, **options)
-        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal, **fit))
+        mine.append(judge.descend(model, inputs.train, inputs.judged, name, every=every, **goal))
 
     race = Table(
         f"Batch learning on {inputs.name}: seconds to an objective, at most {threads()} threads",

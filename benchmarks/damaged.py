@@ -27,8 +27,9 @@ def learned(inputs: Inputs, images: NDArray, weights: NDArray | None, seconds: f
 
     start = inputs.start(inputs.scale.n_filters)
     update = pt.FilterUpdate(init=start)
-    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, batch_size=10, update=update, random_state=0)
-    return model.fit(images, weights=weights, n_epochs=1 if seconds is None else 10, callbacks=[stop])
+    how = {"batch_size": 10, "n_epochs": 1 if seconds is None else 10, "update": update}
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0, **how)
+    return model.fit(images, weights=weights, callbacks=[stop])
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def learn(n_filters: int, batch_size: int, patches: int, tested: int, quick: boo
     points = Path(f"{stem}.points.jsonl")
     due = set(np.unique(np.round(2 * SPACING ** np.arange(20)).astype(int)).tolist()) | {patches}
     due = {min(-(-seen // batch_size) * batch_size, patches) for seen in due if seen <= patches}
-    model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=batch_size, random_state=0)
+    model = pt.OnlineCSC(n_filters, FILTER_SIZE, PENALTY, batch_size=batch_size, n_epochs=1, random_state=0)
 
     def follow(info: dict[str, Any]) -> bool:
         if info["n_seen"] in due:

@@ -253,11 +253,11 @@ def _by_dimension(context: Context) -> Iterator[Case]:
     inputs = context.inputs
     samples, taps = context.pick((LINE, TAPS), (2000, 50))
     line = inputs.line(samples)
-    model = pt.OnlineCSC(N_LONG, taps, PENALTY, batch_size=2, random_state=0).fit(line.reshape(N_LONG, -1), n_epochs=2)
+    model = pt.OnlineCSC(N_LONG, taps, PENALTY, batch_size=2, random_state=0, n_epochs=2).fit(line.reshape(N_LONG, -1))
     yield Case(f"{samples:,} samples, {N_LONG} × {taps:,}", line[None], model.filters_, PENALTY)
     side, cube = context.pick((VOLUME, CUBE), (16, 5))
     volume, update = inputs.volumes(1, side), pt.FilterUpdate(init="patches")
-    model = pt.OnlineCSC(N_CUBES, cube, PENALTY, update=update, random_state=0).fit(volume, n_epochs=2)
+    model = pt.OnlineCSC(N_CUBES, cube, PENALTY, update=update, random_state=0, n_epochs=2).fit(volume)
     yield Case(f"{side}×{side}×{side}, {N_CUBES} × {cube}×{cube}×{cube}", volume, model.filters_, PENALTY)
 
 

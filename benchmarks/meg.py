@@ -101,14 +101,13 @@ def _shifted_cosine(truth: NDArray, found: NDArray) -> float:
 def learn(recording: Recording, *, share: float = 0.1, n_filters: int = 10, taps: int = 128, **settings: Any) -> Any:
     """Learn rank-one filters with a penalty that is a `share` of the largest useful one; `settings` are the learner's.
 
-    ``settings["fit"]`` holds arguments of `fit`; with them `OnlineCSC` learns, without them `BatchCSC`.
+    With ``n_epochs`` `OnlineCSC` learns, otherwise `BatchCSC`.
     """
-    fit = settings.pop("fit", None)
-    update = settings.pop("update", pt.FilterUpdate(rank=1, init="patches"))
+    settings = {"rank": 1, "update": pt.FilterUpdate(init="patches"), **settings}
     penalty = settings.pop("penalty", None) or share * largest_penalty(recording, taps)
-    kind = pt.BatchCSC if fit is None else pt.OnlineCSC
-    model = kind(n_filters, taps, penalty, channels=True, nonnegative=True, update=update, **settings)
-    return model.fit(recording.signals, **(fit or {}))
+    kind = pt.OnlineCSC if "n_epochs" in settings else pt.BatchCSC
+    model = kind(n_filters, taps, penalty, channels=True, nonnegative=True, **settings)
+    return model.fit(recording.signals)
 
 
 def largest_penalty(recording: Recording, taps: int) -> float:
@@ -149,8 +148,8 @@ def _peer_factors(
 
 
 OURS = (
-    Learner("OnlineCSC, 1 pass", {"batch_size": 2, "fit": {"n_epochs": 1}}),
-    Learner("OnlineCSC, 3 passes", {"batch_size": 2, "fit": {"n_epochs": 3}}),
+    Learner("OnlineCSC, 1 pass", {"batch_size": 2, "n_epochs": 1}),
+    Learner("OnlineCSC, 3 passes", {"batch_size": 2, "n_epochs": 3}),
     Learner("BatchCSC, 8 iterations", {"max_iter": 8}),
 )
 PEERS = (

@@ -46,8 +46,9 @@ def run(context: Context) -> Findings:
     mine = []
     for name, options in OURS.items():
         context.say(f"ours, {name}")
-        model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**options, update__init=start)
-        goal = {"limit": limit, "target": target, "n_epochs": context.pick(30, 4)}
+        model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0)
+        model.set_params(n_epochs=context.pick(30, 4), **options, update__init=start)
+        goal = {"limit": limit, "target": target}
         mine.append(judge.descend(model, inputs.train, inputs.judged, name, **goal))
 
     table = Table(

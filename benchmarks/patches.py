@@ -116,9 +116,9 @@ def race(context: Context, stream: Stream, found: Findings) -> None:
 def _ours(context: Context, stream: Stream, name: str, target: float, limit: float) -> judge.Descent:
     context.say(f"ours, {name}")
     model = pt.OnlineCSC(len(stream.start), FILTER_SIZE, PENALTY, random_state=0)
-    model.set_params(**OURS[name], update__init=stream.start)
+    model.set_params(**OURS[name], n_epochs=context.pick(4, 1), update__init=stream.start)
     every = max(1, context.pick(5, 2) // model.batch_size)
-    goal = {"limit": limit, "target": target, "n_epochs": context.pick(4, 1)}
+    goal = {"limit": limit, "target": target}
     return judge.descend(model, stream.train, stream.judged, name, every=every, **goal)
 
 

@@ -104,10 +104,10 @@ def learned(
     case: Case, learner: str, signals: Sequence[NDArray], robust: pt.Robust | None, *, seed: int, iterations: int
 ) -> Any:
     """A fitted learner."""
-    settings: dict[str, Any] = {"learning": 0.1, "update": pt.FilterUpdate(robust=robust), "random_state": seed}
+    settings: dict[str, Any] = {"learning": 0.1, "robust": robust, "random_state": seed}
     if learner == "BatchCSC":
         return pt.BatchCSC(LEARNED, case.learned, PENALTY, max_iter=iterations, **settings).fit(signals)
-    return pt.OnlineCSC(LEARNED, case.learned, PENALTY, **settings).fit(signals, n_epochs=case.n_epochs)
+    return pt.OnlineCSC(LEARNED, case.learned, PENALTY, **settings, n_epochs=case.n_epochs).fit(signals)
 
 
 def smooth_filters(rng: np.random.Generator, count: int, size: tuple[int, ...]) -> NDArray:

@@ -89,8 +89,10 @@ def run(context: Context) -> Findings:
 def _step(image: np.ndarray, filters: np.ndarray, sampling: float) -> float:
     """Shortest time of a learning step with one image, from given filters."""
     update = pt.FilterUpdate(init=filters)
-    model = pt.OnlineCSC(len(filters), filters.shape[1], PENALTY, sampling=sampling, update=update, random_state=0)
-    model.fit(image, n_epochs=4)
+    model = pt.OnlineCSC(
+        len(filters), filters.shape[1], PENALTY, sampling=sampling, n_epochs=4, update=update, random_state=0
+    )
+    model.fit(image)
     times = np.diff([0.0, *[info["seconds"] for info in model.history_]])
     return float(min(times[1:]))
 

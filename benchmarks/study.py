@@ -58,8 +58,9 @@ def run(context: Context) -> Findings:
 def _learn(context: Context, train: NDArray, held_out: NDArray, passes: int, setting: dict[str, Any]) -> list[float]:
     """Seconds of learning and the held-out objective."""
     start = context.inputs.start(context.inputs.scale.n_filters)
-    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, random_state=0).set_params(**setting, update__init=start)
-    model.fit(train, n_epochs=passes)
+    model = pt.OnlineCSC(len(start), FILTER_SIZE, PENALTY, n_epochs=passes, random_state=0)
+    model.set_params(**setting, update__init=start)
+    model.fit(train)
     return [model.history_[-1]["seconds"], judge.objective(held_out, model.filters_)]
 
 

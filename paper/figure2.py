@@ -43,9 +43,9 @@ def run(lab: Lab) -> Outcome:
     for name, settings in LEARNERS.items():
         lab.say(f"online, {name}")
         passes = scale.passes if name == OURS else scale.rival_passes
-        model = OnlineCSC(scale.n_filters, scale.filter_size, PENALTY, random_state=0, **settings)
+        model = OnlineCSC(scale.n_filters, scale.filter_size, PENALTY, n_epochs=passes, random_state=0, **settings)
         model.set_params(update__init=start)
-        learned[name] = follow(model, inputs.train, name, due=due, n_epochs=passes)
+        learned[name] = follow(model, inputs.train, name, due=due)
     lab.say("judging on unseen images")
     judged = {name: path.judged(inputs.judged) for name, path in learned.items()}
     one_pass = {

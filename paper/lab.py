@@ -69,7 +69,9 @@ class Lab:
         if not self._is_kept(name):
             self.say(f"learning {n_filters} filters from {n_patches} patches, {batch_size} in a step")
             size, update = self.scale.filter_size, FilterUpdate(init=self.inputs.start(n_filters))
-            model = OnlineCSC(n_filters, size, PENALTY, batch_size=batch_size, update=update, random_state=0)
+            model = OnlineCSC(
+                n_filters, size, PENALTY, batch_size=batch_size, n_epochs=1, update=update, random_state=0
+            )
             patches = self.inputs.patches("train", n_patches)
             self._keep(name, follow(model, patches, f"K = {n_filters}, η = {batch_size}", due=powers_of_two))
         return self._learned[name]

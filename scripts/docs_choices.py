@@ -31,9 +31,9 @@ def learn(
     n_filters: int = FILTERS, size: int = SIZE, epochs: int = EPOCHS, images: list[NDArray] = TRAIN, **others: Any
 ) -> tuple[pt.OnlineCSC, float]:
     """A model of the training photographs and the seconds it took."""
-    model = pt.OnlineCSC(n_filters, size, PENALTY, random_state=0, **others)
+    model = pt.OnlineCSC(n_filters, size, PENALTY, n_epochs=epochs, random_state=0, **others)
     begin = time.perf_counter()
-    model.fit(images, n_epochs=epochs)
+    model.fit(images)
     return model, time.perf_counter() - begin
 
 

@@ -111,7 +111,7 @@ def plots() -> None:
 
 def _filters(count: int, epochs: int) -> NDArray:
     images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
-    return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0).fit(images, n_epochs=epochs).filters_)
+    return np.asarray(pt.OnlineCSC(count, 11, 1.0, random_state=0, n_epochs=epochs).fit(images).filters_)
 
 
 def _show(panel, picture: NDArray, heading: str) -> None:  # type: ignore[no-untyped-def]

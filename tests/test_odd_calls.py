@@ -100,7 +100,7 @@ MODEL = pt.BatchCSC(3, 5, 0.5, max_iter=1, n_jobs=1, random_state=0)
         ("batched", lambda: pt.sources.IteratorSource([], batched="odd")),
         ("callbacks", lambda: MODEL.fit(SIGNALS, callbacks=3)),
         ("min_change", lambda: MODEL.fit(SIGNALS, min_change="odd")),
-        ("n_epochs", lambda: pt.OnlineCSC(3, 5).fit(SIGNALS, n_epochs="odd")),
+        ("n_epochs", lambda: pt.OnlineCSC(3, 5, n_epochs="odd").fit(SIGNALS)),
         ("prefetch", lambda: pt.OnlineCSC(3, 5).fit(SIGNALS, prefetch=0.5)),
         ("shuffle", lambda: pt.OnlineCSC(3, 5).fit(SIGNALS, shuffle="odd")),
         ("checkpoint", lambda: pt.OnlineCSC(3, 5).fit(SIGNALS, checkpoint="odd")),

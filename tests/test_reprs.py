@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 SIGNALS = RNG.standard_normal((300, 30)).astype(np.float32)
 FILTERS = RNG.standard_normal((50, 5)) / 3
 CODES = pt.encode(SIGNALS, FILTERS, 1.5, tol=0.5).codes
-MODEL = pt.OnlineCSC(50, 5, np.arange(1.0, 51), batch_size=300, random_state=0).fit(SIGNALS)
+MODEL = pt.OnlineCSC(50, 5, np.arange(1.0, 51), batch_size=300, n_epochs=1, random_state=0).fit(SIGNALS)
 SOURCE = pt.sources.ArraySource(SIGNALS)
 PICTURE = RNG.random((40, 50))
 
@@ -87,8 +87,8 @@ def test_scikit_learns_setting_shows_all_parameters():
 
 
 def test_settings_show_what_differs_from_their_defaults():
-    assert repr(pt.FilterUpdate(rank=None, n_sweeps=2)) == "FilterUpdate(n_sweeps=2)"
-    assert repr(pt.FilterUpdate(robust=pt.Robust())).startswith("FilterUpdate(robust=Robust(")
+    assert repr(pt.FilterUpdate(forgetting=None, n_sweeps=2)) == "FilterUpdate(n_sweeps=2)"
+    assert repr(pt.OnlineCSC(robust=pt.Robust())).startswith("OnlineCSC(robust=Robust(")
 
 
 @pytest.mark.parametrize(

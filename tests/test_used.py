@@ -109,6 +109,7 @@ CODING = {
     "nonnegative": True,
 }
 SOLVING = {"solver": "admm", "tol": 0.3, "n_jobs": 1, "device": "nowhere"}
+CHANNELS = np.stack([SIGNALS, HOLES], 1)
 LEARNING = {
     "n_filters": 4,
     "filter_size": 6,
@@ -118,6 +119,8 @@ LEARNING = {
     "boundary": "valid",
     "channels": True,
     "nonnegative": True,
+    "rank": 1,
+    "robust": pt.Robust(fraction=0.3),
     "learning": 1e-3,
     "update": pt.FilterUpdate(init="patches"),
     "tol": 0.3,
@@ -167,7 +170,7 @@ TABLE = {
         {name: {**_problem(name), "max_iter": 5} for name in SOLVERS},
         {**LEARNING, "max_iter": 2, "min_change": 0.9},
         {"fft": {"boundary", "weights", "sampling"}, **{name: {"learning", "tol"} for name in OBJECTS}},
-        beside={"channels": {"X": np.stack([SIGNALS, HOLES], 1)}},
+        beside={"channels": {"X": CHANNELS}, "rank": {"channels": True, "X": CHANNELS}},
     ),
     "OnlineCSC": Walk(
         _learner(pt.OnlineCSC),
@@ -188,7 +191,7 @@ TABLE = {
             "fft": {"resume", "validation_every", "cluster", "boundary", "weights", "sampling"},
             **{name: {"resume", "validation_every", "cluster", "learning", "tol"} for name in OBJECTS},
         },
-        beside={"channels": {"X": np.stack([SIGNALS, HOLES], 1)}},
+        beside={"channels": {"X": CHANNELS}, "rank": {"channels": True, "X": CHANNELS}},
     ),
 }
 
@@ -238,6 +241,9 @@ def test_an_argument_is_used_or_refused(name, mode, argument, usual, tmp_path):
         assert walk.call(**given).filters_.ndim == 3
         with pytest.raises(ValueError, match="larger than the signal"):
             walk.call(**{**walk.modes[mode], **beside})
+    elif argument == "rank":
+        models = [walk.call(**{**given, "rank": rank}) for rank in (None, value)]
+        assert not np.array_equal(models[0].filters_, models[1].filters_)
     elif argument == "progress":
         told = []
         walk.call(**{**given, "progress": told.append})

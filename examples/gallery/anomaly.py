@@ -27,7 +27,7 @@ inspected[stain] = gravel[y[stain], x[stain]]
 inspected[turned] = rotate(inspected, 90, reshape=False, mode="mirror")[turned]
 defect = scratch | stain | turned
 
-model = pt.OnlineCSC(n_filters=32, filter_size=11, penalty=1.0, random_state=0).fit([sound], n_epochs=30)
+model = pt.OnlineCSC(n_filters=32, filter_size=11, penalty=1.0, random_state=0, n_epochs=30).fit([sound])
 result = model.encode([inspected])
 score = gaussian_filter(result.residuals[0][0] ** 2, 5)
 print(f"area under the ROC curve, pixel by pixel: {roc_auc_score(defect.ravel(), score.ravel()):.3f}")

@@ -18,8 +18,8 @@ def detail(photo):
 
 photos = {name: photo for name, photo in pt.photographs(grey=False).items() if np.ptp(photo, axis=-1).max() > 0.1}
 test = photos.pop("coffee")
-model = pt.OnlineCSC(n_filters=49, filter_size=9, penalty=0.12, channels=True, random_state=0)
-model.fit(pt.as_signals(detail(photo) for photo in photos.values()), n_epochs=6)
+model = pt.OnlineCSC(n_filters=49, filter_size=9, penalty=0.12, channels=True, n_epochs=6, random_state=0)
+model.fit(pt.as_signals(detail(photo) for photo in photos.values()))
 
 result = model.encode(pt.as_signals(detail(test)))
 fit = model.inverse_transform(result.codes)[0].transpose(1, 2, 0) + gaussian_filter(test, (4, 4, 0))

@@ -43,8 +43,8 @@ ecg[loose] += np.cumsum(0.35 * rng.standard_normal(loose.stop - loose.start)) * 
 signals = pt.remove_baseline(ecg[None], BEAT)
 model = pt.OnlineCSC(
     n_filters=2, filter_size=FILTER, penalty=0.8, nonnegative=True, learning=0.1, batch_size=10,
-    update=pt.FilterUpdate(init="patches", robust=pt.Robust()), random_state=0,
-).fit(pt.sources.CropSource(pt.sources.ArraySource(np.stack(signals)), 150, (6 * BEAT,)), n_epochs=6)  # fmt: skip
+    n_epochs=6, robust=pt.Robust(), update=pt.FilterUpdate(init="patches"), random_state=0,
+).fit(pt.sources.CropSource(pt.sources.ArraySource(np.stack(signals)), 150, (6 * BEAT,)))  # fmt: skip
 result = model.encode(signals)
 events = result.codes.events(sampling_rate=RATE)
 peaks = np.abs(model.filters_).argmax(axis=1) - (FILTER - 1) // 2  # from the middle of each filter to its peak

@@ -17,7 +17,7 @@ unseen = [pt.contrast_normalise(photo) for photo in pt.photographs("test").value
 settings = {"n_filters": 49, "filter_size": 9, "penalty": 1.0, "random_state": 0}
 models = {}
 for name, images in {"whole images": whole, "half of the pixels": damaged}.items():
-    models[name] = pt.OnlineCSC(**settings).fit(images, n_epochs=20)
+    models[name] = pt.OnlineCSC(**settings, n_epochs=20).fit(images)
     objective = models[name].encode(unseen).objective.sum()
     print(f"learned from {name}: objective of whole unseen images {objective:,.0f}")
 

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import pointillist as pt
 
 images = [pt.contrast_normalise(photo) for photo in pt.photographs("train").values()]
-model = pt.OnlineCSC(n_filters=64, filter_size=11, penalty=1.0, random_state=0).fit(images, n_epochs=6)
+model = pt.OnlineCSC(n_filters=64, filter_size=11, penalty=1.0, random_state=0, n_epochs=6).fit(images)
 
 unseen = pt.contrast_normalise(pt.photographs("test")["camera"])
 result = model.encode([unseen])

@@ -183,7 +183,7 @@ _RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
     "metadata": _MAPPING,
     "min_change": _NOT_NEGATIVE,
     "min_iter": _integer(0),
-    "n_epochs": _integer(1),
+    "n_epochs": _or_none(_integer(1)),
     "n_filters": _integer(0),
     "n": _or_none(_integer(1)),
     "n_sweeps": _or_none(_integer(1)),

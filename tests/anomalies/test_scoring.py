@@ -176,9 +176,9 @@ def test_a_model_of_rank_one(heart):
     """Filters that are a pattern over channels times a shape serve as others do."""
     leads = np.array([1.0, -0.5, 0.2])
     several = (leads[:, None] * heart.signals[0]).astype(np.float32)
-    update = pt.FilterUpdate(rank=1, init="patches")
-    model = pt.OnlineCSC(2, LENGTH, 0.5, channels=True, nonnegative=True, update=update, n_jobs=1, random_state=0)
-    model.fit(np.stack(np.split(several[:, :3000], 10, axis=1)), n_epochs=3)
+    how = {"n_epochs": 3, "rank": 1, "update": pt.FilterUpdate(init="patches"), "n_jobs": 1, "random_state": 0}
+    model = pt.OnlineCSC(2, LENGTH, 0.5, channels=True, nonnegative=True, **how)
+    model.fit(np.stack(np.split(several[:, :3000], 10, axis=1)))
     found = pt.anomaly_score([several], model)
     for kind in ("early", "burst"):
         begin = heart.planted[kind]

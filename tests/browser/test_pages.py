@@ -17,8 +17,8 @@ def pages(tmp_path_factory):
     """A page about a small run, and one with every other kind of block."""
     folder = tmp_path_factory.mktemp("pages")
     picture = contrast_normalise(photographs("test")["camera"])[80:176, 60:180]
-    model = OnlineCSC(12, 5, 1.0, random_state=0)
-    model.fit([picture[:48], picture[48:]], n_epochs=4, validation=[picture])
+    model = OnlineCSC(12, 5, 1.0, n_epochs=4, random_state=0)
+    model.fit([picture[:48], picture[48:]], validation=[picture])
     examples = [Example("camera.jpg", picture, held_out=True), Example("half", picture[:48])]
     write_learning_report(folder / "learning.html", model, examples)
     write_page(_claims(picture, model.filters_), folder / "claims.html")

@@ -31,7 +31,7 @@ def test_writes_a_model_and_says_what_it_did(learn, images, tmp_path):
 def test_does_what_the_estimator_does(learn, images, tmp_path):
     assert learn("--epochs", "2", "--seed", "3", "--penalty", "0.7", "-q").code == 0
     signals = contrast_normalise(load_signals(images))
-    reference = OnlineCSC(4, 5, 0.7, random_state=3, n_jobs=1).fit(signals, n_epochs=2)
+    reference = OnlineCSC(4, 5, 0.7, random_state=3, n_jobs=1, n_epochs=2).fit(signals)
     np.testing.assert_array_equal(load(tmp_path / "out.safetensors").filters_, reference.filters_)
 
 

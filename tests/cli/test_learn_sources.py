@@ -25,7 +25,7 @@ QUICK = ("--epochs", "2", "--batch", "2", "--seed", "3", "-q")
 @pytest.fixture(scope="module")
 def expected():
     signals = contrast_normalise(STACK)
-    return OnlineCSC(4, 5, batch_size=2, random_state=3, n_jobs=1).fit(signals, n_epochs=2).filters_
+    return OnlineCSC(4, 5, batch_size=2, random_state=3, n_jobs=1, n_epochs=2).fit(signals).filters_
 
 
 def as_npy(folder):

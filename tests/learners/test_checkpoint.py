@@ -44,7 +44,8 @@ def kill_at(step):
 
 def fit(signals, settings=None, **run):
     """A learner of `settings`, fitted in two passes."""
-    return pt.OnlineCSC(**(SMALL if settings is None else settings)).fit(signals, **{"n_epochs": 2, **run})
+    settings = {"n_epochs": 2, **(SMALL if settings is None else settings)}
+    return pt.OnlineCSC(**settings).fit(signals, **run)
 
 
 def interrupted(signals, checkpoint, step, settings=None, **run):
@@ -91,13 +92,11 @@ def test_settings_of_every_kind_resume(signals, path, settings):
     assert_same(model, fit(signals, settings))
 
 
-@pytest.mark.parametrize(
-    "update", [pt.FilterUpdate(rank=1), pt.FilterUpdate(rank=2, init="patches", statistics="dense")]
-)
-def test_filters_of_low_rank_resume(path, update):
+@pytest.mark.parametrize(("rank", "update"), [(1, None), (2, pt.FilterUpdate(init="patches", statistics="dense"))])
+def test_filters_of_low_rank_resume(path, rank, update):
     """Their factors are not stored: they follow from the filters, to the bit."""
     signals = np.random.default_rng(3).standard_normal((7, 6, 60)).astype(np.float32)
-    settings = {**SMALL, "channels": True, "update": update}
+    settings = {**SMALL, "channels": True, "rank": rank, "update": update}
     model = interrupted(signals, pt.Checkpoints(path, every=1), 4, settings)
     assert_same(model, fit(signals, settings))
     np.testing.assert_array_equal(model.patterns_, fit(signals, settings).patterns_)
@@ -214,11 +213,15 @@ def test_other_settings_are_refused_by_name(signals, unfinished, settings, words
 
 
 @pytest.mark.parametrize(
-    ("run", "words"), [({"n_epochs": 3}, "n_epochs is 3, was 2"), ({"shuffle": False}, "shuffle is False, was True")]
+    ("settings", "run", "words"),
+    [
+        ({"n_epochs": 3}, {}, "run: n_epochs is 3, was 2. Resume"),
+        ({}, {"shuffle": False}, "shuffle is False, was True"),
+    ],
 )
-def test_another_order_of_the_data_is_refused(signals, unfinished, run, words):
+def test_another_order_of_the_data_is_refused(signals, unfinished, settings, run, words):
     with pytest.raises(CheckpointError, match=words):
-        fit(signals, checkpoint=unfinished, resume=True, **run)
+        fit(signals, {**SMALL, **settings}, checkpoint=unfinished, resume=True, **run)
 
 
 def test_other_values_in_the_settings_are_refused(signals, path):
@@ -332,8 +335,8 @@ def test_writing_again_is_told_too(signals, path, monkeypatch, caplog):
 def test_an_iterator_says_that_it_cannot_resume_exactly(signals, path, caplog):
     checkpoint = pt.Checkpoints(path, every=1)
     with pytest.raises(Killed):
-        fit(iter(signals), n_epochs=1, checkpoint=checkpoint, callbacks=[kill_at(3)])
-    model = fit(iter(signals), n_epochs=1, checkpoint=checkpoint, resume=True)
+        fit(iter(signals), {**SMALL, "n_epochs": 1}, checkpoint=checkpoint, callbacks=[kill_at(3)])
+    model = fit(iter(signals), {**SMALL, "n_epochs": 1}, checkpoint=checkpoint, resume=True)
     assert "cannot be resumed exactly" in caplog.text
     assert model.n_seen_ == 7
 

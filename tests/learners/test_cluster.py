@@ -36,7 +36,7 @@ SMALL = {
 def fit(given, cluster=None, n_epochs=2, **settings):
     """Learn from what is given; `fit_with` holds more arguments of `fit`."""
     with_ = settings.pop("fit_with", {})
-    return pt.OnlineCSC(**{**SMALL, **settings}).fit(given, cluster=cluster, n_epochs=n_epochs, **with_)
+    return pt.OnlineCSC(**{**SMALL, **settings}, n_epochs=n_epochs).fit(given, cluster=cluster, **with_)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -85,7 +85,7 @@ def test_two_workers_are_one_process_to_the_bit(client, signals, file, batch_siz
         {"sampling": pt.Draws(0.4, "cells")},
         {"update": pt.FilterUpdate(statistics="dense")},
         {"update": pt.FilterUpdate(init="patches")},
-        {"update": pt.FilterUpdate(robust=pt.Robust(fraction=0.2))},
+        {"robust": pt.Robust(fraction=0.2)},
         {"learning": 0.1},
     ],
 )
@@ -95,7 +95,7 @@ def test_settings_reach_the_workers(client, file, settings):
 
 def test_filters_of_low_rank_are_those_of_one_process(client):
     signals = np.random.default_rng(2).standard_normal((7, 6, 60))
-    settings = {"channels": True, "update": pt.FilterUpdate(rank=2, init="patches")}
+    settings = {"channels": True, "rank": 2, "update": pt.FilterUpdate(init="patches")}
     there = fit(signals, client, **settings)
     assert_same(there, fit(signals, **settings))
     assert np.all(np.linalg.svd(there.filters_, compute_uv=False)[:, 2:] < 1e-12)
@@ -133,8 +133,8 @@ def test_workers_that_sum_leave_outliers_out(client, signals, file, window, monk
     """Errors of windows come back, and the workers are told which of them count."""
     monkeypatch.setattr(sums, "_RETURNED", 0.1)
     monkeypatch.setattr(sums, "_WORTH", 0)
-    update = pt.FilterUpdate(robust=pt.Robust(fraction=0.3, window=window))
-    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "update": update}
+    robust = pt.Robust(fraction=0.3, window=window)
+    settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "robust": robust}
     alone = fit(signals, **settings)
     for given in (signals, file):
         there = fit(given, client, **settings)

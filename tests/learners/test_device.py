@@ -174,7 +174,7 @@ def test_batch_learning_on_a_device():
 def test_filters_of_low_rank_on_a_device(rank):
     """The sums live on the device, and the host sweeps with a copy of them: the filters of the CPU, and as good later."""
     signals = np.random.default_rng(4).standard_normal((8, 6, 300)).astype(np.float32)
-    how = {"batch_size": 4, "channels": True, "update": pt.FilterUpdate(rank=rank), "learning": 1e-4, "random_state": 0}
+    how = {"batch_size": 4, "channels": True, "rank": rank, "learning": 1e-4, "random_state": 0}
     one, other = (OnlineCSC(5, 9, 1.0, device=device, **how).partial_fit(signals[:4]) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(other.filters_, one.filters_, atol=1e-3)
     for model in (one, other):

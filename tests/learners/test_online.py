@@ -9,7 +9,15 @@ from pointillist.errors import UnreadableFileError
 from pointillist.learners.online import signal_counts
 from pointillist.sampling import generator
 
-SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "sampling": 0.5, "random_state": 0, "n_jobs": 1}
+SMALL = {
+    "n_filters": 4,
+    "filter_size": 5,
+    "penalty": 0.3,
+    "sampling": 0.5,
+    "random_state": 0,
+    "n_jobs": 1,
+    "n_epochs": 1,
+}
 
 
 @pytest.fixture
@@ -60,7 +68,7 @@ def test_fit_starts_afresh(signals):
 
 
 def test_epochs_and_batches_are_counted(signals):
-    model = pt.OnlineCSC(batch_size=3, **SMALL).fit(signals, n_epochs=2)
+    model = pt.OnlineCSC(**{**SMALL, "batch_size": 3, "n_epochs": 2}).fit(signals)
     assert model.n_iter_ == 6
     assert model.n_seen_ == 14
     assert [info["n_seen"] for info in model.history_] == [3, 6, 7, 10, 13, 14]
@@ -71,12 +79,12 @@ def test_epochs_and_batches_are_counted(signals):
 @pytest.mark.parametrize("weighted", [True, False])
 def test_a_fit_is_a_plain_loop_over_shuffled_batches(signals, kind, shuffle, weighted):
     """Streams, sources and arrays share one loop: to the bit what partial fits in the documented order give."""
-    settings = {**SMALL, "batch_size": 3}
+    settings = {**SMALL, "batch_size": 3, "n_epochs": 2}
     weights = np.random.default_rng(1).random(signals.shape) if weighted else None
     if weighted and kind == "source":
         pytest.skip("a source marks what was not seen by NaN")
     given = {"array": signals, "list": list(signals), "source": ArraySource(signals)}[kind]
-    model = pt.OnlineCSC(**settings).fit(given, weights=weights, n_epochs=2, shuffle=shuffle)
+    model = pt.OnlineCSC(**settings).fit(given, weights=weights, shuffle=shuffle)
     plain = pt.OnlineCSC(**settings)
     for epoch in range(2):
         order = generator(0, epoch, 2).permutation(7) if shuffle else np.arange(7)
@@ -108,8 +116,8 @@ class Damaged(ArraySource):
 
 @pytest.mark.parametrize("init", ["random", "patches"])
 def test_unreadable_signals_are_skipped_or_stop_the_run(signals, init, caplog):
-    settings = {**SMALL, "batch_size": 2, "update": pt.FilterUpdate(init=init)}
-    model = pt.OnlineCSC(**settings).fit(Damaged(signals), n_epochs=2, on_error="skip")
+    settings = {**SMALL, "batch_size": 2, "n_epochs": 2, "update": pt.FilterUpdate(init=init)}
+    model = pt.OnlineCSC(**settings).fit(Damaged(signals), on_error="skip")
     assert model.n_seen_ == 10
     assert model.skipped_ == {f"cannot read X[{i}]: it is damaged": 2 for i in (0, 4)}
     assert caplog.text.count("X[4]") == 1
@@ -132,7 +140,7 @@ class Counting(ArraySource):
 @pytest.mark.parametrize(("n_epochs", "prefetch"), [(1, 0), (1, 2), (3, 2)])
 def test_no_signal_is_read_more_often_than_it_is_learned_from(signals, n_epochs, prefetch):
     source = Counting(signals)
-    pt.OnlineCSC(**SMALL, batch_size=2).fit(source, n_epochs=n_epochs, prefetch=prefetch)
+    pt.OnlineCSC(**{**SMALL, "n_epochs": n_epochs}, batch_size=2).fit(source, prefetch=prefetch)
     assert source.reads == [n_epochs] * len(signals)
 
 
@@ -189,7 +197,7 @@ def test_batches_of_other_sizes_and_one_signal(signals):
     ("setting", "how", "message"),
     [
         ({"batch_size": 0}, {}, "batch_size must be a positive integer"),
-        ({}, {"n_epochs": 0}, "n_epochs must be a positive integer"),
+        ({"n_epochs": 0}, {}, "n_epochs must be None or a positive integer"),
         ({}, {"on_error": "stop"}, 'on_error must be "raise" or "skip"'),
         ({}, {"validation_every": 2}, "validation_every needs validation"),
         ({}, {"resume": True}, "resume needs checkpoint"),
@@ -197,7 +205,7 @@ def test_batches_of_other_sizes_and_one_signal(signals):
 )
 def test_bad_settings_are_named(signals, setting, how, message):
     with pytest.raises(ValueError, match=message):
-        pt.OnlineCSC(**setting, **SMALL).fit(signals, **how)
+        pt.OnlineCSC(**{**SMALL, **setting}).fit(signals, **how)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 2.0, None])
@@ -229,7 +237,7 @@ def test_threads_that_share_every_part_of_a_step_do_not_change_a_bit(monkeypatch
     monkeypatch.setattr("pointillist.dictionary.sweeping._GROUP", 5)
     pictures = np.cumsum(np.random.default_rng(0).standard_normal((6, 31, 24)), axis=1).astype(np.float32)
     found = [
-        pt.OnlineCSC(n_filters=12, filter_size=7, penalty=0.5, n_jobs=n, random_state=0).fit(pictures)
+        pt.OnlineCSC(n_filters=12, filter_size=7, penalty=0.5, n_jobs=n, n_epochs=1, random_state=0).fit(pictures)
         for n in (1, 2, 5)
     ]
     assert found[0].history_[-1]["nnz"] > 50

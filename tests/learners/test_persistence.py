@@ -159,7 +159,7 @@ def test_without_statistics_it_goes_on_from_the_filters(path, signals):
     model = OnlineCSC(**SMALL, random_state=0).fit(signals)
     save(model, path)
     again = load(path).partial_fit(signals[:1])
-    assert again.n_iter_ == 5
+    assert again.n_iter_ == model.n_iter_ + 1
     assert np.abs(np.sum(again.filters_ * model.filters_, axis=1)).min() > 0.5
 
 

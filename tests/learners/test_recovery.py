@@ -8,10 +8,9 @@ import pointillist as pt
 CASES = {"1-D": ((9,), (200,), 20, 0.01, 13), "2-D": ((5, 5), (40, 40), 10, 0.004, 7)}
 LEARNERS = {
     "batch": lambda **settings: pt.BatchCSC(max_iter=40, **settings),
-    "online": lambda **settings: pt.OnlineCSC(batch_size=2, **settings),
+    "online": lambda **settings: pt.OnlineCSC(batch_size=2, n_epochs=10, **settings),
 }
 UPDATES = {"batch": pt.FilterUpdate(init="patches"), "online": pt.FilterUpdate(init="patches", forgetting=2.0)}
-RUNS = {"batch": {}, "online": {"n_epochs": 10}}
 
 
 def planted(reference, seed, size, shape, n_signals, density):
@@ -38,7 +37,7 @@ def test_planted_filters_are_found(learner, sampling, case, reference):
     model = LEARNERS[learner](
         n_filters=12, filter_size=filter_size, penalty=0.1, sampling=sampling, update=UPDATES[learner],
         random_state=2, n_jobs=1,
-    ).fit(signals, **RUNS[learner])  # fmt: skip
+    ).fit(signals)  # fmt: skip
     matched = reference.matched(model.filters_, truth)
     least = 0.95 if sampling == 1 else 0.9  # whatever is drawn, the least of three scatters by some hundredths
     assert np.all(matched >= least), matched
@@ -51,7 +50,7 @@ def test_the_papers_solver_finds_them_too(learner, reference):
     model = LEARNERS[learner](
         n_filters=12, filter_size=filter_size, penalty=0.1, sampling=1.0, update=UPDATES[learner],
         random_state=2, solver="admm", n_jobs=1,
-    ).fit(signals, **RUNS[learner])  # fmt: skip
+    ).fit(signals)  # fmt: skip
     assert np.all(reference.matched(model.filters_, truth) >= 0.95)
 
 

@@ -7,7 +7,7 @@ import pointillist as pt
 from pointillist.learners.outliers import WindowRecord
 
 SMALL = {"n_filters": 4, "filter_size": 6, "penalty": 0.3, "random_state": 0, "n_jobs": 1}
-ROBUST = pt.FilterUpdate(robust=pt.Robust(alpha=6.0))
+ROBUST = pt.Robust(alpha=6.0)
 SETTINGS = {
     "default": pt.Robust(),
     "fraction": pt.Robust(fraction=0.1, window=20),
@@ -54,10 +54,10 @@ def planted(reference, seed=4):
 
 
 def learn(learner, signals, robust, seed=4):
-    settings = {"update": pt.FilterUpdate(robust=robust), "learning": 0.1, "random_state": seed, "n_jobs": 1}
+    settings = {"robust": robust, "learning": 0.1, "random_state": seed, "n_jobs": 1}
     if learner == "batch":
         return pt.BatchCSC(4, 13, 0.2, max_iter=30, **settings).fit(signals)
-    return pt.OnlineCSC(4, 13, 0.2, **settings).fit(signals, n_epochs=6)
+    return pt.OnlineCSC(4, 13, 0.2, **settings, n_epochs=6).fit(signals)
 
 
 @pytest.mark.parametrize("learner", ["batch", "online"])
@@ -72,7 +72,7 @@ def test_foreign_windows_break_learning_unless_it_is_robust(reference, learner):
 
 
 def test_outliers_of_the_last_iteration_are_named(signals):
-    model = pt.BatchCSC(**SMALL, max_iter=3, update=ROBUST).fit(signals)
+    model = pt.BatchCSC(**SMALL, max_iter=3, robust=ROBUST).fit(signals)
     table = model.outliers_
     assert set(table["signal"]) == {5}
     inside = np.zeros(120, bool)
@@ -86,12 +86,12 @@ def test_outliers_of_the_last_iteration_are_named(signals):
 
 
 def test_the_record_of_a_stream_is_the_last_judgement_of_each_signal(signals):
-    model = pt.OnlineCSC(**SMALL, batch_size=3, update=ROBUST).fit(signals, n_epochs=3)
+    model = pt.OnlineCSC(**SMALL, batch_size=3, robust=ROBUST, n_epochs=3).fit(signals)
     assert set(model.outliers_["signal"]) == {5}
     assert len(np.unique(model.outliers_["start"])) == len(model.outliers_)
     last = [info["outliers"] for info in model.history_[-4:]]
     assert sum(last) == len(model.outliers_)
-    stream = pt.OnlineCSC(**SMALL, update=ROBUST)
+    stream = pt.OnlineCSC(**SMALL, robust=ROBUST)
     for batch in np.split(signals, 6):
         stream.partial_fit(batch)
     assert 5 in stream.outliers_["signal"]  # the number of signals seen before it
@@ -101,14 +101,13 @@ def test_the_record_is_bounded(monkeypatch):
     monkeypatch.setattr("pointillist.learners.outliers._LATEST", 10)
     monkeypatch.setattr("pointillist.learners.outliers._MOST", 4)
     signals = np.random.default_rng(0).standard_normal((30, 40))
-    model = pt.OnlineCSC(**SMALL, update=pt.FilterUpdate(robust=pt.Robust(fraction=0.4))).fit(signals)
+    model = pt.OnlineCSC(**SMALL, robust=pt.Robust(fraction=0.4)).fit(signals)
     assert len(model.state_.windows.errors) == 10
     assert len(model.outliers_) == 4
 
 
 def test_nothing_is_left_out_in_the_warm_up(signals):
-    update = pt.FilterUpdate(robust=pt.Robust(warm_up=2))
-    model = pt.BatchCSC(**SMALL, max_iter=3, update=update).fit(signals)
+    model = pt.BatchCSC(**SMALL, max_iter=3, robust=pt.Robust(warm_up=2)).fit(signals)
     plain = pt.BatchCSC(**SMALL, max_iter=3).fit(signals)
     assert [info["outliers"] > 0 for info in model.history_] == [False, False, True]
     for ours, theirs in zip(model.history_[:2], plain.history_, strict=False):
@@ -118,7 +117,7 @@ def test_nothing_is_left_out_in_the_warm_up(signals):
 
 
 def test_objective_and_codes_are_of_what_counts(signals):
-    robust = pt.BatchCSC(**SMALL, max_iter=1, update=ROBUST).fit(signals).history_[0]
+    robust = pt.BatchCSC(**SMALL, max_iter=1, robust=ROBUST).fit(signals).history_[0]
     plain = pt.BatchCSC(**SMALL, max_iter=1).fit(signals).history_[0]
     assert robust["objective"] < 0.5 * plain["objective"]
     assert robust["nnz"] < plain["nnz"]
@@ -126,7 +125,7 @@ def test_objective_and_codes_are_of_what_counts(signals):
 
 
 def test_a_step_without_anything_that_counts_leaves_the_filters(signals):
-    model = pt.OnlineCSC(**SMALL, update=pt.FilterUpdate(robust=pt.Robust(window=120))).fit(signals[:5], shuffle=False)
+    model = pt.OnlineCSC(**SMALL, n_epochs=1, robust=pt.Robust(window=120)).fit(signals[:5], shuffle=False)
     before, seen = model.filters_.copy(), model.n_seen_
     model.partial_fit(100 * signals[5:6])
     np.testing.assert_array_equal(model.filters_, before)
@@ -137,8 +136,8 @@ def test_a_step_without_anything_that_counts_leaves_the_filters(signals):
 @pytest.mark.parametrize("statistics", ["toeplitz", "dense"])
 @pytest.mark.parametrize("boundary", ["same", "valid", "full", "circular"])
 def test_every_boundary_and_kind_of_statistics(signals, boundary, statistics):
-    update = pt.FilterUpdate(robust=pt.Robust(alpha=6.0), statistics=statistics)
-    model = pt.BatchCSC(**SMALL, max_iter=2, boundary=boundary, update=update).fit(signals)
+    update = pt.FilterUpdate(statistics=statistics)
+    model = pt.BatchCSC(**SMALL, max_iter=2, boundary=boundary, robust=ROBUST, update=update).fit(signals)
     assert set(model.outliers_["signal"]) == {5}
     assert np.all(np.isfinite(model.filters_))
 
@@ -150,7 +149,7 @@ def test_images_channels_and_volumes(shape, size, channels):
     signals = np.random.default_rng(0).standard_normal((4, *shape)).astype(np.float32)
     corner = (2, *[slice(None)] * channels, *[slice(0, 8)] * (len(shape) - channels))
     signals[corner] *= 30
-    model = pt.BatchCSC(3, size, 0.5, channels=channels, max_iter=2, update=ROBUST, random_state=0).fit(signals)
+    model = pt.BatchCSC(3, size, 0.5, channels=channels, max_iter=2, robust=ROBUST, random_state=0).fit(signals)
     assert set(model.outliers_["signal"]) == {2}
     assert np.all(model.outliers_["start"] <= 8)
     assert model.outliers_["stop"].shape[1] == len(shape) - channels
@@ -162,7 +161,7 @@ def test_unused_filters_are_not_replaced_by_what_was_left_out():
     signals[2, 40:90] += 20
     level = {}
     for name, robust in {"all": None, "robust": pt.Robust(alpha=6.0)}.items():
-        settings = {**SMALL, "penalty": 1e3, "update": pt.FilterUpdate(robust=robust)}
+        settings = {**SMALL, "penalty": 1e3, "robust": robust}
         model = pt.BatchCSC(**settings, max_iter=1).fit(signals)
         assert model.history_[0]["replaced"] == 4
         level[name] = np.abs(model.filters_.sum(axis=1)) / np.sqrt(6)
@@ -174,7 +173,7 @@ def test_missing_samples_are_not_judged(signals):
     given = signals.copy()
     given[3, :60] = np.nan
     given[5, 40:90] = np.nan
-    model = pt.BatchCSC(**SMALL, max_iter=2, update=ROBUST).fit(given)
+    model = pt.BatchCSC(**SMALL, max_iter=2, robust=ROBUST).fit(given)
     assert not set(model.outliers_["signal"]) & {3, 5}
 
 
@@ -182,8 +181,8 @@ def test_missing_samples_are_not_judged(signals):
 @pytest.mark.parametrize("step", [3, 8])
 def test_a_resumed_run_is_the_uninterrupted_one(signals, tmp_path, name, step):
     def fit(**run):
-        model = pt.OnlineCSC(**SMALL, batch_size=2, update=pt.FilterUpdate(robust=SETTINGS[name]))
-        return model.fit(signals, n_epochs=2, **run)
+        model = pt.OnlineCSC(**SMALL, batch_size=2, n_epochs=2, robust=SETTINGS[name])
+        return model.fit(signals, **run)
 
     checkpoint = pt.Checkpoints(tmp_path / "filters.safetensors", every=2)
     with pytest.raises(Killed):
@@ -197,35 +196,34 @@ def test_a_resumed_run_is_the_uninterrupted_one(signals, tmp_path, name, step):
 def test_a_run_is_not_resumed_with_another_limit(signals, tmp_path):
     checkpoint = pt.Checkpoints(tmp_path / "filters.safetensors", every=1)
     with pytest.raises(Killed):
-        pt.OnlineCSC(**SMALL, update=ROBUST).fit(signals, checkpoint=checkpoint, callbacks=[kill_at(3)])
-    other = pt.OnlineCSC(**SMALL, update=pt.FilterUpdate(robust=pt.Robust(alpha=2.0)))
-    with pytest.raises(pt.CheckpointError, match=r"update__robust__alpha is 2\.0, was 6\.0"):
+        pt.OnlineCSC(**SMALL, robust=ROBUST).fit(signals, checkpoint=checkpoint, callbacks=[kill_at(3)])
+    other = pt.OnlineCSC(**SMALL, robust=pt.Robust(alpha=2.0))
+    with pytest.raises(pt.CheckpointError, match=r"robust__alpha is 2\.0, was 6\.0"):
         other.fit(signals, checkpoint=checkpoint, resume=True)
 
 
 @pytest.mark.parametrize("learner", [pt.BatchCSC, pt.OnlineCSC])
 def test_outliers_survive_in_the_file_of_a_model(signals, tmp_path, learner):
-    update = pt.FilterUpdate(robust=pt.Robust(fraction=0.2, window=(24,)))
-    model = learner(**SMALL, update=update).fit(signals)
+    robust = pt.Robust(fraction=0.2, window=(24,))
+    model = learner(**SMALL, robust=robust).fit(signals)
     pt.save(model, tmp_path / "model.safetensors")
     again = pt.load(tmp_path / "model.safetensors")
-    assert again.update == update
+    assert again.robust == robust
     assert len(again.outliers_)
     np.testing.assert_array_equal(again.outliers_, model.outliers_)
 
 
 def test_threads_do_not_change_the_bits(signals):
-    settings = {**SMALL, "batch_size": 4, "update": ROBUST}
+    settings = {**SMALL, "batch_size": 4, "robust": ROBUST, "n_epochs": 1}
     one, two = (pt.OnlineCSC(**{**settings, "n_jobs": n}).fit(signals) for n in (1, 2))
     np.testing.assert_array_equal(one.filters_, two.filters_)
 
 
 def test_windows_must_have_the_axes_of_the_signals(signals):
-    update = pt.FilterUpdate(robust=pt.Robust(window=(10, 10)))
     with pytest.raises(ValueError, match="robust has a window of 2 axes"):
-        pt.BatchCSC(**SMALL, update=update).fit(signals)
+        pt.BatchCSC(**SMALL, robust=pt.Robust(window=(10, 10))).fit(signals)
     with pytest.raises(ValueError, match="robust must be None or a Robust"):
-        pt.FilterUpdate(robust=True)
+        pt.BatchCSC(**SMALL, robust=True).fit(signals)
 
 
 def test_an_empty_record_has_a_table():

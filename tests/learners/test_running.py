@@ -8,7 +8,7 @@ import pointillist as pt
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((12, 40))
-LEARNERS = {"BatchCSC": {"max_iter": 3}, "OnlineCSC": {"batch_size": 4}}
+LEARNERS = {"BatchCSC": {"max_iter": 3}, "OnlineCSC": {"batch_size": 4, "n_epochs": 1}}
 
 
 def _learner(name, **settings):

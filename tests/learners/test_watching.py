@@ -18,7 +18,7 @@ def test_lines_can_be_read_while_the_run_goes(tmp_path):
     seen = []
     with JsonLog(path) as log:
         callbacks = [log, lambda info: seen.append(len(read_log(path)))]
-        model = OnlineCSC(3, 5, 0.5, random_state=0).fit(SIGNALS, callbacks=callbacks)
+        model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=callbacks)
     assert seen == [1, 2, 3, 4, 5]
     assert read_log(path) == model.history_
 
@@ -49,7 +49,7 @@ def test_a_full_disk_does_not_stop_the_run(tmp_path, caplog):
     path = tmp_path / "run.jsonl"
     path.symlink_to("/dev/full")
     with JsonLog(path) as log:
-        model = OnlineCSC(3, 5, 0.5, random_state=0).fit(SIGNALS, callbacks=[log])
+        model = OnlineCSC(3, 5, 0.5, n_epochs=1, random_state=0).fit(SIGNALS, callbacks=[log])
     assert model.n_iter_ == len(SIGNALS)
     assert caplog.text.count("does not go on after step 0, learning does: No space left") == 1
 

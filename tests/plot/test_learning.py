@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist import BatchCSC, FilterUpdate, OnlineCSC, Robust
+from pointillist import BatchCSC, OnlineCSC, Robust
 from pointillist.plot import Example
 from pointillist.plot.blocks import Compare, Facts, Picture, SideBySide, Table, Trace
 from pointillist.plot.learning import learning_page
@@ -77,7 +77,7 @@ def test_signals_in_time_are_shown_with_their_events():
 
 
 def test_what_was_left_out_is_told():
-    model, _ = _fitted((80,), 5, update=FilterUpdate(robust=Robust(fraction=0.3)))
+    model, _ = _fitted((80,), 5, robust=Robust(fraction=0.3))
     words, chart = _blocks(learning_page(model, []), "Left out")
     assert f"{model.history_[-1]['outliers']} were left out of the last step" in words.text
     assert list(chart.curves[0].y) == [info["outliers"] for info in model.history_]

@@ -28,14 +28,16 @@ def main() -> None:
         n_filters=arguments.filters,
         filter_size=arguments.size,
         channels=arguments.rank is not None,
-        update=pt.FilterUpdate(rank=arguments.rank, robust=pt.Robust() if arguments.robust else None),
+        rank=arguments.rank,
+        robust=pt.Robust() if arguments.robust else None,
         batch_size=2,
+        n_epochs=arguments.epochs,
         random_state=0,
         n_jobs=1,
     )
     checkpoints = Checkpoints(arguments.output, every=arguments.every, keep=True)
     told = [lambda info: print(info["iteration"], flush=True)]
-    model.fit(make_signals(arguments), n_epochs=arguments.epochs, callbacks=told, checkpoint=checkpoints, resume=True)
+    model.fit(make_signals(arguments), callbacks=told, checkpoint=checkpoints, resume=True)
     pt.save(model, arguments.output)
     checkpoints.clear()
     print("done", flush=True)

@@ -146,11 +146,12 @@ def learn_windows(
         channels=channels,
         nonnegative=nonnegative,
         batch_size=_BATCH,
+        n_epochs=_EPOCHS,
         tol=_GAP,
         n_jobs=n_jobs,
         random_state=seed,
     )
-    return model.fit(windows if channels else [window[0] for window in windows], n_epochs=_EPOCHS)
+    return model.fit(windows if channels else [window[0] for window in windows])
 
 
 def _draw(arrays: list[NDArray], length: int, count: int, seed: int) -> list[NDArray]:

@@ -44,10 +44,12 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
     begin = working_time()
     train, photograph = _signals()
     test = contrast_normalise(photograph)
-    model = OnlineCSC(n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_jobs=jobs, random_state=seed)
+    model = OnlineCSC(
+        n_filters=N_FILTERS, filter_size=FILTER_SIZE, penalty=PENALTY, n_epochs=N_EPOCHS, n_jobs=jobs, random_state=seed
+    )
     if not quiet:
         tell(f"learning {N_FILTERS} filters of {sizes([FILTER_SIZE] * 2)} from {len(train)} crops of photographs")
-    how: dict[str, Any] = {"validations": VALIDATIONS, "n_epochs": N_EPOCHS, "prepare": partial(_compile, model)}
+    how: dict[str, Any] = {"validations": VALIDATIONS, "prepare": partial(_compile, model)}
     ending = fit(model, train, [_middle(test)], quiet=quiet, **how)
     result = model.encode([test])
     data = {"signals": len(train), "paths": ["the shipped photographs"]}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,10 +19,9 @@ from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC, Robust
 from pointillist.learners.base import Callback
 from pointillist.learners.cluster import local_cluster
 from pointillist.learners.persistence import save
+from pointillist.learners.plan import n_steps
 from pointillist.learners.watching import JsonLog, TensorBoardEvents
 
-# Filters start to look like something after some dozens of steps; a small folder needs several passes for that.
-AUTOMATIC_STEPS = 60
 VALIDATIONS = 12
 
 
@@ -34,12 +32,11 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     before = request.output_stamp()
     source = open_inputs(request.wanted)
     model = make_learner(request)
-    n_epochs = count_epochs(request, len(source))
     others = _held_out(request, source)
     # What a limit chose for the run that is resumed stays chosen: it is part of what was learned.
     record = request.survival.resumed_record(request.output)
     if request.only_plan or (request.limit is not None and record.get("limit") is None):
-        plan = planning.make_plan(request, model, source, others, n_steps(model, len(source), n_epochs))
+        plan = planning.make_plan(request, model, source, others, n_steps(model, len(source)))
         if request.only_plan:
             planning.show(plan, request.output, model)
             return
@@ -52,7 +49,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
         source = open_inputs(request.wanted, cache=int(record["cache"]))
     held_out = None if others is None else read_all(others, request.wanted, request.box)[0]
     _look_through(request, source)
-    how: dict[str, Any] = {"n_epochs": n_epochs, "prefetch": int(record.get("prefetch", planning.PREFETCH))}
+    how: dict[str, Any] = {"prefetch": int(record.get("prefetch", planning.PREFETCH))}
     how["checkpoint"] = request.survival.checkpoints(request.output, record)
     with _watching(request) as callbacks, _cluster(request) as cluster:
         how |= {"callbacks": callbacks, "cluster": cluster}
@@ -71,7 +68,7 @@ def run(request: LearnRequest, *, quiet: bool, verbose: bool) -> None:
     if request.mosaic is not None or request.report is not None:
         _draw(request, model, data, source, others)
     if not quiet:
-        steps = n_steps(model, len(source), n_epochs) if ending.early else None
+        steps = n_steps(model, len(source)) if ending.early else None
         summarise(request, model, len(source), skipped, steps)
     ending.tell()
 
@@ -140,7 +137,7 @@ def fit(
     `signals` is a list of arrays or, for online learning, a source; `how` is for the learner's `fit`. What
     `prepare` compiles is part of the progress.
     """
-    steps = n_steps(model, len(signals), how.get("n_epochs", 1))
+    steps = n_steps(model, len(signals))
     with GracefulStop(announce=not quiet) as stop, learning_progress(steps, quiet=quiet) as progress:
         if prepare is not None:
             prepare()
@@ -154,23 +151,11 @@ def fit(
 
 def make_learner(request: LearnRequest) -> BatchCSC | OnlineCSC:
     """The learner that the request describes."""
-    given = {name: value for name, value in request.optional.items() if value is not None and name != "n_epochs"}
-    updating = {name: given.pop(name) for name in ("init", "forgetting", "rank") if name in given}
-    update = FilterUpdate(**updating, robust=Robust() if given.pop("robust", False) else None)
-    return (BatchCSC if request.mode == "batch" else OnlineCSC)(**request.parameters, **given, update=update)
-
-
-def count_epochs(request: LearnRequest, n_signals: int) -> int:
-    """Passes over the signals: as asked for, or enough for some dozens of steps."""
-    given, batch_size = request.optional.get("n_epochs"), request.optional.get("batch_size") or 1
-    return int(given or ceil(AUTOMATIC_STEPS / ceil(n_signals / batch_size)))
-
-
-def n_steps(model: BatchCSC | OnlineCSC, n_signals: int, n_epochs: int) -> int:
-    """Steps that `fit` takes unless it is stopped."""
-    if isinstance(model, OnlineCSC):
-        return n_epochs * ceil(n_signals / model.batch_size)
-    return model.max_iter
+    given = {name: value for name, value in request.optional.items() if value is not None}
+    updating = {name: given.pop(name) for name in ("init", "forgetting") if name in given}
+    robust = Robust() if given.pop("robust", False) else None
+    learner = BatchCSC if request.mode == "batch" else OnlineCSC
+    return learner(**request.parameters, **given, robust=robust, update=FilterUpdate(**updating))
 
 
 def _held_out(request: LearnRequest, source: Source) -> Source | None:

@@ -10,7 +10,7 @@ from pointillist.cli.console import count, number, say
 from pointillist.cli.inputs import Wanted
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.data.sources import Source, UnreadBatch, read_batch
-from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
+from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.reprs import filters_in_words
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def summarise(
     used = model.n_seen_ if crops else n_signals - len(skipped)
     left_out = f" ({len(skipped)} skipped)" if skipped else ""
     lines.append(
-        f"learned {filters_in_words(model.filters_.shape, model.channels, 'filters ')}{update_words(model.update)} from "
+        f"learned {filters_in_words(model.filters_.shape, model.channels, 'filters ')}{update_words(model)} from "
         f"{count(used, 'crop' if crops else 'signal')}{left_out} in {last['seconds']:.1f} s, {count(model.n_iter_, 'step')}"
     )
     which = "of the last mini-batch" if request.mode == "online" else "of all signals"
@@ -98,11 +98,10 @@ def summarise(
     say(*lines)
 
 
-def update_words(update: FilterUpdate | None) -> str:
+def update_words(model: BatchCSC | OnlineCSC) -> str:
     """What is special about filters by the way they are updated, as `` (rank 1, robust)``; empty where nothing is."""
-    update = update or FilterUpdate()
-    words = [] if update.rank is None else [f"rank {update.rank}"]
-    words += [] if update.robust is None else ["robust"]
+    words = [] if model.rank is None else [f"rank {model.rank}"]
+    words += [] if model.robust is None else ["robust"]
     return f" ({', '.join(words)})" if words else ""
 
 

@@ -111,7 +111,7 @@ def _run_sizes(
         sampling=model.sampling,
         boundary=model.boundary,
         statistics=update.statistics,
-        robust=update.robust is not None,
+        robust=model.robust is not None,
         checkpoints=request.survival != Survival(),
     )
 
@@ -146,7 +146,7 @@ def apply(record: dict[str, Any], model: BatchCSC | OnlineCSC) -> None:
 
 def show(plan: Plan, output: Path, model: BatchCSC | OnlineCSC) -> None:
     """Print the whole plan of a model to be learned, for ``--plan``."""
-    run, special = plan.run, update_words(model.update)
+    run, special = plan.run, update_words(model)
     channels = f" in {run.channels} channels" if model.channels else ""
     lines = [
         f"{run.n_filters} filters of {sizes(run.size)}{channels}{special}, {run.n_steps:,} steps of {run.batch_size} "

@@ -60,8 +60,7 @@ class Robust:
     >>> import numpy as np, pointillist as pt
     >>> signals = np.random.default_rng(0).standard_normal((20, 60))
     >>> signals[3] *= 20
-    >>> update = pt.FilterUpdate(robust=pt.Robust())
-    >>> model = pt.BatchCSC(n_filters=4, filter_size=15, penalty=0.5, update=update, max_iter=4, random_state=0).fit(signals)
+    >>> model = pt.BatchCSC(4, 15, penalty=0.5, robust=pt.Robust(), max_iter=4, random_state=0).fit(signals)
     >>> model.outliers_["signal"], model.history_[-1]["outliers"]
     (array([3]), 1)
     """

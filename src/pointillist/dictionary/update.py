@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,8 @@ from pointillist.dictionary.dense import DenseStatistics, dense_shapes
 from pointillist.dictionary.device import DeviceStatistics
 from pointillist.dictionary.factors import factorise, likeness
 from pointillist.dictionary.patches import draw_patches, spread_patches
-from pointillist.dictionary.robust import Robust, cell_counts
 from pointillist.dictionary.statistics import Statistics
 from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
-from pointillist.problem import Geometry
 from pointillist.reprs import ShortRepr, shown
 from pointillist.validation import check_arguments
 
@@ -37,8 +35,18 @@ _NOTHING = 1e-6
 """The norm that a filter must keep under the constraints to count as more than rounding errors."""
 
 
+class _Checked:
+    """Names of arguments, checked before a frozen class takes them."""
+
+    def __new__(cls, *args: object, **given: object) -> Self:
+        """Say of `rank` and `robust` where they belong."""
+        for name in {"rank", "robust"} & given.keys():
+            raise TypeError(f"{name} is an argument of the learner: OnlineCSC({name}={given[name]!r})")
+        return super().__new__(cls)
+
+
 @dataclass(frozen=True, repr=False)
-class FilterUpdate(ShortRepr):
+class FilterUpdate(ShortRepr, _Checked):
     """How learners update and constrain filters.
 
     Parameters
@@ -64,12 +72,6 @@ class FilterUpdate(ShortRepr):
         γ ≥ 1, for `OnlineCSC` only: signal i enters the statistics with weight i^γ − (i−1)^γ. 1 is the paper's average over
         all signals; larger values forget the early, bad codes faster and learn better filters in the same time. Given the
         same codes the result does not depend on how signals are split into batches. None is 4.
-    rank : int or None
-        The largest rank of a filter over its channels, for learners with ``channels=True``: filter k is the sum of so many
-        products ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 is what an event with one place of origin looks like to many
-        sensors; None leaves filters free. `zero_mean` then holds for the shapes, and `nonnegative` takes a rank of 1.
-    robust : Robust or None
-        Leave windows whose error is an outlier out of each step; None lets all of them count.
 
     Examples
     --------
@@ -88,8 +90,6 @@ class FilterUpdate(ShortRepr):
     n_sweeps: int | None = None
     replace_unused: bool = True
     forgetting: float | None = None
-    rank: int | None = None
-    robust: Robust | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.init, str) and self.init not in ("random", "patches"):
@@ -98,15 +98,9 @@ class FilterUpdate(ShortRepr):
             raise ValueError(f'statistics must be "toeplitz" or "dense", got {self.statistics!r}')
         check_arguments(
             n_sweeps=self.n_sweeps, forgetting=self.forgetting, nonnegative=self.nonnegative, zero_mean=self.zero_mean,
-            replace_unused=self.replace_unused, rank=self.rank,
+            replace_unused=self.replace_unused,
         )  # fmt: skip
-        if self.robust is not None and not isinstance(self.robust, Robust):
-            raise ValueError(f"robust must be None or a Robust, got {shown(self.robust)}")
-        self.constraints()
-
-    def constraints(self, support: NDArray | None = None) -> FilterConstraints:
-        """Make the constraints of these settings; `support` is (n_filters, *size), for filters of several sizes."""
-        return FilterConstraints(self.zero_mean, self.nonnegative, support, self.rank)
+        FilterConstraints(self.zero_mean, self.nonnegative)  # refuses both
 
 
 def statistics_device(kind: str, device: str) -> str:
@@ -119,12 +113,6 @@ def as_update(given: FilterUpdate | None) -> FilterUpdate:
     if given is not None and not isinstance(given, FilterUpdate):
         raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
     return given or FilterUpdate()
-
-
-def check_windows(update: FilterUpdate, geometry: Geometry) -> None:
-    """Raise ValueError unless signals of a geometry can be cut into the windows that robust learning judges."""
-    if update.robust is not None:
-        cell_counts(update.robust, geometry)
 
 
 def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:

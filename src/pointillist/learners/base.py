@@ -3,6 +3,8 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from math import prod
 from typing import Any, Self
 
@@ -13,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes
 from pointillist.dictionary.factors import split_channels
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
@@ -46,6 +49,8 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     boundary: str
     channels: bool
     nonnegative: bool
+    rank: int | None
+    robust: Robust | None
     learning: Learning
     update: FilterUpdate | None
     tol: float | None
@@ -54,13 +59,21 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
     random_state: int | np.random.Generator | None
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
-        """Say where scikit-learn's names are that concern a run rather than a model, and the constructor does not take."""
-        for name in ("verbose", "warm_start"):
-            if name in parameters:
-                raise TypeError(
-                    f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})"
-                )
+        """Refuse arguments that concern a run rather than a model, and say that `fit` takes them."""
+        for name in (parameters.keys() - signature(cls).parameters.keys()) & signature(cls.fit).parameters.keys():
+            raise TypeError(f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})")
         return super().__new__(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let `fit` say where an argument is that belongs to the constructor; codes are no table, so nothing wraps them."""
+        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
+        fit = cls.__dict__.get("fit")
+        if fit is not None:
+            cls.fit = _names_checked(fit)  # type: ignore[method-assign]
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, *, weights: Signals | None = None) -> Self:
+        """Learn filters."""
 
     def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
         """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
@@ -149,6 +162,8 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
             boundary=self.boundary,
             channels=self.channels,
             nonnegative=self.nonnegative,
+            rank=self.rank,
+            robust=self.robust,
             learning=self.learning,
             update=update,
             tol=self.tol,
@@ -225,12 +240,23 @@ class ConvolutionalLearner(TransformerMixin, NestedParameters, ABC):
 def _factors(learner: ConvolutionalLearner) -> tuple[NDArray, NDArray]:
     """Patterns and shapes of the learned filters."""
     check_is_fitted(learner, "filters_")
-    rank = as_update(learner.update).rank
-    if rank is None:
-        raise AttributeError(
-            "patterns_ and shapes_ need filters of a rank: learn with update=FilterUpdate(rank=1), or use split_channels"
-        )
-    return split_channels(learner.filters_, rank)
+    if learner.rank is None:
+        raise AttributeError("patterns_ and shapes_ need filters of a rank: learn with rank=1, or use split_channels")
+    return split_channels(learner.filters_, learner.rank)
+
+
+def _names_checked(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` that says of the constructor's arguments where they belong."""
+
+    @wraps(fit)
+    def checked(self: Any, *args: Any, **given: Any) -> Any:
+        for name in (given.keys() - signature(fit).parameters.keys()) & signature(type(self)).parameters.keys():
+            raise TypeError(
+                f"{name} is an argument of {type(self).__name__}(...), or set_params({name}={given[name]!r})"
+            )
+        return fit(self, *args, **given)
+
+    return checked
 
 
 def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
@@ -243,5 +269,5 @@ def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
     learner.usage_ = state.usage
     learner.penalty_ = state.penalty
     learner.__dict__.pop("outliers_", None)
-    if as_update(learner.update).robust is not None:
+    if learner.robust is not None:
         learner.outliers_ = state.windows.table(state.filters.ndim - 2)

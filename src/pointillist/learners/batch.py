@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pointillist.codes import SparseCodes
 from pointillist.data.skipping import OnError, noted, nothing_usable, skips
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.coding import Learning
@@ -46,6 +47,11 @@ class BatchCSC(ConvolutionalLearner):
         Whether the axis after the first holds channels.
     nonnegative : bool
         Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    rank : int or None
+        Largest rank of a filter over its channels, for ``channels=True``: filter k is the sum of so many products
+        ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 suits events of one place of origin; None leaves filters free.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
     learning : Ridge, float or None
         How well codes are solved for while learning. None is the named solver's habit: `Ridge` for "cd", ten iterations for
         "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach.
@@ -69,7 +75,7 @@ class BatchCSC(ConvolutionalLearner):
         Norms at most 1, sorted by use.
     patterns_, shapes_ : (n_filters, rank, channels) and (n_filters, rank, *size) arrays
         Patterns over channels and shapes whose products the filters are sums of, as `split_channels` gives them; only with
-        a rank, ``FilterUpdate(rank=1)``.
+        a `rank`.
     history_ : list of dict
         One record for each iteration: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
         filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
@@ -77,7 +83,7 @@ class BatchCSC(ConvolutionalLearner):
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in the last iteration.
     outliers_ : structured array
-        With `Robust`: the windows that were left out in the last iteration. ``signal`` is the number of the signal in X,
+        With `robust`: the windows that were left out in the last iteration. ``signal`` is the number of the signal in X,
         ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last, ``error`` is
         its error.
     n_iter_, n_seen_, seed_ : int
@@ -113,6 +119,8 @@ class BatchCSC(ConvolutionalLearner):
         boundary: str = "same",
         channels: bool = False,
         nonnegative: bool = False,
+        rank: int | None = None,
+        robust: Robust | None = None,
         learning: Learning = None,
         update: FilterUpdate | None = None,
         max_iter: int = 12,
@@ -129,6 +137,8 @@ class BatchCSC(ConvolutionalLearner):
         self.boundary = boundary
         self.channels = channels
         self.nonnegative = nonnegative
+        self.rank = rank
+        self.robust = robust
         self.learning = learning
         self.update = update
         self.max_iter = max_iter

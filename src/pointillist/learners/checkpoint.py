@@ -28,8 +28,8 @@ from pointillist.validation import as_path, check_arguments, is_integer
 log = logging.getLogger(__name__)
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_FREE = "n_jobs"
-"""The parameter that a resumed run may change: the number of threads does not change the bits."""
+_FREE = {"n_jobs", "n_epochs"}
+"""Parameters that are not compared: threads do not change the bits, and passes are compared as the run counts them."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _refuse_differences(learner: ConvolutionalLearner, feed: Feed, stored: Store
     parameters, before = flat(packed), flat(then["parameters"])
     both = parameters.keys() & before.keys()  # where one has other settings altogether, their fields say nothing
     found = [
-        *differences(before, parameters, only=both - {_FREE}),
+        *differences(before, parameters, only=both - _FREE),
         *[f"{name} holds other values" for name in changed_arrays(arrays, stored.arrays)],
         *differences(then["fit"], now["fit"]),
         *differences(then["data"], now["data"], "data: "),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import scipy.sparse
@@ -29,6 +30,8 @@ from pointillist.validation import Signals
 
 Check = Callable[[list[NDArray]], Batch]
 """A function that checks signals that were read and makes a `Batch` of them."""
+_STEPS = 60
+"""Steps after which filters begin to look like something; so many are taken where nobody says how many passes to make."""
 _PATCH_CACHE = 2**26
 """Bytes of signals that are kept while first filters are drawn from them."""
 
@@ -50,28 +53,49 @@ class FilterBox:
         return filter_shapes(step.n_filters, step.filter_size, signal.ndim - int(step.channels)).box
 
 
-def open_feed(X: Any, weights: Signals | None, step: Step, *, on_error: OnError, **settings: Any) -> "Feed":
+def default_passes(n_signals: int, batch_size: int) -> int:
+    """Passes over so many signals that make enough steps for filters to look like something."""
+    return ceil(_STEPS / ceil(n_signals / batch_size))
+
+
+def open_feed(
+    X: Any,
+    weights: Signals | None,
+    step: Step,
+    *,
+    on_error: OnError,
+    batch_size: int,
+    n_epochs: int | None,
+    **settings: Any,
+) -> "Feed":
     """The batches that `fit` learns from.
 
     Parameters
     ----------
     X, weights, on_error
         As `OnlineCSC.fit` takes them.
+    batch_size, n_epochs
+        As in `OnlineCSC`.
     step : Step
         Checks signals; those of a source that are smaller than its filters are of no use.
     settings
         What else `make_stream` takes.
     """
     skip = skips(on_error)
+    settings["batch_size"] = batch_size
     if not in_memory(X):
         if weights is not None:
             raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
-        stream = make_stream(as_source(X), least=FilterBox(step), on_error=on_error, **settings)
+        source = as_source(X)
+        if n_epochs is None:
+            n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
+        stream = make_stream(source, least=FilterBox(step), on_error=on_error, n_epochs=n_epochs, **settings)
         return Feed(stream, None, step.check)
     whole = step.check(X, weights, skip=skip).numbered()
     if not len(whole):
         raise nothing_usable(whole.skipped)
-    stream = make_stream(ArraySource(whole.signals), **settings)
+    n_epochs = n_epochs or default_passes(len(whole), batch_size)
+    stream = make_stream(ArraySource(whole.signals), n_epochs=n_epochs, **settings)
     stream.skipped.note(whole.skipped)
     return Feed(stream, whole, step.check)
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pointillist.data.skipping import OnError, noted, skips
 from pointillist.data.sources import Source
+from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish
 from pointillist.learners.checkpoint import Checkpoints, Keeper, resumed_state
@@ -22,7 +23,7 @@ from pointillist.learners.state import LearnerState, StepCodes
 from pointillist.learners.step import Step
 from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Solver
-from pointillist.validation import Signals
+from pointillist.validation import Signals, check_arguments
 
 _FORGETTING = 4.0
 _HALF_LIFE = 10.0
@@ -52,6 +53,11 @@ class OnlineCSC(ConvolutionalLearner):
         Whether the axis after the first holds channels.
     nonnegative : bool
         Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    rank : int or None
+        Largest rank of a filter over its channels, for ``channels=True``: filter k is the sum of so many products
+        ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 suits events of one place of origin; None leaves filters free.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
     learning : Ridge, float or None
         How well codes are solved for while learning. None is the named solver's habit: `Ridge` for "cd", ten iterations for
         "admm" and "fft"; a solver object works as it is. A number is the relative duality gap to reach.
@@ -59,6 +65,9 @@ class OnlineCSC(ConvolutionalLearner):
         How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
     batch_size : int
         Signals in a mini-batch of `fit`.
+    n_epochs : int or None
+        Passes of `fit` over the signals. None is as many as make 60 mini-batches, and one where nobody knows how many
+        signals there are.
     tol : float or None
         Relative duality gap for `transform` and for held-out signals. None is 1e-3, or what a solver object says.
     n_jobs : int or None
@@ -75,7 +84,7 @@ class OnlineCSC(ConvolutionalLearner):
         Norms at most 1, sorted by use.
     patterns_, shapes_ : (n_filters, rank, channels) and (n_filters, rank, *size) arrays
         Patterns over channels and shapes whose products the filters are sums of, as `split_channels` gives them; only with
-        a rank, ``FilterUpdate(rank=1)``.
+        a `rank`.
     history_ : list of dict
         One record for each mini-batch: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
         filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
@@ -83,7 +92,7 @@ class OnlineCSC(ConvolutionalLearner):
     usage_ : (n_filters,) array
         Sum of |codes| of each filter in all mini-batches.
     outliers_ : structured array
-        With `Robust`: the windows that were left out when their signal was last learned from, the latest 10,000 of them.
+        With `robust`: the windows that were left out when their signal was last learned from, the latest 10,000 of them.
         ``signal`` is the number of the signal in X where `fit` had arrays, and how many signals were seen before it
         otherwise; ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last,
         ``error`` is its error.
@@ -125,9 +134,12 @@ class OnlineCSC(ConvolutionalLearner):
         boundary: str = "same",
         channels: bool = False,
         nonnegative: bool = False,
+        rank: int | None = None,
+        robust: Robust | None = None,
         learning: Learning = None,
         update: FilterUpdate | None = None,
         batch_size: int = 1,
+        n_epochs: int | None = None,
         tol: float | None = None,
         n_jobs: int | None = -1,
         device: str = "cpu",
@@ -141,9 +153,12 @@ class OnlineCSC(ConvolutionalLearner):
         self.boundary = boundary
         self.channels = channels
         self.nonnegative = nonnegative
+        self.rank = rank
+        self.robust = robust
         self.learning = learning
         self.update = update
         self.batch_size = batch_size
+        self.n_epochs = n_epochs
         self.tol = tol
         self.n_jobs = n_jobs
         self.device = device
@@ -157,7 +172,6 @@ class OnlineCSC(ConvolutionalLearner):
         weights: Signals | None = None,
         validation: Signals | None = None,
         validation_every: int = 1,
-        n_epochs: int = 1,
         shuffle: bool = True,
         on_error: OnError = "raise",
         prefetch: int = 2,
@@ -182,8 +196,6 @@ class OnlineCSC(ConvolutionalLearner):
             Held-out signals, coded with the training clock stopped.
         validation_every : int
             Mini-batches after which the held-out signals are coded again.
-        n_epochs : int
-            Passes over the signals.
         shuffle : bool
             Whether the signals come in random order, anew in every pass; an iterable keeps its own order.
         on_error : {"raise", "skip"}
@@ -216,7 +228,7 @@ class OnlineCSC(ConvolutionalLearner):
         self
         """
         step = self.training_step(shared=cluster is not None)
-        run = {"n_epochs": n_epochs, "shuffle": shuffle, "prefetch": prefetch}
+        run = {"shuffle": shuffle, "prefetch": prefetch}
         asked = {"callbacks": callbacks, "resume": resume, "validation_every": validation_every}
         step, printed = self._begin(step, verbose=verbose, warm_start=warm_start, **run, **asked)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
@@ -230,7 +242,9 @@ class OnlineCSC(ConvolutionalLearner):
         held_out = self._held_out(step, validation)
         stored = None if checkpoint is None else checkpoint.begin(resume=resume)
         seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
-        feed = open_feed(X, weights, step, on_error=on_error, batch_size=self.batch_size, seed=seed, **run)
+        feed = open_feed(
+            X, weights, step, on_error=on_error, batch_size=self.batch_size, n_epochs=self.n_epochs, seed=seed, **run
+        )
         if feed.whole is not None:
             self._note_features(X, feed.whole)
         if stored is None:
@@ -296,8 +310,7 @@ class OnlineCSC(ConvolutionalLearner):
         return self
 
     def training_step(self, *, shared: bool = False) -> Step:
-        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
-            raise ValueError(f"batch_size must be a positive integer, got {self.batch_size!r}")
+        check_arguments(batch_size=self.batch_size, n_epochs=self.n_epochs)
         return super().training_step(shared=shared)
 
     def _half_life(self) -> float:

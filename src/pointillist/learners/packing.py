@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pointillist.learners.base import ConvolutionalLearner
 from pointillist.learners.outliers import WindowRecord
-from pointillist.learners.schema import PARAMETER, SETTINGS, STATISTICS, WINDOWS, read_history
+from pointillist.learners.schema import MOVED, PARAMETER, SETTINGS, STATISTICS, WINDOWS, read_history
 from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.storage import KEPT, Stored
@@ -63,7 +63,7 @@ def unpack_state(step: Step, stored: Stored) -> LearnerState:
     return LearnerState(
         filters,
         step.empty(filters.shape, sums),
-        step.update.constraints(arrays.get("support")),
+        step.constraints(arrays.get("support")),
         float(penalty) if penalty.ndim == 0 else penalty,
         facts["seed"],
         step=facts["step"],
@@ -91,6 +91,12 @@ def unpack_parameters(packed: Mapping[str, Any], arrays: Mapping[str, NDArray]) 
     a warning, and the learner's default takes its place.
     """
     parameters = {}
+    update = packed["update"]
+    if update is not None and update["settings"] is not None:
+        # Files of earlier versions have rank and robust among the settings of the update.
+        kept = {name: value for name, value in update["settings"].items() if name not in MOVED}
+        moved = {name: value for name, value in update["settings"].items() if name in MOVED}
+        packed = {**packed, "update": {**update, "settings": kept}, **moved}
     for name, value in packed.items():
         try:
             parameters[name] = _unpacked(value, arrays)

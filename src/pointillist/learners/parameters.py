@@ -24,92 +24,46 @@ class NestedParameters(BaseEstimator):
         return f"{type(self).__name__}({', '.join(parts)})"[:N_CHAR_MAX]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Get the parameters, as scikit-learn's `clone` and searches do.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether the fields of settings and solver objects come too, as ``update__zero_mean``.
-
-        Returns
-        -------
-        dict from str to any
-        """
+        """Parameters by name; with `deep` also the fields of settings and solver objects, as ``update__zero_mean``."""
         parameters: dict[str, Any] = super().get_params(deep=deep)
-        for name, value in list(parameters.items()) if deep else ():
-            settings = self._settings(name, value)
+        for name in list(parameters) if deep else ():
+            settings = self._settings(name)
             if settings is not None:
-                parameters |= _nested(name, settings)
+                parameters |= {f"{name}__{one.name}": getattr(settings, one.name) for one in fields(settings)}
         return parameters
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, also fields of settings and solver objects by names such as ``update__robust__alpha``.
-
-        Parameters
-        ----------
-        **params : any
-            New values by name. Settings are frozen: a changed copy takes their place.
-
-        Returns
-        -------
-        self
-        """
+        """Set parameters `params`, also fields of settings by names such as ``robust__alpha``."""
         super().set_params(**{name: value for name, value in params.items() if "__" not in name})
-        for owner, changes in _by_owner(params).items():
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            owner, separator, field = name.partition("__")
+            if separator:
+                nested.setdefault(owner, {})[field] = value
+        for owner, changes in nested.items():
             if owner not in self.get_params(deep=False):
                 raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
-            now = getattr(self, owner)
-            setattr(self, owner, _changed(owner, now, self._settings(owner, now), changes))
+            settings = self._settings(owner)
+            known = [] if settings is None else [one.name for one in fields(settings)]
+            for field in changes:
+                if settings is None:
+                    now = getattr(self, owner)
+                    raise ValueError(
+                        f"{owner}={now!r} has no fields, so {owner}__{field} cannot be set: give an object"
+                    )
+                if field not in known:
+                    raise ValueError(
+                        f"{owner}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}"
+                    )
+            # All at once, because some fields exclude each other.
+            setattr(self, owner, replace(settings, **changes))
         return self
 
-    def _settings(self, name: str, value: Any) -> Any:
-        """The settings object of a parameter, the default one for None; None for a parameter without fields."""
+    def _settings(self, name: str) -> Any:
+        """Settings object of a parameter, the default one where it stands for None; None for a parameter without fields."""
+        value = getattr(self, name)
         if value is None and name == "update":
             return FilterUpdate()
         if value is None and name == "learning" and getattr(self, "solver", None) == "cd":
             return Ridge()
-        return value if _has_fields(value) else None
-
-
-def _has_fields(value: Any) -> bool:
-    return is_dataclass(value) and not isinstance(value, type)
-
-
-def _nested(name: str, settings: Any) -> dict[str, Any]:
-    """The fields of settings, and of settings in these, by names such as ``update__robust__alpha``."""
-    found = {}
-    for one in fields(settings):
-        value = getattr(settings, one.name)
-        found[f"{name}__{one.name}"] = value
-        if _has_fields(value):
-            found |= _nested(f"{name}__{one.name}", value)
-    return found
-
-
-def _by_owner(params: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Values of nested names by what stands before their first double underscore, and then by what stands after it."""
-    owners: dict[str, dict[str, Any]] = {}
-    for name, value in params.items():
-        owner, separator, field = name.partition("__")
-        if separator:
-            owners.setdefault(owner, {})[field] = value
-    return owners
-
-
-def _changed(name: str, now: Any, settings: Any, changes: dict[str, Any]) -> Any:
-    """A copy of settings with other values of some fields, all changed at once because some exclude each other.
-
-    `name` is what errors call the settings by, and `now` the value that the user gave.
-    """
-    if settings is None:
-        field = next(iter(changes))
-        raise ValueError(f"{name}={now!r} has no fields, so {name}__{field} cannot be set: give {name} an object")
-    known = [one.name for one in fields(settings)]
-    for field in changes:
-        if field.partition("__")[0] not in known:
-            raise ValueError(f"{name}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}")
-    values = {field: value for field, value in changes.items() if "__" not in field}
-    for field, inner in _by_owner(changes).items():
-        old = values.get(field, getattr(settings, field))
-        values[field] = _changed(f"{name}__{field}", old, old if _has_fields(old) else None, inner)
-    return replace(settings, **values)
+        return value if is_dataclass(value) and not isinstance(value, type) else None

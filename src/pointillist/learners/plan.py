@@ -14,6 +14,9 @@ from pointillist.codes import CODE_BYTES
 from pointillist.dictionary.pairs import bytes_together
 from pointillist.dictionary.robust import outlier_bytes
 from pointillist.dictionary.update import filter_bytes, statistics_bytes
+from pointillist.learners.batch import BatchCSC
+from pointillist.learners.feed import default_passes
+from pointillist.learners.online import OnlineCSC
 from pointillist.learners.packing import bytes_on_disk
 from pointillist.problem import Geometry
 from pointillist.reprs import sizes
@@ -173,6 +176,14 @@ class Plan:
         run = self.run
         chosen = {"batch_size": run.batch_size, "prefetch": run.prefetch, "cache": run.cache, "n_jobs": run.n_jobs}
         return {"memory": self.memory, "disk": run.disk(), "seconds": self.seconds, "limit": self.limit, **chosen}
+
+
+def n_steps(model: BatchCSC | OnlineCSC, n_signals: int) -> int:
+    """Steps that `fit` takes with so many signals unless it is stopped."""
+    if isinstance(model, BatchCSC):
+        return model.max_iter
+    n_epochs = model.n_epochs or default_passes(n_signals, model.batch_size)
+    return n_epochs * ceil(n_signals / model.batch_size)
 
 
 def within(run: RunSizes, limit: int, base: int, peak: int = 0) -> tuple[RunSizes, tuple[str, ...]]:

@@ -52,8 +52,8 @@ _LARGEST = 1e6
 _MOST = 2**31 - 1
 _COUNT = whole(1, _MOST)
 _RECORD = {"iteration": whole(0), "nnz": whole(0), "seconds": number(0)}
-_LATER = ("rank", "robust")
-"""Fields of settings that files of earlier versions do not have: their defaults are what these versions did."""
+MOVED = ("rank", "robust")
+"""Parameters of learners that were fields of `FilterUpdate` once, and in files of still earlier versions are not there."""
 _MEASURED = ("objective", "validation_objective")
 _PLACE = record({"epoch": whole(0), "offset": whole(0), "skipped": mapping_of(whole(0))})
 _CHECKPOINT = {
@@ -175,6 +175,7 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
     several = either("a list or tuple of whole numbers", list_of(_COUNT), record({"tuple": list_of(_COUNT)}))
     size = either("a size", _COUNT, several)
     settings = _settings(array)
+    count = either("null or a whole number", nothing, _COUNT)
     length = {"BatchCSC": "max_iter", "OnlineCSC": "batch_size"}[kind]
     return record(
         {
@@ -193,7 +194,8 @@ def _parameters(kind: str, arrays: Mapping[str, NDArray]) -> Check:
             "n_jobs": either("null or a number of threads", nothing, whole(-_MOST, 1024)),
             "device": text,
             "random_state": whole(0, None),
-        }
+        },
+        {"n_epochs": count, "rank": count, "robust": either("null or settings", nothing, settings)},
     )
 
 
@@ -218,11 +220,14 @@ def _settings(array: Check) -> Check:
         if value["settings"] is not None:
             known.get(value["class"], mapping)(value["settings"], f"{name}.settings")
 
-    types[Robust | None] = either("null or settings", nothing, check)
     for kind, made in SETTINGS.items():
         hints = get_type_hints(made)
-        checks = {one.name: types[hints[one.name]] for one in fields(made)}
-        known[kind] = record({name: checks.pop(name) for name in list(checks) if name not in _LATER}, checks)
+        known[kind] = record(
+            {one.name: types[hints[one.name]] for one in fields(made)},
+            {"rank": types[int | None], "robust": either("null or settings", nothing, check)}
+            if made is FilterUpdate
+            else {},
+        )
     return check
 
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
+from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.robust import Robust, cell_counts
 from pointillist.dictionary.statistics import CodedBatch, Statistics
 from pointillist.dictionary.support import filter_shapes
 from pointillist.dictionary.update import (
     FilterUpdate,
-    check_windows,
     duplicate_filters,
     filters_in_turn,
     initial_filters,
@@ -31,11 +32,12 @@ from pointillist.learners.coding import Learning, check_learning, judging_solver
 from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
 from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
 from pointillist.problem import Geometry
+from pointillist.reprs import shown
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, generator
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
-from pointillist.validation import Signals
+from pointillist.validation import Signals, check_arguments
 
 _SEARCHES = (1, 2, 4, 8, 16, 32, 64)
 """Steps in which duplicates are looked for: it takes a while, and a filter that is replaced needs steps to be learned."""
@@ -47,7 +49,7 @@ class Step:
 
     Parameters
     ----------
-    n_filters, filter_size, penalty, sampling, solver, boundary, channels, nonnegative, learning, tol, device
+    n_filters, filter_size, penalty, sampling, solver, boundary, channels, nonnegative, rank, robust, learning, tol, device
         As in `BatchCSC`.
     update : FilterUpdate
     half_life : float
@@ -66,6 +68,8 @@ class Step:
     boundary: str
     channels: bool
     nonnegative: bool
+    rank: int | None
+    robust: Robust | None
     learning: Learning
     update: FilterUpdate
     tol: float | None
@@ -81,8 +85,16 @@ class Step:
         as_draws(self.sampling)
         check_learning(self.solver, self.learning)
         judging_solver(self.solver, self.tol)
-        if self.update.rank is not None and not self.channels:
-            raise ValueError(f"rank={self.update.rank} is over channels: give channels=True, or leave rank out")
+        check_arguments(rank=self.rank)
+        if self.robust is not None and not isinstance(self.robust, Robust):
+            raise ValueError(f"robust must be None or a Robust, got {shown(self.robust)}")
+        if self.rank is not None and not self.channels:
+            raise ValueError(f"rank={self.rank} is over channels: give channels=True, or leave rank out")
+        self.constraints()
+
+    def constraints(self, support: NDArray | None = None) -> FilterConstraints:
+        """The set that filters live in; `support` is (n_filters, *size), for filters of several sizes."""
+        return FilterConstraints(self.update.zero_mean, self.update.nonnegative, support, self.rank)
 
     @property
     def resident(self) -> str | None:
@@ -105,8 +117,9 @@ class Step:
         shapes = filter_shapes(self.n_filters, self.filter_size, ndim)
         for signal in batch.signals:
             geometry = Geometry(signal.shape[1:], shapes.box, channels, self.boundary)
-            check_windows(self.update, geometry)
-        constraints = self.update.constraints(shapes.support())
+            if self.robust is not None:
+                cell_counts(self.robust, geometry)  # refuses windows of another number of axes
+        constraints = self.constraints(shapes.support())
         constraints.check_shape(channels, shapes.box)
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
@@ -178,8 +191,8 @@ class Step:
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
         gap, seen, judged = codes.gap, len(codes), {}
-        if self.update.robust is not None:
-            codes, counts, judged["outliers"] = what_counts(self.update.robust, state, codes, counts)
+        if self.robust is not None:
+            codes, counts, judged["outliers"] = what_counts(self.robust, state, codes, counts)
         state.step += 1
         state.n_seen += seen
         replaced = self._take_in(state, codes, counts) if len(codes) else 0
@@ -200,7 +213,7 @@ class Step:
         codes.add_to(state, counts)
         state.usage = state.usage + codes.usage()
         sweeps, chosen, relaxation = self.update.n_sweeps, None, 1.0
-        if sweeps is None and self.update.rank is None:
+        if sweeps is None and self.rank is None:
             share = float(np.sum(counts)) / state.statistics.total
             chosen = filters_in_turn(len(state.filters), state.step, share)
             relaxation = step_length(share, state.filters.ndim - 2)
@@ -221,7 +234,7 @@ class Step:
 
     def _useless(self, state: LearnerState) -> NDArray:
         """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
-        unused, rank = unused_filters(state.statistics), self.update.rank
+        unused, rank = unused_filters(state.statistics), self.rank
         if rank is None or state.step not in _SEARCHES:
             return unused
         duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, rank), unused)

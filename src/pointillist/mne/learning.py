@@ -157,14 +157,17 @@ def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
         channels=True,
         nonnegative=settings.nonnegative,
         learning=_GAP,
-        update=FilterUpdate(init=begin, rank=settings.rank, robust=settings.robust),
+        rank=settings.rank,
+        robust=settings.robust,
+        update=FilterUpdate(init=begin),
         batch_size=BATCH,
+        n_epochs=settings.n_passes,
         tol=settings.tol,
         n_jobs=settings.n_jobs,
         device=settings.device,
         random_state=seed,
     )
-    return model.fit(source, n_epochs=settings.n_passes)
+    return model.fit(source)
 
 
 def certify(model: OnlineCSC, source: WindowSource) -> tuple[float, float]:

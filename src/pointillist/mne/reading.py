@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from pointillist.dictionary.update import as_update
 from pointillist.errors import ModelFileError
 from pointillist.mne.csc import CSC
 from pointillist.mne.storing import load_parts
@@ -39,14 +38,13 @@ def read_csc(fname: str | os.PathLike[str]) -> CSC:
     (2, 2)
     """
     model, sensors, facts = load_parts(fname)
-    update = as_update(model.update)
     try:
         csc = CSC(
             len(model.filters_),
             **facts["settings"],
-            rank=update.rank,
+            rank=model.rank,
             nonnegative=model.nonnegative,
-            robust=update.robust,
+            robust=model.robust,
             tol=model.tol,
             n_jobs=model.n_jobs,
             random_state=model.seed_,

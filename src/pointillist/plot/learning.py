@@ -180,7 +180,7 @@ def _cut(photograph: NDArray | None, middle: tuple[slice, ...]) -> NDArray | Non
 def _numbers(model: BatchCSC | OnlineCSC, shown: Sequence[_Coded]) -> Facts:
     last = model.history_[-1]
     memory = peak_mb()
-    rank = None if model.update is None else model.update.rank
+    rank = model.rank
     numbers = [
         Fact(
             f"{len(model.filters_):,}", "filters", "sorted by use" if rank is None else f"of rank {rank}, sorted by use"
