@@ -20,7 +20,7 @@ from pointillist.parallel import effective_jobs
 from pointillist.plot.blocks import Block, Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.problem import Geometry, Problem, broadcast_penalty
 from pointillist.sampling import Draws, draw_sample
-from pointillist.solvers.quadratic import SampledOperator, make_system
+from pointillist.solvers.admm import SampledOperator, make_system
 
 TITLE = "Fig. 1: sampling the codes"
 FRACTIONS = (1.0, 0.5, 0.2, 0.1, 0.05)
@@ -217,7 +217,7 @@ def _constant_part(lab: Lab) -> float:
     def work() -> None:
         system = make_system("cholesky", operator, 10 * PENALTY)
         for _ in range(ADMM_ITERATIONS):
-            system.solve(train[:, None], effective_jobs(-1))
+            system(train[:, None], effective_jobs(-1))
 
     return shortest(work, 1)
 

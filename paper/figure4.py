@@ -15,7 +15,7 @@ from pointillist.metrics import psnr
 from pointillist.plot.blocks import Cell, Compare, SideBySide, Table, Text, Verdict
 from pointillist.plot.encoded import contrast_limits, image_picture, mosaic_picture
 from pointillist.restore import inpaint
-from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import decode
 
 TITLE = "Fig. 4: filters and inpainting"
 PENALTY = 0.4

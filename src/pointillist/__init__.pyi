@@ -48,12 +48,9 @@ from .restore import (
 from .retouch.damage import find_damage
 from .retouch.marks import find_marks, mark_damage
 from .sampling import Draws
-from .solvers.base import Result, Status
-from .solvers.certifying import certify
-from .solvers.decoding import decode
-from .solvers.encoding import encode, max_penalty
-from .solvers.explaining import ExplainedVariance, explained_variance
-from .solvers.path import PathPoint, penalty_path
+from .solvers.base import Result, Status, certify
+from .solvers.encoding import PathPoint, decode, encode, max_penalty, penalty_path
+from .solvers.explained_variance import ExplainedVariance, explained_variance
 from .storage import load_codes, save_codes
 
 __all__ = [

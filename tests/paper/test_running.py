@@ -12,7 +12,7 @@ from paper.record import Record, read_record, summary
 
 from paper import figure3, redraw, reproduce, rivals
 from pointillist.plot.blocks import to_plain
-from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import decode
 
 pytestmark = pytest.mark.usefixtures("tiny")
 

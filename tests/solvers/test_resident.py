@@ -9,8 +9,7 @@ import pytest
 from pointillist.arrays import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.solvers import inputs, resident
-from pointillist.solvers.decoding import decode
-from pointillist.solvers.encoding import encode
+from pointillist.solvers.encoding import decode, encode
 from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.resident import DeviceNamespace, moves_whole, upload
 from pointillist.validation import HOST

@@ -5,7 +5,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
-from pointillist.solvers import solving
+from pointillist.solvers import encoding
 from pointillist.solvers.base import Status
 from pointillist.solvers.spanning import Projection, filter_span
 
@@ -119,13 +119,13 @@ def test_a_gap_that_rounding_hides_is_closed_in_all_channels(monkeypatch):
     rng = np.random.default_rng(2)
     filters = low_rank(rng, 3, 1, 50, (16,), np.float32)
     signals = sparse_signals(rng, filters, 2, (300,), dtype=np.float32)
-    solved, by_tiles = [], solving.by_tiles
+    solved, by_tiles = [], encoding.by_tiles
 
     def watched(solver, problem, progress):
         solved.append(problem.geometry.channels)
         return by_tiles(solver, problem, progress)
 
-    monkeypatch.setattr(solving, "by_tiles", watched)
+    monkeypatch.setattr(encoding, "by_tiles", watched)
     assert np.all(pt.encode(signals, filters, 0.4, channels=True, tol=1e-3).gap <= 1e-3)
     assert solved == [3]
     # Rounding that is said to be as large as the tolerance must never be called converged by the span alone.

@@ -16,7 +16,7 @@ from pointillist.anomalies.energies import NEIGHBOURS, Explained, least_spread, 
 from pointillist.anomalies.surprise import running_median, standardise, surprise, surprise_of_both_sides
 from pointillist.codes import SparseCodes
 from pointillist.problem import Geometry
-from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import decode
 
 _APART = 0.4
 """Two events lie at least so many filter lengths apart."""

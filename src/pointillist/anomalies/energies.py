@@ -10,7 +10,7 @@ from scipy.ndimage import uniform_filter
 
 from pointillist.anomalies.surprise import running_median, standardise, surprise, surprise_of_both_sides
 from pointillist.codes import SparseCodes
-from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import decode
 
 _RARE = 0.1
 """Share of the average use below which a filter is rare, and what it explains counts as left."""

@@ -25,9 +25,8 @@ from pointillist.learners.state import LearnerState
 from pointillist.learners.step import Step
 from pointillist.parallel import effective_jobs
 from pointillist.solvers.base import Result, Solver
-from pointillist.solvers.decoding import decode
-from pointillist.solvers.encoding import Progress, encode
-from pointillist.solvers.explaining import ExplainedVariance, explained_variance
+from pointillist.solvers.encoding import Progress, decode, encode
+from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
 from pointillist.validation import Signals
 
 log = logging.getLogger(__name__)

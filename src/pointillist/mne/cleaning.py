@@ -15,7 +15,7 @@ from pointillist.mne.recordings import Windows
 from pointillist.mne.settings import chosen_filters
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers.base import Result
-from pointillist.solvers.decoding import decode
+from pointillist.solvers.encoding import decode
 
 _REFIT_STEPS = 10
 """Steps of least squares: neighbouring codes of a smooth waveform would run away from each other in many more."""

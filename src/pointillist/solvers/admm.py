@@ -1,23 +1,38 @@
 """The paper's solver: ADMM on the sampled codes in the spatial domain (Eq. 3), over-relaxed.
 
-The quadratic step lives in `quadratic`; here is the iteration itself, for all signals of a batch at once so that they
-share a factor.
+The iteration comes first; it runs for all signals of a batch at once, so that they share what the quadratic step needs.
+That step applies (ρ I + AᵀA)⁻¹, A = √w D restricted to the sample. A is fat, with many more codes than samples, so by
+Woodbury's identity (ρ I + A Aᵀ)⁻¹ is all that is needed. That matrix is banded: one Cholesky factor is shared by all signals
+of a batch. Where the band would not fit its memory budget, or does not exist (circular boundaries, channels), conjugate
+gradients with a circulant preconditioner need products only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar, Self
 
 import numpy as np
+import scipy.fft
+import scipy.linalg
+import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
+from pointillist.kernels import banded, convolution
+from pointillist.kernels.lanes import width_of
+from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect
-from pointillist.solvers.quadratic import SampledOperator, SmallSystem, check_banded, choose_system, make_system
+
+log = logging.getLogger(__name__)
+
+System = Callable[[NDArray, int], NDArray]
+"""(ρ I + A Aᵀ)⁻¹ applied to signals (n, channels, *space) by a number of threads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,14 +50,16 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_numbers(self)
 
-    def _rho_for(self, problem: Problem) -> float:
+    def rho_for(self, problem: Problem) -> float:
+        """ρ of a problem: the given one, or the paper's choice."""
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
     def rescaled(self, power: int) -> Self:
         """These settings for w ‖d‖² divided by 2 to a power."""
         return self if self.rho is None else replace(self, rho=float(np.ldexp(self.rho, -power)))
 
-    def _is_time_to_check(self, iteration: int) -> bool:
+    def is_time_to_check(self, iteration: int) -> bool:
+        """Whether the gap is evaluated after this iteration."""
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
 
 
@@ -85,61 +102,52 @@ class SampledADMM(AdmmSettings):
 
     def prepare(self, problem: Problem) -> AdmmState:
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        return AdmmState(problem, self._rho_for(problem))
+        return AdmmState(problem, self.rho_for(problem))
 
     def solve(
         self, state: AdmmState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
     ) -> Result:
         """Solve for the codes of signals (channels, *space); ADMM begins at zero whatever `start` is."""
-        solutions: list[Solution] = []
-        chunk = 1 if state.problem.has_own_weights else self._chunk(state.problem)
-        system: SmallSystem | None = None
+        problem, solutions = state.problem, list[Solution]()
+        chunk, sharing = 1, 1
+        if not problem.has_own_weights:
+            codes = problem.operator.n_codes if problem.drawn is None else len(problem.drawn)
+            chunk = max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
+            sharing = len(signals)
         for first in range(0, len(signals), chunk):
+            if first == 0 or problem.has_own_weights:
+                weights = problem.weights_of(first)
+                operator = SampledOperator(problem, None if weights is None else np.sqrt(weights))
+                system = make_system(self.quadratic, operator, state.rho, sharing, self.max_iter, self.memory)
             members = range(first, min(first + chunk, len(signals)))
-            operator = state.operator(first)
-            if system is None or state.problem.has_own_weights:
-                sharing = 1 if state.problem.has_own_weights else len(signals)
-                system = self._system(operator, state.rho, sharing)
             solutions += self._iterate(state, operator, system, members, signals, n_jobs)
-        return collect(state.problem, solutions, self.tol)
-
-    def _chunk(self, problem: Problem) -> int:
-        codes = problem.operator.n_codes if problem.drawn is None else len(problem.drawn)
-        return max(1, int(self.memory // (6 * codes * problem.filters.dtype.itemsize + 1)))
-
-    def _system(self, operator: SampledOperator, rho: float, n_signals: int) -> SmallSystem:
-        kind = self.quadratic
-        if kind == "auto":
-            kind = choose_system(operator, n_signals, self.max_iter, self.memory)
-        elif kind == "cholesky":
-            check_banded(operator)
-        return make_system(kind, operator, rho)
+        return collect(problem, solutions, self.tol)
 
     def _iterate(
         self,
         state: AdmmState,
         operator: SampledOperator,
-        system: SmallSystem,
+        system: System,
         members: range,
         signals: Sequence[NDArray],
         n_jobs: int,
     ) -> list[Solution]:
-        problem, rho = state.problem, problem_scalar(state.problem, state.rho)
-        alpha = problem_scalar(problem, self.relaxation)
+        problem = state.problem
+        rho, alpha = problem.filters.dtype.type(state.rho), problem.filters.dtype.type(self.relaxation)
         images = np.stack([signals[i] for i in members])
         seen = images if operator.roots is None else operator.roots * images
         at_b = np.stack(parallel(operator.adjoint, seen, n_jobs))
-        threshold = (state.thresholds / rho).astype(at_b.dtype)
+        threshold = (operator.penalties / rho).astype(at_b.dtype)
         z, u = np.zeros_like(at_b), np.zeros_like(at_b)
         solutions: list[Solution] = []
         for iteration in range(1, self.max_iter + 1):
             q = at_b + rho * (z - u)
-            small = system.solve(np.stack(parallel(operator.forward, q, n_jobs)), n_jobs)
+            small = system(np.stack(parallel(operator.forward, q, n_jobs)), n_jobs)
             x = (q - np.stack(parallel(operator.adjoint, small, n_jobs))) / rho
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self._is_time_to_check(iteration):
+            if self.is_time_to_check(iteration):
                 solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
                 if all(s.certificate.gap <= self.tol for s in solutions):
                     break
@@ -153,28 +161,152 @@ class AdmmState:
     problem: Problem
     rho: float
 
-    @property
-    def thresholds(self) -> NDArray:
-        """λ for each sampled code."""
-        problem = self.problem
-        if problem.sample is not None:
-            return problem.penalty_at(problem.sample)
-        positions = problem.geometry.n_positions
-        return np.broadcast_to(problem.penalty, (problem.n_filters, positions)).reshape(-1)
-
-    def operator(self, i: int) -> SampledOperator:
-        """A for signal i."""
-        weights = self.problem.weights_of(i)
-        return SampledOperator(self.problem, None if weights is None else np.sqrt(weights))
-
-
-def problem_scalar(problem: Problem, value: float) -> np.floating:
-    """A number in the problem's precision, so that arrays keep theirs."""
-    return problem.filters.dtype.type(value)
-
 
 def soft_threshold(x: NDArray, threshold: NDArray, *, nonnegative: bool = False) -> NDArray:
     """The proximal step of the penalty: shrink towards zero by `threshold`."""
     if nonnegative:
         return np.maximum(x - threshold, 0)
     return np.sign(x) * np.maximum(np.abs(x) - threshold, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledOperator:
+    """A = √w D restricted to the sampled codes, for signals that share their weights."""
+
+    problem: Problem
+    roots: NDArray | None  # √w, (channels, *space)
+
+    @property
+    def n_codes(self) -> int:
+        sample = self.problem.sample
+        return self.problem.operator.n_codes if sample is None else len(sample)
+
+    @property
+    def penalties(self) -> NDArray:
+        """λ of each sampled code."""
+        problem = self.problem
+        if problem.sample is not None:
+            return problem.penalty_at(problem.sample)
+        return np.broadcast_to(problem.penalty, (problem.n_filters, problem.geometry.n_positions)).reshape(-1)
+
+    def forward(self, values: NDArray) -> NDArray:
+        """A times the values of all sampled codes, a signal (channels, *space)."""
+        operator, geometry = self.problem.operator, self.problem.geometry
+        flat = np.zeros(geometry.padded_length, values.dtype)
+        if self.problem.sample is None:
+            convolution.synthesise_dense(operator.layout, values, flat)
+        else:
+            convolution.synthesise(operator.layout, self.problem.sample, values, flat)
+        signal = geometry.gather(flat)
+        return signal if self.roots is None else self.roots * signal
+
+    def adjoint(self, signal: NDArray) -> NDArray:
+        """Aᵀ times a signal: one value for each sampled code."""
+        weighted = signal if self.roots is None else self.roots * signal
+        return self.problem.operator.correlate(weighted, self.problem.sample).reshape(-1)
+
+
+def make_system(
+    kind: str, operator: SampledOperator, rho: float, n_signals: int = 1, iterations: int = 1, memory: float = 1e9
+) -> System:
+    """(ρ I + A Aᵀ)⁻¹ by a Cholesky factor ("cholesky"), by conjugate gradients ("cg"), or by what is cheaper ("auto")."""
+    geometry = operator.problem.geometry
+    if kind == "cholesky" and (geometry.boundary == "circular" or geometry.channels > 1):
+        raise ValueError(
+            'quadratic="cholesky" needs one channel and a boundary other than circular; use quadratic="cg"'
+        )
+    if kind == "auto":
+        kind = cheaper_system(operator, n_signals, iterations, memory)
+    return banded_cholesky(operator, rho) if kind == "cholesky" else conjugate_gradients(operator, rho)
+
+
+def cheaper_system(operator: SampledOperator, n_signals: int, iterations: int, memory: float) -> str:
+    """ "cholesky" or "cg", whichever does less arithmetic, within the memory budget in bytes.
+
+    As in the paper the factor pays when signals share it. The decision rests on counts, never on a clock.
+    """
+    geometry = operator.problem.geometry
+    if geometry.boundary == "circular" or geometry.channels > 1:
+        return "cg"
+    samples, bandwidth = prod(geometry.signal), band_width(geometry.signal, geometry.filter)
+    if samples * (bandwidth + 1) * operator.problem.filters.dtype.itemsize > memory:
+        return "cg"
+    taps = prod(geometry.filter)
+    assembly = operator.n_codes * taps**2
+    factor = samples * bandwidth**2 / 4  # a quarter: level-3 BLAS against vector kernels
+    substitution = n_signals * iterations * 4 * samples * bandwidth
+    products = n_signals * iterations * 8 * 4 * operator.n_codes * taps  # eight steps of conjugate gradients
+    return "cholesky" if assembly + factor + substitution < products else "cg"
+
+
+def band_width(signal: tuple[int, ...], filter_size: tuple[int, ...]) -> int:
+    """Largest distance, in raster order, of two samples that one filter touches."""
+    return int(sum((f - 1) * stride for f, stride in zip(filter_size, strides_of(signal), strict=True)))
+
+
+def image_offsets(signal: tuple[int, ...], filter_size: tuple[int, ...], width: int) -> NDArray:
+    """Raster-order offsets at which the vectors of `width` samples of a filter begin."""
+    offsets = flat_offsets(filter_size[:-1], strides_of(signal)[:-1])
+    chunks = -(-filter_size[-1] // width)
+    return (offsets[:, None] + width * np.arange(chunks)).reshape(-1)
+
+
+def banded_cholesky(operator: SampledOperator, rho: float) -> System:
+    """One banded Cholesky factor of ρ I + A Aᵀ, shared by all signals."""
+    problem, geometry = operator.problem, operator.problem.geometry
+    layout, dtype = problem.operator.layout, problem.filters.dtype
+    samples, bandwidth = prod(geometry.signal), band_width(geometry.signal, geometry.filter)
+    places = geometry.spread(np.arange(1, samples + 1, dtype=np.int64).reshape(1, *geometry.signal)) - 1
+    roots = np.ones(1, dtype) if operator.roots is None else operator.roots.astype(dtype)
+    padded_roots = geometry.spread(np.broadcast_to(roots, (1, *geometry.signal)))
+    band = np.zeros(samples * (bandwidth + 1) + SPARE_SAMPLES, dtype)
+    codes = problem.sample if problem.sample is not None else np.arange(problem.operator.n_codes)
+    offsets = image_offsets(geometry.signal, geometry.filter, width_of(layout.run_lanes))
+    banded.add_gram(layout, codes, places, padded_roots, offsets, bandwidth, band)
+    matrix = band[: samples * (bandwidth + 1)].reshape(samples, bandwidth + 1).T
+    matrix[0] += dtype.type(rho)
+    factor = scipy.linalg.cholesky_banded(matrix, overwrite_ab=True, lower=True, check_finite=False)
+
+    def solve(signals: NDArray, n_jobs: int) -> NDArray:
+        columns = signals.reshape(len(signals), -1).T
+        solved = scipy.linalg.cho_solve_banded((factor, True), columns, check_finite=False)
+        return np.ascontiguousarray(solved.T).reshape(signals.shape)
+
+    return solve
+
+
+def conjugate_gradients(operator: SampledOperator, rho: float) -> System:
+    """Matrix-free products, preconditioned by the circulant matrix that A Aᵀ concentrates around."""
+    problem, geometry = operator.problem, operator.problem.geometry
+    shape, dtype = (geometry.channels, *geometry.signal), problem.filters.dtype
+    size, axes = prod(shape), tuple(range(1, len(shape)))
+    tolerance = 1e-6 if dtype == np.float32 else 1e-12
+
+    def product(flat: NDArray) -> NDArray:
+        image = flat.reshape(shape).astype(dtype, copy=False)
+        return (rho * image + operator.forward(operator.adjoint(image))).ravel()
+
+    # Squares of what float32 holds may be too large for it: products are in float32, the iteration is not.
+    matrix = scipy.sparse.linalg.LinearOperator((size, size), product, dtype=np.float64)
+    preconditioner = None
+    if geometry.channels == 1:
+        spectra = scipy.fft.rfftn(problem.filters[:, 0].astype(np.float64), geometry.signal, axes=axes)
+        rate = operator.n_codes / problem.operator.n_codes
+        seen = 1.0 if operator.roots is None else float(np.mean(operator.roots**2))
+        mean = rho + rate * seen * np.sum(np.abs(spectra) ** 2, axis=0)
+
+        def precondition(flat: NDArray) -> NDArray:
+            return scipy.fft.irfftn(
+                scipy.fft.rfftn(flat.reshape(shape), axes=axes) / mean, shape[1:], axes=axes
+            ).ravel()
+
+        preconditioner = scipy.sparse.linalg.LinearOperator((size, size), precondition, dtype=np.float64)
+
+    def solve_one(signal: NDArray) -> NDArray:
+        right = signal.ravel().astype(np.float64)
+        answer, unfinished = scipy.sparse.linalg.cg(matrix, right, rtol=tolerance, maxiter=500, M=preconditioner)
+        if unfinished:
+            log.warning("conjugate gradients stopped after %d steps short of their tolerance", unfinished)
+        return answer.reshape(shape).astype(dtype, copy=False)
+
+    return lambda signals, n_jobs: np.stack(parallel(solve_one, signals, n_jobs))

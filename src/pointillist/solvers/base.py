@@ -46,7 +46,7 @@ _ADVICE = {
 
 
 def worst_status(statuses: Collection[Status]) -> Status:
-    """The status of several signals together: that of the one that fared worst."""
+    """Status of several signals together: that of the one that fared worst."""
     return next((s for s in (Status.DIVERGED, Status.ITERATION_LIMIT) if s in statuses), Status.CONVERGED)
 
 
@@ -195,18 +195,79 @@ def certified(problem: Problem, i: int, signal: NDArray, dense: NDArray, iterati
 
 def collect(problem: Problem, solutions: Sequence[Solution], tol: float) -> Result:
     """Put the solutions of all signals of a problem together."""
-    judged = [judge(s.certificate.gap, s.certificate.objective, tol) for s in solutions]
-    dtype = problem.filters.dtype
+    dtype, found = problem.filters.dtype, [one.certificate for one in solutions]
     return Result(
         SparseCodes(
-            [s.indices for s in solutions],
-            [s.values.astype(dtype, copy=False) for s in solutions],
+            [one.indices for one in solutions],
+            [one.values.astype(dtype, copy=False) for one in solutions],
             [problem.geometry.grid] * len(solutions),
             problem.n_filters,
         ),
-        np.array([s.certificate.objective for s in solutions]),
-        np.array([s.certificate.gap for s in solutions]),
-        tuple(judged),
-        np.array([s.iterations for s in solutions]),
-        [s.certificate.residual.astype(dtype, copy=False) for s in solutions],
+        np.array([one.objective for one in found]),
+        np.array([one.gap for one in found]),
+        tuple(judge(one.gap, one.objective, tol) for one in found),
+        np.array([one.iterations for one in solutions]),
+        [one.residual.astype(dtype, copy=False) for one in found],
     )
+
+
+def certify(
+    problem: Problem,
+    signals: Sequence[NDArray],
+    codes: SparseCodes,
+    *,
+    tol: float | None = None,
+    iterations: int = 0,
+) -> Result:
+    """Make the `Result` that a solver returns from the codes that it found: objective, gap, status, residual.
+
+    Parameters
+    ----------
+    problem : Problem
+        What `prepare` of the solver was given.
+    signals : sequence of (channels, *space) arrays
+        What `solve` was given.
+    codes : SparseCodes
+        One entry for each signal, on the grid of the problem.
+    tol : float or None
+        Relative duality gap within which an answer has converged; None is 1e-3.
+    iterations : int
+        How many the solver took, for the record.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> class Zero:
+    ...     takes_start = False
+    ...     def prepare(self, problem):
+    ...         return problem
+    ...     def solve(self, state, signals, *, n_jobs=1, start=None):
+    ...         nothing = np.zeros((len(signals), state.n_filters, *state.geometry.grid), state.filters.dtype)
+    ...         return pt.certify(state, signals, pt.SparseCodes.from_dense(nothing))
+    >>> pt.encode(np.eye(1, 30, 9), [[0.6, 0.8]], penalty=2.0, solver=Zero())
+    Result(converged, gaps up to 0, codes=SparseCodes(1 signals, on 30, 1 filters, 0 non-zeros))
+    """
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be the Problem that prepare was given, got {type(problem).__name__}")
+    check_arguments(tol=tol, iterations=iterations)
+    if not isinstance(codes, SparseCodes):
+        raise ValueError(f"codes must be SparseCodes, got {type(codes).__name__}; SparseCodes.from_dense makes them")
+    shape, grid = (problem.geometry.channels, *problem.geometry.signal), problem.geometry.grid
+    if not isinstance(signals, Sequence) or any(np.shape(signal) != shape for signal in signals):
+        raise ValueError(f"signals must be a list of arrays of shape {shape}, as solve was given them")
+    if codes.n_filters != problem.n_filters or codes.grids != [grid] * len(signals):
+        raise ValueError(
+            f"codes must be of {len(signals)} signals and {problem.n_filters} filters on the grid {grid}, got {codes!r}"
+        )
+    solutions = []
+    for i, (signal, index, value) in enumerate(zip(signals, codes.indices, codes.values, strict=True)):
+        if problem.sample is not None and not np.isin(index, problem.sample).all():
+            raise ValueError(f"codes of signal {i} are non-zero where problem.sample has no code")
+        if problem.nonnegative and np.any(value < 0):
+            raise ValueError(f"codes of signal {i} are negative, and the problem is nonnegative")
+        solutions.append(Solution(index, value, certificate(problem, i, signal, index, value), iterations))
+    return collect(problem, solutions, 1e-3 if tol is None else float(tol))

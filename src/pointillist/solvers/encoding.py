@@ -1,8 +1,11 @@
-"""Codes for any list of signals: groups them by shape, makes each group's problem and hands it to a solver."""
+"""Codes for any list of signals, and signals from codes: `encode`, `decode`, `max_penalty` and `penalty_path`."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +15,26 @@ from pointillist.arrays import kind_of, stacked, to_host
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
 from pointillist.parallel import effective_jobs
-from pointillist.problem import Geometry, Problem, broadcast_penalty, check_penalty
+from pointillist.problem import (
+    Geometry,
+    Problem,
+    broadcast_penalty,
+    check_penalty,
+    lambda_max,
+    signal_shape,
+    synthesise,
+)
+from pointillist.reprs import shown
 from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.device import on_device
 from pointillist.solvers.inputs import stay_resident, take_signals
-from pointillist.solvers.resident import of_kind
+from pointillist.solvers.resident import decode_resident, of_kind
 from pointillist.solvers.scaling import by_scale
-from pointillist.solvers.solving import Progress, filter_span, largest_penalties, solve
-from pointillist.validation import Signals, as_filters, check_arguments, group_by_shape
+from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
+from pointillist.solvers.tiles import Progress, by_tiles
+from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, group_by_shape
 
 
 def encode(
@@ -165,17 +178,20 @@ def encode_signals(
     start: SparseCodes | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Encode signals that were checked already, each (channels, *space); `ahead`: the next step's sample is drawn too."""
+    """Encode signals that were checked already, each (channels, *space); `ahead`: the next step's sample is drawn too.
+
+    Signals of one shape and one scale share a problem, and whatever a solver prepares for it.
+    """
     draw = draw_ahead if ahead else draw_sample
-    dtype = np.result_type(filters.dtype, *{signal.dtype for signal in signals})
+    dtype = np.result_type(filters, *{signal.dtype for signal in signals})
+    filters = filters.astype(dtype, copy=False)
     results, places = [], []
-    done, total = 0, sum(signal.size for signal in signals)
-    span = filter_span(filters.astype(dtype, copy=False))
+    done, total = 0.0, sum(signal.size for signal in signals)
     for members, scale in by_scale(signals, filters, weights, check_penalty(penalty), solver):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         problem = scale.problem(
             Problem(
-                filters=filters.astype(dtype, copy=False),
+                filters=filters,
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
@@ -185,20 +201,15 @@ def encode_signals(
         )
         chosen = scale.taken(signals, members, dtype)
         begin = None if start is None else scale.start(start[members], dtype)
-        size = sum(signal.size for signal in chosen)
-        share = _share_of(progress, done / total, size / total)
-        own = filter_span(problem.filters) if span is not None and scale.filters.any() else span
-        found = solve(scale.solver(solver), own, problem, chosen, begin, n_jobs, share)
+        share = sum(signal.size for signal in chosen) / total
+        settled = None if progress is None else (lambda part, done=done, share=share: progress(done + share * part))
+        found = solve(scale.solver(solver), filter_span(problem.filters), problem, chosen, begin, n_jobs, settled)
         results.append(scale.restored(found, members))
         places.append(members)
-        done += size
-        if progress is not None:
-            progress(done / total)
+        done += share
+        if settled is not None:
+            settled(1.0)
     return merge_results(results, places)
-
-
-def _share_of(progress: Progress | None, first: float, share: float) -> Progress | None:
-    return None if progress is None else lambda settled: progress(first + share * settled)
 
 
 def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArray | None:
@@ -209,6 +220,53 @@ def _shared_weights(weights: list[NDArray] | None, members: list[int]) -> NDArra
     if all(weights[i] is first or np.array_equal(weights[i], first) for i in members[1:]):
         return first
     return stacked([weights[i] for i in members])
+
+
+def solve(
+    solver: Solver,
+    span: Span | None,
+    problem: Problem,
+    signals: list[NDArray],
+    start: SparseCodes | None,
+    n_jobs: int,
+    progress: Progress | None,
+) -> Result:
+    """Solve a problem, in the span of its filters where that has fewer channels and the weights allow it."""
+    if span is None or differs_by_channel(problem.weights, int(problem.has_own_weights)):
+        coder = by_tiles(solver, problem, progress)
+        found = coder.solve(coder.prepare(problem), signals, n_jobs=n_jobs, start=start)
+        if not isinstance(found, Result) or len(found.statuses) != len(signals):
+            raise TypeError(
+                f"solver {type(solver).__name__}: solve must return a Result for all {len(signals)} signals, as certify "
+                f"makes it, got {shown(found)}"
+            )
+        return found
+    projection = Projection(span, problem, signals)
+    inside = solve(solver, None, projection.smaller, projection.inside, start, n_jobs, progress)
+    found = projection.restore(inside)
+    # Where rounding hides whether an answer is good enough, the last steps are made outside of the span.
+    tol = getattr(solver, "tol", np.inf)
+    doubtful = np.flatnonzero((inside.gap <= tol) & (found.gap > tol))
+    if len(doubtful) == 0:
+        return found
+    own = problem.weights if problem.has_own_weights else None
+    some = problem if own is None else replace(problem, weights=own[doubtful])
+    begin = found.codes[doubtful] if getattr(solver, "takes_start", False) else None
+    again = solve(solver, None, some, [signals[i] for i in doubtful], begin, n_jobs, None)
+    good = np.setdiff1d(np.arange(len(signals)), doubtful)
+    return merge_results([_some(found, good), again], [good.tolist(), doubtful.tolist()]) if len(good) else again
+
+
+def _some(result: Result, members: NDArray) -> Result:
+    """Result of some of the signals."""
+    return Result(
+        result.codes[members],
+        result.objective[members],
+        result.gap[members],
+        tuple(result.statuses[i] for i in members),
+        result.iterations[members],
+        [result.residuals[i] for i in members],
+    )
 
 
 def warn_unless_converged(result: Result) -> None:
@@ -266,15 +324,184 @@ def max_penalty(
     _check_channels(arrays, bank)
     factors, span = np.empty(len(arrays)), filter_span(bank)
     for members in group_by_shape(arrays):
+        own = None if seen is None else np.stack([seen[i] for i in members])
         geometry = Geometry(arrays[members[0]].shape[1:], bank.shape[2:], bank.shape[1], boundary)
         problem = Problem(
             filters=bank,
             geometry=geometry,
             penalty=np.ones((len(bank), 1)),
-            weights=None if seen is None else np.stack([seen[i] for i in members]),
+            weights=own,
             nonnegative=nonnegative,
         )
-        factors[members] = largest_penalties(span, problem, [arrays[i] for i in members])
+        some = [arrays[i] for i in members]
+        if span is not None and not differs_by_channel(own, 1):
+            projection = Projection(span, problem, some)
+            problem, some = projection.smaller, projection.inside
+        factors[members] = lambda_max(problem, some)
     if not np.isfinite(factors).all():
         raise ValueError("signals times filters overflow: divide one of them by some number")
     return factors
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """One penalty of a path and what coding with it gave.
+
+    Attributes
+    ----------
+    penalty : float
+        λ that the signals were coded with.
+    result : Result
+        What `encode` returned for it.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> point = pt.penalty_path(np.eye(1, 30, 9), [[0.0, 1.0, 0.0]], penalties=[0.1])[0]
+    >>> point.penalty, point.result.codes.nnz
+    (0.1, 1)
+    """
+
+    penalty: float
+    result: Result
+
+
+def penalty_path(
+    signals: Signals,
+    filters: ArrayLike,
+    *,
+    n: int | None = None,
+    smallest: float | None = None,
+    penalties: Sequence[float] | None = None,
+    weights: Signals | None = None,
+    boundary: str = "same",
+    solver: str | Solver = "cd",
+    tol: float | None = None,
+    channels: bool = False,
+    nonnegative: bool = False,
+    n_jobs: int | None = -1,
+    device: str = "cpu",
+) -> list[PathPoint]:
+    """Code signals for falling penalties; coordinate descent starts each from the codes of the one before.
+
+    Parameters
+    ----------
+    signals : (n_signals, [channels,] *space) array or list of arrays of any sizes
+    filters : (n_filters, [channels,] *size) array
+    n : int, optional
+        Number of penalties, 10 by default, evenly spaced in logarithm from the largest λ_max of the signals, where all codes
+        are zero, down to `smallest` times it.
+    smallest : float in (0, 1), optional
+        The last penalty in units of the first, 0.01 by default.
+    penalties : sequence of float, optional
+        Penalties of your own instead of `n` and `smallest`, used from the largest down.
+    weights : like signals, or one array for all of them
+        w ≥ 0, multiplying the squared error. Zero marks samples that were not seen; they may be NaN. Without weights NaN
+        marks them.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    solver : str or solver object
+        "cd", "admm" or "fft", or for instance ``CoordinateDescent(max_iter=50)``.
+    tol : float or None
+        Relative duality gap to reach for each penalty; None is 1e-3 for a named solver, and a solver object's own.
+    channels, nonnegative : bool
+        Whether the axis after the first holds channels, which share their codes; whether codes must be ≥ 0.
+    n_jobs : int or None
+        Threads, as joblib counts them: -1 is all cores, -2 all but one, None what the surrounding joblib context says.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve on a GPU.
+
+    Returns
+    -------
+    list of PathPoint
+        ``penalty`` and ``result`` (a `Result`), the largest penalty first.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> rng = np.random.default_rng(0)
+    >>> path = pt.penalty_path(rng.standard_normal((1, 60)), rng.standard_normal((3, 5)), n=4)
+    >>> len(path), path[0].result.codes.nnz
+    (4, 0)
+    """
+    check_arguments(n=n, smallest=smallest, tol=tol, boundary=boundary, channels=channels, nonnegative=nonnegative)
+    coder = make_solver(solver, tol=tol)
+    problem: dict[str, Any] = {
+        "weights": weights, "boundary": boundary, "channels": channels, "nonnegative": nonnegative,
+    }  # fmt: skip
+    if penalties is None:
+        top = float(np.max(max_penalty(signals, filters, **problem)))
+        if top < np.finfo(np.float64).tiny:
+            raise ValueError(
+                "signals are zero wherever they were seen, or filters or weights are: every penalty gives zero codes"
+            )
+        # Rounding may leave a code at λ_max itself.
+        values = top * (1 + 1e-6) * np.geomspace(1, smallest or 0.01, n or 10)
+    elif n is not None or smallest is not None:
+        raise ValueError("n and smallest choose penalties where none are given: leave them out, or leave out penalties")
+    else:
+        values = np.sort(as_numbers(penalties, "penalties", np.float64).ravel())[::-1]
+        if not len(values) or not np.all(np.isfinite(values)) or values[-1] <= 0:
+            raise ValueError(f"penalties must be positive, finite numbers, one or more, got {shown(penalties)}")
+    path: list[PathPoint] = []
+    for value in values.tolist():
+        start = path[-1].result.codes if path and getattr(coder, "takes_start", False) else None
+        try:
+            result = encode(signals, filters, value, solver=coder, start=start, n_jobs=n_jobs, device=device, **problem)
+        except ValueError as error:
+            if str(error).startswith("penalty "):
+                name = "smallest" if penalties is None and smallest is not None else "penalties"
+                raise ValueError(f"{name} asks for more than there is: {error}") from error
+            raise
+        path.append(PathPoint(value, result))
+    return path
+
+
+def decode(
+    codes: SparseCodes, filters: ArrayLike, *, boundary: str = "same", channels: bool = False
+) -> NDArray | list[NDArray]:
+    """Signals from sparse codes: the sum of the filters that the codes place.
+
+    Parameters
+    ----------
+    codes : SparseCodes
+        Of n signals.
+    filters : (n_filters, [channels,] *size) array
+        Those that the codes were solved for.
+    boundary : {"same", "valid", "full", "circular"}
+        That of the codes.
+    channels : bool
+        Whether the axis after the first of `filters` holds channels.
+
+    Returns
+    -------
+    (n_signals, [channels,] *space) array, or list of ([channels,] *space) arrays
+        A list when the signals have several shapes. Codes that live on a device give signals there, of their kind.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> codes = pt.SparseCodes.from_dense(np.array([[[0.0, 0.0, 2.0, 0.0, 0.0]]]))
+    >>> pt.decode(codes, [[1.0, 3.0, 1.0]])
+    array([[0., 2., 6., 2., 0.]])
+    """
+    check_arguments(boundary=boundary, channels=channels)
+    if not isinstance(codes, SparseCodes):
+        raise ValueError(f"codes must be SparseCodes, got {type(codes).__name__}")
+    bank = as_filters(to_host(filters), channels=channels)
+    if len(bank) != codes.n_filters:
+        raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
+    if any(len(grid) != bank.ndim - 2 for grid in codes.grids):
+        raise ValueError(
+            f"filters have {bank.ndim - 2} dimensions, the grids of the codes {sorted({len(g) for g in codes.grids})}; they "
+            "must agree (channels=True says that the axis after the first holds channels)"
+        )
+    shapes = [signal_shape(grid, bank.shape[2:], boundary) for grid in codes.grids]
+    kind = kind_of(codes.values)
+    if kind == "numpy":
+        signals = synthesise(codes, bank, shapes, bank.shape[1], boundary)
+    else:
+        signals = decode_resident(codes, bank, shapes, boundary, kind)
+    if not channels:
+        signals = [signal[0] for signal in signals]
+    return stacked(signals) if len(set(shapes)) == 1 else signals

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pointillist.codes import SparseCodes
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
-from pointillist.solvers.admm import AdmmSettings, problem_scalar, soft_threshold
+from pointillist.solvers.admm import AdmmSettings, soft_threshold
 from pointillist.solvers.base import Result, Solution, certified, collect
 
 
@@ -56,7 +56,7 @@ class FrequencyADMM(AdmmSettings):
             )
         if problem.drawn is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
-        rho = self._rho_for(problem)
+        rho = self.rho_for(problem)
         axes = tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
@@ -77,26 +77,24 @@ class FrequencyADMM(AdmmSettings):
 
     def _solve_one(self, state: FrequencyState, i: int, signal: NDArray) -> Solution:
         problem = state.problem
-        rho, alpha = problem_scalar(problem, state.rho), problem_scalar(problem, self.relaxation)
-        threshold = (problem.penalty / state.rho).astype(signal.dtype)
-        threshold = threshold.reshape(
-            len(threshold), *([1] * len(state.axes) if threshold.shape[1] == 1 else problem.geometry.grid)
-        )
+        rho, alpha = problem.filters.dtype.type(state.rho), problem.filters.dtype.type(self.relaxation)
+        n_filters, grid = problem.n_filters, problem.geometry.grid
+        threshold = np.broadcast_to(problem.penalty / state.rho, (n_filters, problem.geometry.n_positions))
+        threshold = threshold.astype(signal.dtype).reshape(n_filters, *grid)
         data = np.einsum("ck...,c...->k...", state.spectra.conj(), scipy.fft.rfftn(signal, axes=state.axes))
-        z = np.zeros((problem.n_filters, *problem.geometry.grid), signal.dtype)
+        z = np.zeros((n_filters, *grid), signal.dtype)
         u = np.zeros_like(z)
-        iteration = 0
-        while True:
-            iteration += 1
+        for iteration in range(1, self.max_iter + 1):
             right = data + rho * scipy.fft.rfftn(z - u, axes=state.axes)
-            x = scipy.fft.irfftn(state.quadratic_step(right), problem.geometry.grid, axes=state.axes)
+            x = scipy.fft.irfftn(state.quadratic_step(right), grid, axes=state.axes)
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self._is_time_to_check(iteration):
+            if self.is_time_to_check(iteration):
                 solution = certified(problem, i, signal, z.reshape(-1), iteration)
-                if iteration == self.max_iter or solution.certificate.gap <= self.tol:
-                    return solution
+                if solution.certificate.gap <= self.tol:
+                    break
+        return solution
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,8 @@ from pointillist.reprs import ShortRepr
 from pointillist.solvers.inputs import take_signals
 from pointillist.validation import Signals, as_filters, check_arguments
 
-_BAND_SAMPLES = 2**20
+BAND_SAMPLES = 2**20
+"""Samples of a signal that are looked at together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,62 +109,46 @@ def explained_variance(
     gains, left, whole = np.zeros(len(bank)), 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for i, (array, geometry) in enumerate(zip(arrays, geometries, strict=True)):
-            for part in _parts(geometry):
-                fits = _Fits(bank, geometry, part, host.indices[i], host.values[i])
-                x = array[part.samples].astype(np.float64)
-                w = 1.0 if seen is None else seen[i][part.samples].astype(np.float64)
-                residual = x - sum(fits)
+            for rows, fit in _bands(bank, geometry, host.indices[i], host.values[i].astype(np.float64)):
+                x = array[:, rows].astype(np.float64)
+                w = 1.0 if seen is None else seen[i][:, rows].astype(np.float64)
+                residual = x - sum(map(fit, range(len(bank))))
                 whole, left = whole + float(np.sum(w * x**2)), left + float(np.sum(w * residual**2))
-                gains += [float(np.sum(w * one * (2 * residual + one))) for one in fits]
+                for k in range(len(bank)):  # computed anew: the fits of all filters at once would fill the memory
+                    one = fit(k)
+                    gains[k] += np.sum(w * one * (2 * residual + one))
         shares, rest = gains / whole, left / np.float64(whole)
     if not 0 < whole < np.inf or not np.isfinite(shares).all() or not np.isfinite(rest):
         raise ValueError("signals are zero everywhere, or their squares overflow: there is no energy to explain")
     return ExplainedVariance(shares, 1 - float(rest))
 
 
-@dataclass(frozen=True)
-class _Part:
-    """Samples of a signal (channels, *space), and the range of positions along the first axis whose filters reach them."""
+def _bands(
+    bank: NDArray, geometry: Geometry, indices: NDArray, values: NDArray
+) -> Iterator[tuple[slice, Callable[[int], NDArray]]]:
+    """Bands of a signal along its first axis, and functions that say what the codes of one filter make of them.
 
-    samples: tuple[slice, ...]
-    first: int
-    last: int
-
-
-def _parts(geometry: Geometry) -> Iterator[_Part]:
-    """Yield parts that cover a signal: bands along its first axis, or all of it where filters wrap around."""
+    A signal whose filters wrap around is one band.
+    """
     length, size, offset = geometry.signal[0], geometry.filter[0], geometry.offset[0]
-    step = max(size, _BAND_SAMPLES // (geometry.channels * prod(geometry.signal[1:])))
-    if geometry.boundary == "circular":
-        yield _Part((slice(None),), 0, geometry.grid[0])
-        return
-    for begin in range(0, length, step):
+    row = prod(geometry.grid[1:])
+    step = max(size, BAND_SAMPLES // (geometry.channels * prod(geometry.signal[1:])))
+    for begin in range(0, length, length if geometry.boundary == "circular" else step):
         end = min(begin + step, length)
-        first, last = max(begin + offset - size + 1, 0), min(end + offset, geometry.grid[0])
-        yield _Part((slice(None), slice(begin, end)), first, last)
-
-
-class _Fits:
-    """What the codes of each filter alone make of a part of a signal, computed anew whenever it is gone through."""
-
-    def __init__(self, bank: NDArray, geometry: Geometry, part: _Part, indices: NDArray, values: NDArray) -> None:
-        self._bank, self._geometry, self._part = bank, geometry, part
-        self._indices, self._values = indices, values.astype(np.float64)
-        self._local = geometry
-        self._inside: tuple[slice, ...] = (slice(None),)
+        first, local, inside = 0, geometry, tuple[slice, ...]()
         if geometry.boundary != "circular":
-            rows = part.last - part.first + geometry.filter[0] - 1
-            self._local = Geometry((rows, *geometry.padded[1:]), geometry.filter, geometry.channels, "valid")
-            begin = part.samples[1].start + geometry.offset[0] - part.first
-            spans = [slice(begin, begin + part.samples[1].stop - part.samples[1].start)]
-            others = zip(geometry.offset[1:], geometry.signal[1:], strict=True)
-            self._inside = (slice(None), *spans, *(slice(o, o + n) for o, n in others))
+            first, last = max(begin + offset - size + 1, 0), min(end + offset, geometry.grid[0])
+            local = Geometry(
+                (last - first + size - 1, *geometry.padded[1:]), geometry.filter, geometry.channels, "valid"
+            )
+            corner = (begin + offset - first, *geometry.offset[1:])
+            sides = (end - begin, *geometry.signal[1:])
+            inside = tuple(slice(o, o + n) for o, n in zip(corner, sides, strict=True))
+        operator = ConvolutionOperator(bank, local)
 
-    def __iter__(self) -> Iterator[NDArray]:
-        row, positions = prod(self._geometry.grid[1:]), self._geometry.n_positions
-        for k in range(len(self._bank)):
-            base = k * positions + self._part.first * row
-            first, last = np.searchsorted(self._indices, [base, base + self._local.n_positions])
-            operator = ConvolutionOperator(self._bank[k : k + 1], self._local)
-            fit = operator.synthesise(self._indices[first:last] - base, self._values[first:last])
-            yield fit[self._inside]
+        def fit(k: int, first: int = first, operator: Any = operator, inside: Any = inside) -> NDArray:
+            base, own = k * geometry.n_positions + first * row, operator.geometry.n_positions
+            a, b = np.searchsorted(indices, [base, base + own])
+            return operator.synthesise(indices[a:b] - base + k * own, values[a:b])[(slice(None), *inside)]
+
+        yield slice(begin, end if inside else length), fit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pointillist.sampling import Sample
-from pointillist.solvers.frequency import FrequencyADMM
+from pointillist.solvers.fourier_admm import FrequencyADMM
 
 
 @pytest.mark.parametrize(("size", "signal"), [((4,), (11,)), ((3, 2), (6, 7)), ((2, 3, 2), (4, 5, 6))])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.solvers import explaining
+from pointillist.solvers import explained_variance as module
 
 
 def _energy(signals, weights, fits):
@@ -14,7 +14,7 @@ def _energy(signals, weights, fits):
 @pytest.mark.parametrize("boundary", ["same", "valid", "full", "circular"])
 @pytest.mark.parametrize(("shape", "size", "channels"), [((90,), (7,), 0), ((80,), (6,), 3), ((20, 17), (4, 5), 0)])
 def test_shares_are_those_of_leaving_out(monkeypatch, boundary, shape, size, channels):
-    monkeypatch.setattr(explaining, "_BAND_SAMPLES", 64)
+    monkeypatch.setattr(module, "BAND_SAMPLES", 64)
     rng = np.random.default_rng(0)
     own = (channels,) if channels else ()
     signals = [rng.standard_normal((*own, *shape)), rng.standard_normal((*own, *[n - 3 for n in shape]))]
