@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.data import contrast_normalise, load_image, photographs
 from pointillist.data.damage import damage_named
-from pointillist.data.npy import map_npy
+from pointillist.data.samples import map_npy
 
 PENALTY = 1.0
 PATCH = 100

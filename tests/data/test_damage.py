@@ -15,8 +15,8 @@ from PIL import Image
 
 import pointillist as pt
 from pointillist.data.damage import check_claim
-from pointillist.data.npy import map_npy
 from pointillist.data.photofiles.reading import photograph_size
+from pointillist.data.samples import map_npy
 
 HEADER = "{{'descr': {!r}, 'fortran_order': False, 'shape': {}, }}"
 

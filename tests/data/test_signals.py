@@ -82,7 +82,7 @@ def test_signals_are_all_that_a_source_opens(tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 def test_large_signals_stay_in_files(tmp_path, monkeypatch, dtype):
-    monkeypatch.setattr("pointillist.data.mapped.LARGE", 100)
+    monkeypatch.setattr("pointillist.data.samples.LARGE", 100)
     raw = np.random.default_rng(5).integers(0, 256, (30, 20)).astype(dtype)
     np.save(tmp_path / "1.npy", raw)
     tifffile.imwrite(tmp_path / "2.tif", raw, photometric="minisblack")

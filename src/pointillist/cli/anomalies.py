@@ -15,8 +15,8 @@ from pointillist.anomalies import AnomalyScore, anomaly_score, learn_windows, re
 from pointillist.cli.console import count, number, say, show_log, tell
 from pointillist.cli.inputs import Wanted, layout_of, normalisation, read_to_encode
 from pointillist.cli.progress import picture_progress
+from pointillist.data.damage import OnError
 from pointillist.data.paths import TABLE_SUFFIXES
-from pointillist.data.skipping import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.persistence import load, save
 from pointillist.plot.anomalies import event_columns, event_row, write_anomaly_report

@@ -19,8 +19,7 @@ from pointillist.cli.encode_request import EncodeRequest
 from pointillist.cli.forecast import middle, room, show_plan
 from pointillist.cli.groups import ON_DEVICE, first_signals
 from pointillist.cli.inputs import SignalReader
-from pointillist.data.sources.cache import DEFAULT_CACHE
-from pointillist.data.sources.survey import NORMALISING, survey
+from pointillist.data.sources.derived import DEFAULT_CACHE, NORMALISING, survey
 from pointillist.large import is_mapped
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.plan import duration, in_bytes

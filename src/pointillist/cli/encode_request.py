@@ -10,7 +10,7 @@ import numpy as np
 from pointillist.cli.inputs import Wanted, layout_of, normalisation
 from pointillist.cli.learning_request import Survival
 from pointillist.cli.paths import DASH
-from pointillist.data.skipping import OnError
+from pointillist.data.damage import OnError
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.checkpoint import parse_every
 from pointillist.learners.persistence import load

@@ -12,11 +12,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pointillist.cli.paths import found_files
+from pointillist.data.damage import OnError, read_each
 from pointillist.data.normalise import contrast_normalise
-from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources import CropSource, KeptSource, NormalisedSource, Source, Stream, open_source
 from pointillist.data.sources.base import StoredSource
-from pointillist.data.sources.cache import DEFAULT_CACHE
+from pointillist.data.sources.derived import DEFAULT_CACHE
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 from pointillist.errors import UnusableSignalError
 from pointillist.large import LARGE, scratch

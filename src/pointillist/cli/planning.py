@@ -18,8 +18,7 @@ from pointillist.cli.forecast import middle, room, show_plan
 from pointillist.cli.learning_request import LearnRequest, Survival
 from pointillist.cli.learning_summary import update_words
 from pointillist.data.sources import Source, Stream, read_batch
-from pointillist.data.sources.cache import DEFAULT_CACHE
-from pointillist.data.sources.survey import Survey, survey
+from pointillist.data.sources.derived import DEFAULT_CACHE, Survey, survey
 from pointillist.learners import BatchCSC, FilterUpdate, OnlineCSC
 from pointillist.learners.calibration import measure_pace, warm_up
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, within

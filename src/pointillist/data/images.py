@@ -12,11 +12,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.data.damage import OnError, check_on_error, read_each
 from pointillist.data.paths import PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
 from pointillist.data.photofiles.reading import read_photograph
 from pointillist.data.samples import to_float, to_grey
-from pointillist.data.skipping import OnError, check_on_error, read_each
 from pointillist.errors import UnreadableFileError
 from pointillist.validation import check_arguments
 

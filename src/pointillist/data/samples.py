@@ -1,14 +1,26 @@
-"""Conversion of raw samples to floating point: integer scaling and the grey weights.
+"""Samples of files as arrays: scaled to floats, grey, upright, and mapped where they are large."""
 
-Private to the data layer; reading files and normalising contrast are done by its neighbours.
-"""
+import operator
+import os
+from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import tifffile
 from numpy.typing import NDArray
 
+from pointillist.data.damage import check_page, damage_named
+from pointillist.large import LARGE, scratch, walked
+from pointillist.storage import check_regular
+
 GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)
+ONE_FILE: dict[str, Any] = {"is_ome": False, "is_mmstack": False, "is_ndtiff": False}
+"""How tifffile opens files: formats that name further files are read as plain TIFF, which knows of one file only."""
 
 _FULL_SCALE = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
+_INVERSE = {6: 8, 8: 6}
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def to_float(samples: NDArray[np.generic], name: str) -> NDArray[np.floating]:
@@ -45,3 +57,93 @@ def to_grey(colour: NDArray[np.floating]) -> NDArray[np.floating]:
     """Return 0.2989 R + 0.5870 G + 0.1140 B of colour (height, width, 3), an array (height, width)."""
     weights = np.asarray(GREY_WEIGHTS, dtype=colour.dtype)
     return np.tensordot(weights, np.moveaxis(colour, -1, 0), axes=1)
+
+
+def upright(pixels: NDArray[Any], code: int) -> NDArray[Any]:
+    """Stored pixels (height, width[, channels]) as they shall be seen; a view."""
+    # 2 to 4 mirror and turn, 5 to 8 do so after exchanging rows and columns.
+    if code >= 5:
+        pixels = np.swapaxes(pixels, 0, 1)
+    if code in (2, 3, 6, 7):
+        pixels = pixels[:, ::-1]
+    if code in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return pixels
+
+
+def turned_back(pixels: NDArray[Any], code: int) -> NDArray[Any]:
+    """Pixels as they are stored, from what `upright` gave; a view."""
+    return upright(pixels, _INVERSE.get(code, code))
+
+
+def map_npy(path: str | os.PathLike[str]) -> np.memmap:
+    """Map the array of a ``.npy`` file, read-only.
+
+    Raises
+    ------
+    FileNotFoundError
+    UnreadableFileError
+        If the file is damaged, empty, or shorter than its header says, or holds Python objects.
+    """
+    path = Path(path)
+    check_regular(path, ".npy file")
+    with damage_named(path), path.open("rb") as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in _HEADERS:  # 3.0 is for structured arrays alone
+            raise ValueError(f"it is in version {version[0]}.{version[1]} of the format: save a plain array of numbers")
+        shape, in_columns, dtype = _HEADERS[version](stream)
+        if dtype.hasobject:
+            raise ValueError("it holds Python objects, which are never read: save a plain array of numbers")
+        claimed, stored = prod(shape) * dtype.itemsize, os.fstat(stream.fileno()).st_size - stream.tell()
+        if claimed == 0:
+            raise ValueError(f"it holds nothing: its shape is {shape}")
+        if claimed > stored:
+            raise ValueError(f"it has {stored:,} of the {claimed:,} bytes that its header claims: it is cut short")
+        return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if in_columns else "C")
+
+
+def floats(raw: NDArray[Any], name: str, *, colour: bool = False, channels: bool = False) -> NDArray[np.floating]:
+    """Samples as a signal of floats, in a file where they are.
+
+    Samples are (*space); or (channels, *space) with `channels`; or (height, width, channels) with `colour`, and become grey.
+    """
+    dtype = to_float(raw[:0], name).dtype
+    if not colour and raw.dtype == dtype and raw.flags.c_contiguous:
+        return raw
+    if not colour and raw.size < LARGE:
+        return to_float(raw, name)
+    out = scratch(raw, raw.shape[:2] if colour else raw.shape, dtype)
+    if channels:
+        for band in walked(raw, out):
+            out[band] = to_float(raw[band], name)
+        return out
+    for _, rows in walked(raw[None], out):
+        samples = to_float(raw[rows], name)
+        out[rows] = to_grey(samples[..., :3]) if colour else samples
+    return out
+
+
+def map_tiff(path: Path) -> NDArray[np.floating] | None:
+    """The large image of a TIFF file as a grey signal in a file; None for everything else, to be read as it is."""
+    if path.suffix.lower() not in (".tif", ".tiff"):
+        return None
+    try:
+        check_regular(path)
+        with tifffile.TiffFile(path) as tiff:
+            page = tiff.pages.first
+            tag = page.tags.get("Orientation")
+            upright = tag is None or int(tag.value) == 1
+            plain = (
+                page.photometric.name in ("MINISBLACK", "RGB")
+                and page.axes in ("YX", "YXS")
+                and page.sampleformat in (1, 3)
+            )
+            if not (upright and plain) or operator.index(page.imagewidth) * operator.index(page.imagelength) < LARGE:
+                return None
+            check_page(page, path.stat().st_size)
+            raw = tifffile.memmap(path, page=0, mode="r") if page.is_memmappable else page.asarray(out="memmap")
+        if page.axes == "YXS" and raw.shape[-1] < 3:  # grey with alpha
+            raw = raw[..., 0]
+        return floats(raw, "it", colour=raw.ndim == 3)
+    except Exception:  # of many kinds, as damaged files have them
+        return None  # the reader of images says what is wrong with it

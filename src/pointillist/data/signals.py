@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.data.damage import OnError, read_each
 from pointillist.data.paths import PathLike
 from pointillist.data.samples import to_float
-from pointillist.data.skipping import OnError, read_each
 from pointillist.data.sources.opening import open_source
 from pointillist.validation import as_numbers, check_arguments
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pointillist.codes import SparseCodes
-from pointillist.data.skipping import OnError, noted, nothing_usable, skips
+from pointillist.data.damage import OnError, noted, nothing_usable, skips
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
 from pointillist.learners.base import Callback, ConvolutionalLearner, publish

@@ -8,7 +8,7 @@ from typing import Any
 import scipy.sparse
 from numpy.typing import NDArray
 
-from pointillist.data.skipping import OnError, nothing_usable, skips
+from pointillist.data.damage import OnError, nothing_usable, skips
 from pointillist.data.sources import (
     ArraySource,
     IteratorSource,
@@ -21,7 +21,7 @@ from pointillist.data.sources import (
     make_stream,
     read_batch,
 )
-from pointillist.data.sources.cache import Cache
+from pointillist.data.sources.derived import Cache
 from pointillist.data.sources.stream import Least
 from pointillist.dictionary.support import filter_shapes
 from pointillist.learners.inputs import Batch

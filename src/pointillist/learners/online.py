@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.data.skipping import OnError, noted, skips
+from pointillist.data.damage import OnError, noted, skips
 from pointillist.data.sources import Source
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from pointillist.data.sources import ArraySource, CropSource, ImageSource, KeptSource, NormalisedSource
-from pointillist.data.sources.survey import survey
+from pointillist.data.sources.derived import survey
 from pointillist.errors import UnreadableFileError
 
 

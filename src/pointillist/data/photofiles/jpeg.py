@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy.fft import dctn, idctn
 
-from pointillist.data.orientation import turned_back, upright
 from pointillist.data.photofiles import exif, reencoding
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata
+from pointillist.data.samples import turned_back, upright
 
 log = logging.getLogger(__name__)
 

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
-from pointillist.data.npy import map_npy
-from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif, extras, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
 from pointillist.data.photofiles.opening import check_bytes, check_jpeg, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
+from pointillist.data.samples import map_npy, upright
 from pointillist.errors import UnreadableFileError
 from pointillist.validation import as_path
 

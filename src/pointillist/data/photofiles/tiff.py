@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from PIL import TiffImagePlugin
 
 from pointillist.data.damage import check_page, check_pages
-from pointillist.data.orientation import upright
 from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.opening import check_pixels
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffOrigin
+from pointillist.data.samples import upright
 
 MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _PLAIN = (tifffile.PHOTOMETRIC.MINISBLACK, tifffile.PHOTOMETRIC.MINISWHITE, tifffile.PHOTOMETRIC.RGB)

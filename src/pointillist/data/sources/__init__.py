@@ -4,17 +4,22 @@ from typing import Any
 
 import numpy as np
 
-from pointillist.data.sources.arrays import ArraySource, NpySource
-from pointillist.data.sources.base import Source, StoredSource
-from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
-from pointillist.data.sources.crops import CropSource
+from pointillist.data.sources.base import ArraySource, Source, StoredSource
+from pointillist.data.sources.derived import CropSource, JoinedSource, KeptSource, NormalisedSource
+from pointillist.data.sources.hdf5 import Hdf5Source
 from pointillist.data.sources.images import ImageSource
-from pointillist.data.sources.iterators import IteratorSource, IteratorStream
-from pointillist.data.sources.joining import JoinedSource
 from pointillist.data.sources.opening import open_source
-from pointillist.data.sources.preparing import KeptSource, NormalisedSource
-from pointillist.data.sources.stream import ReadBatch, Stream, UnreadBatch, read_batch
+from pointillist.data.sources.stacks import NpySource, TiffSource
+from pointillist.data.sources.stream import (
+    IteratorSource,
+    IteratorStream,
+    ReadBatch,
+    Stream,
+    UnreadBatch,
+    read_batch,
+)
 from pointillist.data.sources.tables import TableSource
+from pointillist.data.sources.zarr import ZarrSource
 
 __all__ = [
     "Source", "ArraySource", "NpySource", "ImageSource", "TiffSource", "ZarrSource", "Hdf5Source", "TableSource",

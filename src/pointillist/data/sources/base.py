@@ -1,4 +1,4 @@
-"""What a source of signals is: random access by an integer, so that a place in a pass is one number.
+"""Sources of signals: random access by an integer, so that a place in a pass is one number.
 
 Orders, batches and reading ahead are the stream's business. A source holds paths rather than data where it can and is sent
 to other processes without its open files, so that each can read its own part of it.
@@ -13,10 +13,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from pointillist.arrays import as_plain, is_resident, to_host
 from pointillist.reprs import shown
-from pointillist.validation import is_integer
+from pointillist.validation import as_list, check_index, is_integer
 
 
 @runtime_checkable
@@ -107,33 +109,52 @@ class StoredSource(Source):
         return self.read(index)
 
 
-class DerivedSource(Source):
-    """A source with another source's signals, one for one, changed or kept; subclasses say by `read` what becomes of them.
+class ArraySource(StoredSource):
+    """Signals that are at hand as arrays; pictures become signals by `as_signals`.
 
     Parameters
     ----------
-    source : Source
+    signals : (n_signals, [channels,] *space) array or sequence of arrays of any sizes
+        Also a memory-mapped array; nothing is copied.
+    name : str
+        What to call them in messages.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> source = pt.sources.ArraySource(np.zeros((6, 32, 32)))
+    >>> len(source), source.read(2).shape
+    (6, (32, 32))
     """
 
-    def __init__(self, source: Source) -> None:
-        check_source(source)
-        self.source = source
+    windowed: ClassVar[bool] = True
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.source!r})"
-
-    @property
-    def exact(self) -> bool:
-        return self.source.exact
+    def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
+        self._signals: Any = signals
+        if not isinstance(signals, np.ndarray):
+            several = enumerate(as_list(signals, "signals"))
+            self._signals = [one if is_resident(one) else as_plain(one, f"signals[{i}]") for i, one in several]
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a text, got {shown(name)}")
+        self._name = name
 
     def __len__(self) -> int:
-        return len(self.source)
+        return len(self._signals)
+
+    def read(self, index: int, epoch: int = 0) -> NDArray:
+        check_index(index, len(self))
+        return self._signals[index]
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        return np.shape(self.read(index))
 
     def name(self, index: int, epoch: int = 0) -> str:
-        return self.source.name(index, epoch)
+        check_index(index, len(self))
+        return f"{self._name}[{index}]"
 
     def describe(self) -> dict[str, Any]:
-        return self.source.describe()
+        arrays = [self._signals] if isinstance(self._signals, np.ndarray) else [to_host(s) for s in self._signals]
+        return {"kind": "arrays", "signals": len(self), "content": array_fingerprint(arrays)}
 
 
 def check_source(source: Any, name: str = "source", verbs: Iterable[str] = ("read", "name", "describe")) -> None:
@@ -167,13 +188,13 @@ def box(corner: Sequence[int], size: Sequence[int]) -> tuple[Any, ...]:
 def file_fingerprint(files: Iterable[str | os.PathLike[str]]) -> str:
     """A hash of the names, sizes and times of files, in order; a missing one counts as such."""
     digest = hashlib.blake2b(digest_size=16)
-    for file in files:
-        path = Path(file)
+    for file in map(Path, files):
         try:
-            facts = path.stat()
-            digest.update(f"{path.name}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode(errors="surrogateescape"))
+            facts = file.stat()
+            said = f"{facts.st_size}\0{facts.st_mtime_ns}"
         except OSError:
-            digest.update(f"{path.name}\0missing\n".encode(errors="surrogateescape"))
+            said = "missing"
+        digest.update(f"{file.name}\0{said}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 
@@ -182,10 +203,7 @@ def array_fingerprint(arrays: Iterable[NDArray]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
-        step = max(1, array.size // _HASHED_SAMPLES)
+        step = max(1, array.size // 2**22)
         samples = array if step == 1 else array.reshape(-1)[::step] if array.flags.c_contiguous else array.flat[::step]
         digest.update(samples.tobytes())
     return digest.hexdigest()
-
-
-_HASHED_SAMPLES = 2**22

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.images import load_image
-from pointillist.data.mapped import map_tiff
 from pointillist.data.photofiles.reading import photograph_size
+from pointillist.data.samples import map_tiff
 from pointillist.data.sources.base import StoredSource, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.validation import as_list, as_path, check_arguments, check_index

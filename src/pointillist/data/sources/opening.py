@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,24 +10,55 @@ from typing import Any
 import tifffile
 from numpy.typing import NDArray
 
-from pointillist.data.damage import check_pages
-from pointillist.data.mapped import ONE_FILE
+from pointillist.data.damage import OnError, check_on_error, check_pages
 from pointillist.data.paths import STORE_SUFFIXES, TABLE_SUFFIXES, PathLike, files_of
 from pointillist.data.photofiles.formats import IMAGE_SUFFIXES
-from pointillist.data.skipping import OnError, check_on_error
-from pointillist.data.sources.arrays import NpySource
+from pointillist.data.samples import ONE_FILE
 from pointillist.data.sources.base import StoredSource, file_fingerprint
-from pointillist.data.sources.containers import Hdf5Source, TiffSource, ZarrSource
+from pointillist.data.sources.derived import JoinedSource
+from pointillist.data.sources.hdf5 import Hdf5Source
 from pointillist.data.sources.images import ImageSource
-from pointillist.data.sources.joining import JoinedSource
+from pointillist.data.sources.stacks import NpySource, TiffSource
 from pointillist.data.sources.tables import TableSource
+from pointillist.data.sources.zarr import ZarrSource
 from pointillist.errors import UnreadableFileError
 from pointillist.storage import check_regular
 from pointillist.validation import check_arguments
 
-_HDF5_SUFFIXES = frozenset((".h5", ".hdf5", ".hdf"))
-_TIFF_SUFFIXES = frozenset((".tif", ".tiff"))
-_ARRAY_SUFFIXES = _HDF5_SUFFIXES | STORE_SUFFIXES | TABLE_SUFFIXES | {".npy"}
+Opener = Callable[[str, str, int, int | None], StoredSource]
+"""Makes a source of a file, the name of an array inside, ``ndim`` and ``channel_axis``."""
+
+
+def _table(path: str, column: str, ndim: int, channel_axis: int | None) -> TableSource:
+    if ndim != 1:
+        raise UnreadableFileError(
+            f"{path} is a table, whose columns are signals of one axis: say ndim=1 (--ndim 1, or --channels last), "
+            f"not {ndim}"
+        )
+    if channel_axis not in (None, -1, 1):
+        raise UnreadableFileError(
+            f"{path} is a table, whose channels are its columns: say channel_axis=-1 (--channels last), not {channel_axis}"
+        )
+    return TableSource(path, column, channels=channel_axis is not None)
+
+
+def _with_arrays(kind: type[Hdf5Source | ZarrSource]) -> Opener:
+    return lambda path, name, ndim, axis: kind(path, name, ndim, channel_axis=axis)
+
+
+def _alone(kind: type[NpySource | TiffSource]) -> Opener:
+    return lambda path, name, ndim, axis: kind(f"{path}::{name}" if name else path, ndim, channel_axis=axis)
+
+
+OPENERS: dict[str, Opener] = {
+    ".npy": _alone(NpySource),
+    **dict.fromkeys((".tif", ".tiff"), _alone(TiffSource)),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _with_arrays(Hdf5Source)),
+    **dict.fromkeys(STORE_SUFFIXES, _with_arrays(ZarrSource)),
+    **dict.fromkeys(TABLE_SUFFIXES, _table),
+}
+"""Formats of arrays by the ends of file names: a new one is a module with its source, and a line here. Files of other names
+are images."""
 
 SIGNAL_SUFFIXES = IMAGE_SUFFIXES | {".npy"}
 """Ends of the names of files that are read from folders."""
@@ -106,9 +137,9 @@ def _suffix(file: str) -> str:
 
 
 def _is_image(file: str) -> bool:
-    if _suffix(file) in _TIFF_SUFFIXES:
+    if _suffix(file) in (".tif", ".tiff"):
         return not _is_stack(file)
-    return "::" not in file and _suffix(file) not in _ARRAY_SUFFIXES
+    return "::" not in file and _suffix(file) not in OPENERS
 
 
 def _is_stack(file: str) -> bool:
@@ -126,44 +157,18 @@ def _is_stack(file: str) -> bool:
 
 
 def _open(file: str, ndim: int, channel_axis: int | None, on_error: OnError) -> StoredSource:
+    path, _, name = file.partition("::")
     try:
-        return _open_stack(file, ndim, channel_axis)
+        if _suffix(file) not in OPENERS:
+            tables = ".csv, .tsv, " if ndim == 1 else ""
+            raise UnreadableFileError(
+                f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
+            )
+        return OPENERS[_suffix(file)](path, name, ndim, channel_axis)
     except UnreadableFileError as error:
         if on_error == "raise":
             raise
         return UnopenedSource(file, str(error))
-
-
-def _open_stack(file: str, ndim: int, channel_axis: int | None) -> StoredSource:
-    suffix = _suffix(file)
-    path, _, name = file.partition("::")
-    if suffix in _HDF5_SUFFIXES:
-        return Hdf5Source(path, name, ndim, channel_axis=channel_axis)
-    if suffix in STORE_SUFFIXES:
-        return ZarrSource(path, name, ndim, channel_axis=channel_axis)
-    if suffix in _TIFF_SUFFIXES:
-        return TiffSource(file, ndim, channel_axis=channel_axis)
-    if suffix == ".npy":
-        return NpySource(file, ndim, channel_axis=channel_axis)
-    if suffix in TABLE_SUFFIXES:
-        return _open_table(path, name, ndim, channel_axis)
-    tables = ".csv, .tsv, " if ndim == 1 else ""
-    raise UnreadableFileError(
-        f"{file} is no array: with ndim={ndim} only .npy, {tables}TIFF, zarr and HDF5 files can be read"
-    )
-
-
-def _open_table(path: str, column: str, ndim: int, channel_axis: int | None) -> TableSource:
-    if ndim != 1:
-        raise UnreadableFileError(
-            f"{path} is a table, whose columns are signals of one axis: say ndim=1 (--ndim 1, or --channels last), "
-            f"not {ndim}"
-        )
-    if channel_axis not in (None, -1, 1):
-        raise UnreadableFileError(
-            f"{path} is a table, whose channels are its columns: say channel_axis=-1 (--channels last), not {channel_axis}"
-        )
-    return TableSource(path, column, channels=channel_axis is not None)
 
 
 class UnopenedSource(StoredSource):

@@ -1,9 +1,17 @@
-"""Tables in text as sources: their columns are signals, or the channels of one signal."""
+"""Tables in text, ``.csv`` and ``.tsv``, as sources: lines are moments, columns are signals or the channels of one.
+
+Delimiter, decimal comma, names and times are found from the first lines; the rest is NumPy's reader, and a slower one where
+cells are empty or wrong.
+"""
 
 from __future__ import annotations
 
+import csv
 import logging
-from itertools import count
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,18 +19,35 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources.arrays import StackedSource
-from pointillist.data.sources.cache import Cache
-from pointillist.data.tables import Table, read_table
-from pointillist.large import LARGE
+from pointillist.data.sources.derived import Cache
+from pointillist.data.sources.stacks import StackedSource
+from pointillist.large import LARGE, scratch_file
 from pointillist.reprs import shown
+from pointillist.storage import check_regular, stamp
 from pointillist.validation import check_arguments, check_index
 
 logger = logging.getLogger(__name__)
 
+_LOOKED_AT = 100
+"""Lines by which it is decided what a table is written in."""
+_LONGEST = 2**22
+"""Characters of a line, and of lines that are turned to numbers together; a longer line is no line of a table."""
+_MISSING = re.compile(r'\s*(?:na|n/a|nan|null|none|\?|-|"")?\s*', re.IGNORECASE)
+_TIMES = frozenset(("time", "times", "t", "timestamp", "timestamps"))
+_COUNTS = frozenset(("index", "sample", "samples"))
+_UNITS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+_JUMP = 1.9
+"""A step in time of so many usual ones is a jump; shorter ones come from times that are rounded."""
+_EVENTS = frozenset(("signal", "filter", "amplitude"))
+"""Names of columns that tables of events have, as this package writes them."""
 _RECENT = Cache(2**24)
 """Samples of small tables that were read last; those that are needed again later are read again."""
-_KEYS = count()
 
 
 class TableSource(StackedSource):
@@ -64,19 +89,15 @@ class TableSource(StackedSource):
     """
 
     kind: ClassVar[str] = "table"
+    argument: ClassVar[str] = "column"
 
     def __init__(self, path: str | Path, column: str = "", *, channels: bool = False) -> None:
         check_arguments(channels=channels)
-        if not isinstance(column, str):
-            raise ValueError(
-                f"column must be the name of a column, or its number from 1 as a text, got {shown(column)}"
-            )
-        self.inside = column
         self._channels = channels
-        super().__init__(path, 1, channel_axis=-1 if channels else None)
+        super().__init__(path, 1, channel_axis=-1 if channels else None, inside=column)
 
-    def _open(self) -> _ParsedTable:
-        return _ParsedTable(self.path, self.inside, self._channels)
+    def _open(self) -> _Columns:
+        return _Columns(self.path, self.inside, self._channels)
 
     @property
     def windowed(self) -> bool:  # type: ignore[override]
@@ -105,7 +126,7 @@ class TableSource(StackedSource):
         return {**super().describe(), "column": self.inside}
 
 
-class _ParsedTable:
+class _Columns:
     """The samples of a table as an array: (samples, channels), or (columns, samples), or (samples,) of its only column.
 
     Large ones are kept in a temporary file, and a few small ones in memory; others are read again.
@@ -114,22 +135,30 @@ class _ParsedTable:
     dtype = np.dtype(np.float32)
 
     def __init__(self, path: Path, column: str, channels: bool) -> None:
-        self._path, self._channels, self._key = path, channels, next(_KEYS)
+        self._path, self._column, self._channels = path, column, channels
         table = read_table(path)
-        self._chosen = _chosen(column, table)
-        self.names = table.names if self._chosen is None else table.names[self._chosen]
+        place = _place(column, table)
+        self.names = table.names if place is None else table.names[place : place + 1]
         self.sampling_rate = table.sampling_rate
         samples = self._arranged(table)
         self.shape = samples.shape
         self._large = samples if samples.size >= LARGE else None
         if self._large is None:
             _RECENT.get(self._key, lambda: samples)
-        _tell(path, table)
+        if table.sampling_rate is not None:
+            logger.info("%s: its first column says that a second has %g samples", path, table.sampling_rate)
+        elif table.left_out is not None:
+            called = f", {table.left_out}," if table.left_out else ""
+            logger.warning("%s: its first column%s counts evenly and is left out", path, called)
+
+    @property
+    def _key(self) -> Hashable:
+        return self._path, self._column, self._channels, stamp(self._path)
 
     def _arranged(self, table: Table) -> NDArray[np.float32]:
-        samples = table.samples
-        if self._chosen is not None:
-            samples = np.array(samples[:, self._chosen])  # a view would keep all columns in memory
+        samples, place = table.samples, _place(self._column, table)
+        if place is not None:
+            samples = np.array(samples[:, place : place + 1])  # a view would keep all columns in memory
         if self._channels:
             return samples
         return samples[:, 0] if samples.shape[1] == 1 else samples.T
@@ -145,28 +174,269 @@ class _ParsedTable:
         return np.array(samples[place])
 
 
-def _tell(path: Path, table: Table) -> None:
-    """Log what became of a first column that holds no samples."""
-    if table.left_out is None:
-        return
-    if table.sampling_rate is not None:
-        logger.info("%s: its first column says that a second has %g samples", path, table.sampling_rate)
-    else:
-        called = f", {table.left_out}," if table.left_out else ""
-        logger.warning("%s: its first column%s counts evenly and is left out", path, called)
-
-
-def _chosen(column: str, table: Table) -> slice | None:
-    """The column of that name or number, None for all of them."""
+def _place(column: str, table: Table) -> int | None:
+    """Number of the column of that name or number, from 0; None for all of them."""
     if not column:
         return None
     columns = table.samples.shape[1]
     if table.names.count(column) == 1:
-        place = table.names.index(column)
-    elif column.isdecimal() and 1 <= int(column) <= columns:
-        place = int(column) - 1
-    else:
-        known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
-        many = "several columns" if column in table.names else "no column"
-        raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
-    return slice(place, place + 1)
+        return table.names.index(column)
+    if column.isdecimal() and 1 <= int(column) <= columns:
+        return int(column) - 1
+    known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
+    many = "several columns" if column in table.names else "no column"
+    raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of numbers.
+
+    Attributes
+    ----------
+    samples : (rows, columns) float32 array
+        Without times; NaN where a cell is empty. In an unnamed temporary file where it is large.
+    names : tuple of str
+        Names of the columns; empty where the table has no line of names.
+    sampling_rate : float or None
+        Samples in a second, where the first column says so.
+    left_out : str or None
+        The name of the first column where that holds times or counts samples; None where all columns are samples.
+    """
+
+    samples: NDArray[np.float32]
+    names: tuple[str, ...]
+    sampling_rate: float | None
+    left_out: str | None
+
+
+def read_table(path: Path) -> Table:
+    """Read a table; raises ValueError with the line and what is wrong there, without the name of the file."""
+    check_regular(path, "table")
+    head = find_head(path)
+    first = int(head.timed)
+    pieces: list[NDArray[np.float32]] = []
+    times: list[NDArray[np.float64]] = []
+    numbers: list[NDArray[np.int64]] = []
+    for lines in _pieces(path, head):
+        values = _values(lines, head)
+        numbers.append(np.array([number for number, _ in lines]))
+        if head.padded:
+            if len(wrong := np.flatnonzero(~np.isnan(values[:, -1]))):
+                raise ValueError(f"line {lines[int(wrong[0])][0]} has one column more than the lines before it")
+            values = values[:, :-1]
+        times.append(values[:, 0].copy())
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+            pieces.append(values[:, first:].astype(np.float32))
+    shape = (sum(map(len, pieces)), pieces[0].shape[1])
+    samples = scratch_file(shape, np.float32) if prod(shape) >= LARGE else np.empty(shape, np.float32)
+    np.concatenate(pieces, out=samples)
+    samples.flags.writeable = False
+    if not head.timed:
+        return Table(samples, head.names, None, None)
+    left_out = "".join(head.names[:1])
+    rate = _rate(np.concatenate(times), np.concatenate(numbers), head.unit, guessed=not left_out)
+    return Table(samples, head.names[1:], rate, left_out)
+
+
+@dataclass(frozen=True)
+class TableHead:
+    """How the lines of a table are read.
+
+    Attributes
+    ----------
+    encoding : str
+    delimiter : str or None
+        What stands between two cells; None is any white space.
+    comma : bool
+        Whether a comma in a cell is a decimal point.
+    names : tuple of str
+        Names of the columns, that of times among them; empty where the table has no line of names.
+    first_line : int
+        The number of the first line that holds numbers.
+    columns : int
+        Cells of each line.
+    padded : bool
+        Whether a delimiter ends each line, so that the last cell is always empty.
+    timed : bool
+        Whether the first column holds times, or counts samples.
+    unit : float or None
+        What one stands for in the column of times, in seconds; None where that is not known.
+    """
+
+    encoding: str
+    delimiter: str | None
+    comma: bool
+    names: tuple[str, ...]
+    first_line: int
+    columns: int
+    padded: bool
+    timed: bool
+    unit: float | None
+
+
+def find_head(path: Path) -> TableHead:
+    """Look at the first lines of a table; raises ValueError where they are none of a table of numbers."""
+    with path.open("rb") as stream:
+        begin = stream.read(2**12)
+    encoding = "utf-16" if begin[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    if encoding != "utf-16" and b"\0" in begin:
+        raise ValueError("it is no text: a table has lines of numbers")
+    lines = list(islice(_lines(path, encoding), _LOOKED_AT))
+    if not lines:
+        raise ValueError("it is empty: it holds no line of numbers")
+    delimiter = next((mark for mark in "\t;," if 2 * sum(mark in line for _, line in lines) >= len(lines)), None)
+    rows = [_cells(line, delimiter) for _, line in lines]
+    named = _names_columns(rows[0])
+    body = rows[1:] if named else rows
+    if not body:
+        raise ValueError("it holds a line of names, but no numbers")
+    columns = len(body[0])
+    names = tuple(cell.strip() for cell in rows[0]) if named else ()
+    padded = columns > 1 and not any(row[-1].strip() for row in body) and not any(names[columns - 1 :])
+    if named:
+        names = names[: columns - 1] if padded else names
+        if len(names) != columns - padded:
+            raise ValueError(f"line {lines[0][0]} names {len(names)} columns, line {lines[1][0]} has {columns}")
+    if set(names) >= _EVENTS:
+        raise ValueError("it is a table of events, as encode --events writes it: give the recording itself")
+    comma = delimiter != "," and not any("." in cell for row in body for cell in row)
+    timed, unit = _times(names, [row[0] for row in body]) if columns - padded > 1 else (False, None)
+    return TableHead(encoding, delimiter, comma, names, lines[named][0], columns, padded, timed, unit)
+
+
+def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a table with their numbers, without comments; raises ValueError where it is interrupted."""
+    number = blank = 0
+    begun = False
+    with path.open(encoding=encoding, errors="replace") as stream:
+        while line := stream.readline(_LONGEST):
+            number += 1
+            if len(line) == _LONGEST:
+                raise ValueError(
+                    f"line {number} has {_LONGEST:,} characters or more: a table has a line for each sample"
+                )
+            if not line.strip(" \n"):  # a line of tabs has cells, all of them empty
+                blank = blank or number
+            elif not ("#" in line and line.lstrip()[0] == "#") and not (number == 1 and line[:4].lower() == "sep="):
+                if begun and blank:
+                    raise ValueError(
+                        f"line {blank} is empty, but the table goes on after it: remove it, or write NaN for missing samples"
+                    )
+                begun, blank = True, 0
+                yield number, line.rstrip("\n")
+
+
+def _pieces(path: Path, head: TableHead) -> Iterator[list[tuple[int, str]]]:
+    """Yield some lines with their numbers."""
+    piece, held = [], 0
+    for number, line in _lines(path, head.encoding):
+        if number >= head.first_line:
+            piece.append((number, line))
+            held += len(line)
+        if held >= _LONGEST:
+            yield piece
+            piece, held = [], 0
+    if piece:
+        yield piece
+
+
+def _values(lines: list[tuple[int, str]], head: TableHead) -> NDArray[np.float64]:
+    """The numbers of some lines, (lines, columns); raises where a line has other columns or a cell holds no number."""
+    plain = [line.replace(",", ".") if head.comma else line for _, line in lines]
+    try:
+        found = np.loadtxt(plain, np.float64, comments=None, delimiter=head.delimiter, quotechar='"', ndmin=2)
+    except ValueError:  # for empty cells too
+        found = np.empty(())
+    if found.shape == (len(lines), head.columns):
+        return found
+    found = np.empty((len(lines), head.columns))
+    for row, ((number, _), line) in enumerate(zip(lines, plain, strict=True)):
+        cells = _cells(line, head.delimiter)
+        if len(cells) != head.columns:
+            words = "column" if len(cells) == 1 else "columns"
+            raise ValueError(f"line {number} has {len(cells)} {words}, the lines before it have {head.columns}")
+        for column, cell in enumerate(cells):
+            try:
+                found[row, column] = float(cell)
+            except ValueError:
+                if not _is_missing(cell):
+                    raise ValueError(
+                        _not_a_number(head, number, column, _cells(lines[row][1], head.delimiter))
+                    ) from None
+                found[row, column] = np.nan
+    return found
+
+
+def _not_a_number(head: TableHead, number: int, column: int, cells: Sequence[str]) -> str:
+    called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
+    advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
+    if head.timed and column == 0:
+        advice = "write times as seconds, or remove the column"
+    return f"line {number}, column {column + 1}{called}: {shown(cells[column])} is no number; {advice}"
+
+
+def _rate(times: NDArray[np.float64], numbers: NDArray[np.int64], unit: float | None, *, guessed: bool) -> float | None:
+    """Samples in a second; raises ValueError where times are missing, turn back or jump."""
+    hint = "; if it holds no times, a first line of names says so" if guessed else ""
+    if not np.all(np.isfinite(times)):
+        raise ValueError(f"line {numbers[np.argmin(np.isfinite(times))]} has no time in its first column")
+    steps = np.diff(times)
+    if np.any(steps < 0):
+        number = numbers[np.argmax(steps < 0) + 1]
+        raise ValueError(f"line {number}: the time in its first column is before that of the line before it{hint}")
+    if len(steps) == 0:
+        return None
+    widest = int(np.argmax(steps))
+    others = float(times[-1] - times[0] - steps[widest]) / max(len(steps) - 1, 1)
+    # Times that are rounded so coarsely that some are equal also have steps as wide as the rounding.
+    if len(steps) > 1 and steps[widest] > _JUMP * others and np.min(steps) > 0:
+        raise ValueError(
+            f"line {numbers[widest + 1]}: the time in its first column jumps from {times[widest]:g} to "
+            f"{times[widest + 1]:g}, where {others:g} is usual: put the missing lines in, with empty cells, or remove the "
+            f"column of times{hint}"
+        )
+    usual = float(times[-1] - times[0]) / len(steps)
+    return None if unit is None or usual == 0 else float(f"{1 / (usual * unit):.6g}")
+
+
+def _cells(line: str, delimiter: str | None) -> list[str]:
+    """The cells of a line, without quotation marks."""
+    return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter))
+
+
+def _is_missing(cell: str) -> bool:
+    return _MISSING.fullmatch(cell) is not None
+
+
+def _as_number(cell: str) -> float | None:
+    """The number in a cell with a decimal point or comma; None where there is none."""
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _names_columns(cells: Sequence[str]) -> bool:
+    """Whether the first line of a table holds names rather than numbers."""
+    if any(not _is_missing(cell) and _as_number(cell) is None for cell in cells):
+        return _as_number(cells[0]) is None
+    counted = [str(number) for number in range(len(cells) - 1)]
+    return len(cells) > 1 and not cells[0].strip() and [cell.strip() for cell in cells[1:]] == counted
+
+
+def _times(names: Sequence[str], cells: Sequence[str]) -> tuple[bool, float | None]:
+    """Whether the first column holds times or counts samples, and the seconds that one stands for."""
+    if names and names[0] and not names[0].startswith("Unnamed"):  # as pandas names an index
+        words = re.findall(r"[^\W\d_]+", names[0].casefold())
+        if words and set(words) <= _COUNTS:
+            return True, None
+        known = [_UNITS[word] for word in words if word in _UNITS]
+        timed = bool(words) and all(word in _TIMES or word in _UNITS for word in words) and words != ["s"]
+        return timed, known[-1] if known else 1.0
+    values = [_as_number(cell) for cell in cells]
+    if len(values) < 3 or None in values:
+        return False, None
+    steps = np.diff(np.array(values, np.float64))
+    allowed = 1e-3 if len(steps) < 20 else 0.6  # of a step: few count evenly, many may be rounded
+    return bool(np.all(steps > 0) and np.ptp(steps) <= allowed * np.max(steps)), None

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.skipping import OnError
+from pointillist.data.damage import OnError
 from pointillist.data.sources import Source, UnreadBatch, read_batch
 from pointillist.data.sources.stream import Least
 from pointillist.learners.inputs import Batch

@@ -1,83 +1,45 @@
-"""Signals in memory, and in ``.npy`` files that are mapped rather than read."""
+"""Stacks of signals in one file, read part by part: ``.npy`` files, TIFF pages, and what arrays in chunks share."""
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import operator
 import threading
+import zlib
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import tifffile
+from numpy.typing import NDArray
 
-from pointillist.arrays import as_plain, is_resident, to_host
-from pointillist.data.damage import check_chunk, check_claim, damage_named
-from pointillist.data.mapped import floats
-from pointillist.data.npy import map_npy
-from pointillist.data.samples import to_float
-from pointillist.data.sources.base import StoredSource, array_fingerprint, box, check_sides, file_fingerprint
+from pointillist.data.damage import check_chunk, check_claim, check_page, check_pages, damage_named
+from pointillist.data.samples import ONE_FILE, floats, map_npy, to_float
+from pointillist.data.sources.base import StoredSource, box, check_sides, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.large import LARGE, bands, release, scratch_file
 from pointillist.reprs import shown, sizes
-from pointillist.validation import as_list, as_path, check_arguments, check_index, is_integer
+from pointillist.storage import check_regular
+from pointillist.validation import as_path, check_arguments, check_index, is_integer
 
-
-class ArraySource(StoredSource):
-    """Signals that are at hand as arrays; pictures become signals by `as_signals`.
-
-    Parameters
-    ----------
-    signals : (n_signals, [channels,] *space) array or sequence of arrays of any sizes
-        Also a memory-mapped array; nothing is copied.
-    name : str
-        What to call them in messages.
-
-    Examples
-    --------
-    >>> import numpy as np, pointillist as pt
-    >>> source = pt.sources.ArraySource(np.zeros((6, 32, 32)))
-    >>> len(source), source.read(2).shape
-    (6, (32, 32))
-    """
-
-    windowed: ClassVar[bool] = True
-
-    def __init__(self, signals: NDArray | Sequence[ArrayLike], name: str = "X") -> None:
-        whole = isinstance(signals, np.ndarray)
-        self._signals: Any = (
-            signals
-            if whole
-            else [
-                s if is_resident(s) else as_plain(s, f"signals[{i}]") for i, s in enumerate(as_list(signals, "signals"))
-            ]
-        )
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a text, got {shown(name)}")
-        self._name = name
-
-    def __len__(self) -> int:
-        return len(self._signals)
-
-    def read(self, index: int, epoch: int = 0) -> NDArray:
-        check_index(index, len(self))
-        return self._signals[index]
-
-    def window(self, index: int, corner: Sequence[int], size: Sequence[int]) -> NDArray:
-        return self.read(index)[box(corner, size)]
-
-    def shape(self, index: int) -> tuple[int, ...]:
-        return np.shape(self.read(index))
-
-    def name(self, index: int, epoch: int = 0) -> str:
-        check_index(index, len(self))
-        return f"{self._name}[{index}]"
-
-    def describe(self) -> dict[str, Any]:
-        arrays = [self._signals] if isinstance(self._signals, np.ndarray) else [to_host(s) for s in self._signals]
-        return {"kind": "arrays", "signals": len(self), "content": array_fingerprint(arrays)}
+_LARGE_PAGE = 2**21
+"""Bytes that a system may map around a sample that is touched."""
+_LISTED = 20
+"""Names of arrays that a message lists."""
+_STREAMS: dict[str, Callable[[], Any]] = {
+    "zlib": zlib.decompressobj,
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bz2": bz2.BZ2Decompressor,
+    "lzma": lambda: lzma.LZMADecompressor(memlimit=2**28),
+}
+PACKERS = (*_STREAMS, "zstd", "lz4", "blosc")
+"""Codecs that make fewer bytes of many."""
 
 
 class StackedSource(StoredSource):
@@ -96,14 +58,18 @@ class StackedSource(StoredSource):
 
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
-    inside: str = ""
-    """Where the array is in a file that holds several; to be set before `__init__` is called."""
+    argument: ClassVar[str] = ""
+    """Name of the argument that says where the array is in a file that holds several."""
 
-    def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
+    def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None, inside: str = "") -> None:
         check_arguments(ndim=ndim)
-        self.path, self.ndim = as_path(path), ndim
+        if not isinstance(inside, str):
+            raise TypeError(f"{self.argument} must be a text, got {shown(inside)}")
+        self.path, self.ndim, self.inside = as_path(path), ndim, inside
         axes = ndim + (channel_axis is not None)
-        self._channel_axis = None if channel_axis is None else _checked_axis(channel_axis, axes)
+        if channel_axis is not None and not (is_integer(channel_axis) and -axes <= channel_axis < axes):
+            raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
+        self._channel_axis = None if channel_axis is None else int(channel_axis) % axes
         self._opened: Any = None
         self._lock = threading.Lock()
         with damage_named(self._label()):
@@ -118,8 +84,8 @@ class StackedSource(StoredSource):
         self._count = 1 if self._single else shape[0]
         self._shape = shape if self._single else shape[1:]
         if self._channel_axis is not None:
-            before, after = self._shape[: self._channel_axis], self._shape[self._channel_axis + 1 :]
-            self._shape = (self._shape[self._channel_axis], *before, *after)
+            sides = list(self._shape)
+            self._shape = (sides.pop(self._channel_axis), *sides)
         with damage_named(self._label()):
             to_float(np.empty(0, self._array().dtype), "it")
             check_claim(prod(shape) * self._itemsize, self._stored())
@@ -149,7 +115,7 @@ class StackedSource(StoredSource):
 
     def _stored(self) -> Iterable[int]:
         """Bytes of the files that the array lies in."""
-        return [self.path.stat().st_size]
+        return [file.stat().st_size for file in self._files()]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._count} signals of {sizes(self._shape)} in {self._label()})"
@@ -178,10 +144,11 @@ class StackedSource(StoredSource):
     def window_bytes(self, size: Sequence[int]) -> int:
         check_sides(size=size)
         _check_axes(size, self.ndim)
-        array, axis = self._array(), self._channel_axis
+        array, whole = self._array(), list(size)
         if not isinstance(array, MappedFile):
             return super().window_bytes(size)
-        whole = list(size) if axis is None else [*size[:axis], self._shape[0], *size[axis:]]
+        if self._channel_axis is not None:
+            whole.insert(self._channel_axis, self._shape[0])
         return array.pages(whole)
 
     def mapped(self, index: int) -> NDArray:
@@ -230,20 +197,9 @@ class StackedSource(StoredSource):
         return [self.path]
 
 
-def _checked_axis(channel_axis: int, axes: int) -> int:
-    """Count the axis of the channels from the front, if a signal of so many axes has it."""
-    if not is_integer(channel_axis) or not -axes <= channel_axis < axes:
-        raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
-    return int(channel_axis) % axes
-
-
 def _channels_first(samples: NDArray, axis: int | None) -> NDArray:
     """A signal as it is stored, or a part of it, with its channels ahead; `axis` is where they lie, if there are any."""
     return samples if axis is None else np.moveaxis(samples, axis, 0)
-
-
-_LARGE_PAGE = 2**21
-"""Bytes that a system may map around a sample that is touched."""
 
 
 class MappedFile:
@@ -258,13 +214,7 @@ class MappedFile:
     def __init__(self, mapped: np.memmap) -> None:
         self.shape, self.dtype, self._strides = mapped.shape, mapped.dtype, mapped.strides
         order = "C" if mapped.flags.c_contiguous else "F"
-        self._where: dict[str, Any] = {
-            "dtype": mapped.dtype,
-            "shape": mapped.shape,
-            "offset": mapped.offset,
-            "order": order,
-        }
-        self._path = str(mapped.filename)
+        self._map = partial(np.memmap, mapped.filename, mapped.dtype, "r", mapped.offset, mapped.shape, order)
 
     def pages(self, size: Sequence[int]) -> int:
         """Bytes that are mapped at most while a window of that size in the last axes is copied."""
@@ -278,10 +228,69 @@ class MappedFile:
 
     def map(self) -> NDArray:
         """The whole array, mapped for as long as it is held."""
-        return np.memmap(self._path, mode="r", **self._where).view(np.ndarray)
+        return self._map().view(np.ndarray)
 
     def __getitem__(self, place: Any) -> NDArray:
         return np.array(self.map()[place])
+
+
+class ChunkedArray:
+    """An array in chunks, of which those that a part meets are read and unpacked one by one.
+
+    Parameters
+    ----------
+    shape, chunks : tuple of int
+        Sides of the array and of what is packed together.
+    dtype : dtype
+    fill : number
+        Samples of chunks that are not stored.
+    load : callable
+        Samples of a whole chunk by its number along each axis; None where it is not stored.
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], chunks: tuple[int, ...], dtype: np.dtype, fill: Any,
+        load: Callable[[tuple[int, ...]], NDArray[Any] | None],
+    ) -> None:  # fmt: skip
+        self.shape, self.chunks, self.dtype, self.fill, self.load = shape, chunks, dtype, fill, load
+
+    def __getitem__(self, place: Any) -> NDArray[Any]:
+        given = list(place) if isinstance(place, tuple) else [place]
+        if Ellipsis in given:
+            here = given.index(Ellipsis)
+            given[here : here + 1] = [slice(None)] * (len(self.shape) - len(given) + 1)
+        given += [slice(None)] * (len(self.shape) - len(given))
+        met = [range(side)[one] for side, one in zip(self.shape, given, strict=True)]
+        spans = [range(one, one + 1) if isinstance(one, int) else one for one in met]
+        out = np.full([len(span) for span in spans], self.fill, self.dtype)
+        ends = zip(spans, self.chunks, strict=True)
+        for number in product(*(range(span.start // side, -(-span.stop // side)) for span, side in ends)):
+            chunk = self.load(number)
+            if chunk is None:
+                continue
+            begins = [n * side for n, side in zip(number, self.chunks, strict=True)]
+            pairs = list(zip(spans, begins, strict=True))
+            part = chunk[tuple(slice(max(span.start - at, 0), max(span.stop - at, 0)) for span, at in pairs)]
+            corner = [max(at - span.start, 0) for span, at in pairs]
+            out[tuple(slice(at, at + side) for at, side in zip(corner, part.shape, strict=True))] = part
+        return out[tuple(0 if isinstance(one, int) else slice(None) for one in met)]
+
+
+def unpacked(codec: str, packed: bytes, room: int) -> bytes:
+    """Bytes that a codec packed; raises ValueError rather than take more than `room` for them."""
+    try:
+        if codec in _STREAMS:
+            content: bytes = _STREAMS[codec]().decompress(packed, room + 1)
+        else:
+            import imagecodecs  # large, and only for these
+
+            settings = {"header": True} if codec == "lz4" else {}
+            content = getattr(imagecodecs, f"{codec}_decode")(packed, out=room, **settings)
+    except (zlib.error, lzma.LZMAError, OSError, RuntimeError) as error:
+        raise ValueError(f"one of its chunks does not unpack into the {room:,} bytes of a chunk: {error}") from error
+    if len(content) > room:
+        raise ValueError(f"one of its chunks does not unpack into the {room:,} bytes of a chunk: it holds more")
+    return content
 
 
 class NpySource(StackedSource):
@@ -310,6 +319,80 @@ class NpySource(StackedSource):
 
     def _open(self) -> MappedFile:
         return MappedFile(map_npy(self.path))
+
+
+class TiffSource(StackedSource):
+    """The pages of a TIFF file, grey, each a signal (or all of them one volume, with ``ndim=3``).
+
+    Uncompressed stacks are mapped, so that a crop reads no more than itself; others are decoded page by page.
+
+    Parameters
+    ----------
+    path : str or path
+    ndim : int
+        As in `NpySource`.
+    channel_axis : int or None
+        Which axis of a signal holds channels, as in `NpySource`.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt, tifffile
+    >>> tifffile.imwrite("stack.tif", np.zeros((7, 40, 30), np.uint16), photometric="minisblack")
+    >>> len(pt.sources.TiffSource("stack.tif")), len(pt.sources.TiffSource("stack.tif", ndim=3))
+    (7, 1)
+    """
+
+    kind: ClassVar[str] = "tiff"
+
+    def _open(self) -> Any:
+        check_regular(self.path, "TIFF file")
+        with self.path.open("rb") as stream, tifffile.TiffFile(stream) as tiff:
+            check_pages(stream)
+            if tiff.pages.first.photometric == tifffile.PHOTOMETRIC.MINISWHITE:
+                raise ValueError("zero means white in it, which only single images may; save it with black as zero")
+        try:
+            return MappedFile(tifffile.memmap(self.path, mode="r", **ONE_FILE))
+        except ValueError:  # compressed, tiled or scattered
+            return _Pages(self.path)
+
+
+class _Pages:
+    """Pages of a TIFF file as an array (n, height, width) that is read by its first index."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = tifffile.TiffFile(path)
+        self._lock = threading.Lock()  # pages share the file's position
+        first = self._file.pages.first
+        if first.ndim != 2:
+            raise ValueError(f"its pages have the axes {first.axes}: only grey pages can be read as a stack")
+        self.shape = (len(self._file.pages), *first.shape)
+        self.dtype = first.dtype
+        self.chunks = (1, *first.shape)
+        self._size = path.stat().st_size
+
+    def __getitem__(self, place: Any) -> NDArray:
+        index, *where = place if isinstance(place, tuple) else (place,)
+        if not isinstance(index, int | np.integer):
+            return np.stack([self[i] for i in range(self.shape[0])])[place]
+        with self._lock:
+            page = self._file.pages[int(index)]
+            if (page.shape, page.dtype) != (self.shape[1:], self.dtype):
+                raise ValueError(
+                    f"page {index} is {page.shape} of {page.dtype}, the first {self.shape[1:]} of {self.dtype}"
+                )
+            check_page(page, self._size)
+            samples = page.asarray()
+        return samples[tuple(where)] if where else samples
+
+
+def chosen(name: str, names: list[str]) -> str:
+    """The only one of the arrays that a file holds; raises ValueError if there are more, or if one was named."""
+    listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    if name:
+        raise ValueError(f"there is no array {name!r} in it; it holds {listed or 'none'}")
+    if len(names) != 1:
+        raise ValueError(f"name the array to read, as in FILE::NAME; it holds {listed or 'none'}")
+    return names[0]
 
 
 def _check_axes(size: Sequence[int], ndim: int) -> None:

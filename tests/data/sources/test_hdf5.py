@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from attack.traps import bombs
 
 from pointillist.data.sources import CropSource, Hdf5Source
-from pointillist.data.sources.survey import survey
+from pointillist.data.sources.derived import survey
 from pointillist.errors import UnreadableFileError
 
 h5py = pytest.importorskip("h5py")
@@ -124,3 +125,35 @@ def test_what_is_no_dataset_is_named(path):
             file[f"d{i:02d}"] = np.zeros(3)
     for name in ("type", "dangling", "images/deeper", "nothing"):
         refused(path, name, rf"no array '{name}' in it; it holds d00, .* and 6 more")
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"shuffle": True}, {"shuffle": True, "fletcher32": True}, {"compression": "lzf"}, {"compression": None}]
+)
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "u2"])
+def test_packed_chunks_are_read(path, dtype, how):
+    with h5py.File(path, "w") as file:
+        data = (1000 * STACK).astype(dtype)
+        settings = {"compression": "gzip", "chunks": (2, 4, 7), "fillvalue": 7, **how}
+        dataset = file.create_dataset("images", (5, 9, 11), dtype, **settings)
+        dataset[:4] = data
+    read = Hdf5Source(path).read(1)
+    scale = 65535 if dtype == "u2" else 1
+    np.testing.assert_allclose(read, data[1].astype("f8") / scale, rtol=1e-6)
+    np.testing.assert_array_equal(Hdf5Source(path).window(1, (3, 2), (5, 8)), read[3:8, 2:10])
+    np.testing.assert_allclose(Hdf5Source(path).read(4), 7 / scale, rtol=1e-6)
+
+
+def test_bombs_are_not_unpacked(path):
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("images", data=STACK, chunks=(1, 9, 11), compression="gzip")
+        dataset.id.write_direct_chunk((0, 0, 0), bombs()["zlib"][:700])
+        dataset.id.write_direct_chunk((1, 0, 0), bombs()["zlib"])
+    virtual(path, ".", "images")
+    source = Hdf5Source(path, "images")
+    with pytest.raises(UnreadableFileError, match=r"a\.h5.*does not unpack into the 400 bytes of a chunk"):
+        source.read(0)
+    with pytest.raises(UnreadableFileError, match=r"a\.h5.*far more than the 400 of a chunk"):
+        source.read(1)
+    np.testing.assert_array_equal(source.read(2), STACK[2])
+    refused(path, "virtual", "does not unpack")

@@ -1,0 +1,286 @@
+"""Tests of zarr stores: what zarr writes is read, codecs and sizes are limited, and no foreign files opened."""
+
+import importlib.metadata
+import json
+import os
+import pickle
+import shutil
+import tracemalloc
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from attack.specimens import zarr_store, zipped
+from attack.traps import bombs
+
+from pointillist.data.sources import CropSource, ZarrSource
+from pointillist.data.sources.derived import survey
+from pointillist.errors import UnreadableFileError
+
+STACK = np.random.default_rng(0).random((4, 9, 11)).astype(np.float32)
+V2 = {
+    "zarr_format": 2, "shape": [4, 9, 11], "chunks": [1, 9, 11], "dtype": "<f4", "compressor": None, "filters": None,
+    "fill_value": 0, "order": "C",
+}  # fmt: skip
+V3 = {
+    "zarr_format": 3, "node_type": "array", "shape": [4, 9, 11], "data_type": "float32", "fill_value": 0, "attributes": {},
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 9, 11]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+}  # fmt: skip
+SHARDED = {
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 9, 11]}},
+    "codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [1, 9, 11], "codecs": V3["codecs"]}}],
+}
+
+
+@pytest.fixture
+def zarr():
+    """The package zarr, of a version that writes both formats."""
+    found = pytest.importorskip("zarr")
+    if int(importlib.metadata.version("zarr").partition(".")[0]) < 3:
+        pytest.skip("zarr 2 writes one format only")
+    return found
+
+
+def store(folder, form, **changed):
+    """A store without a chunk, so that all samples are the fill value."""
+    name, plain = {2: (".zarray", V2), 3: ("zarr.json", V3)}[form]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps({**plain, **changed}))
+    return folder
+
+
+def refused(path, words, inside=""):
+    with pytest.raises(UnreadableFileError, match=words) as found:
+        ZarrSource(path, inside).read(0)
+    assert path.name in str(found.value)
+
+
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "u1", "u2"])
+def test_what_zarr_writes_is_read_from_folders_and_zip_files(tmp_path, zarr, form, dtype):
+    stack = (255 * STACK).astype(dtype)
+    for inside, name in (("", "a"), ("group/images", "g")):
+        array = zarr.create_array(
+            str(tmp_path / f"{name}.zarr"),
+            name=inside,
+            shape=stack.shape,
+            chunks=(1, 5, 6),
+            dtype=dtype,
+            zarr_format=form,
+        )
+        array[:] = stack
+        shutil.make_archive(str(tmp_path / name), "zip", tmp_path / f"{name}.zarr")
+        for path in (tmp_path / f"{name}.zarr", tmp_path / f"{name}.zip"):
+            source = ZarrSource(path, ndim=3)
+            scale = {"u1": 255, "u2": 65535}.get(dtype, 1)
+            np.testing.assert_allclose(source.read(0), stack.astype("f8") / scale, rtol=1e-6)
+            np.testing.assert_array_equal(source.window(0, (1, 3, 2), (2, 4, 9)), source.read(0)[1:3, 3:7, 2:11])
+            assert source.chunk_bytes == 30 * np.dtype(dtype).itemsize
+    refused(tmp_path / "g.zarr", "no array 'images' in it; it holds group/images", "images")
+
+
+def _filters(kind):
+    import numcodecs
+
+    return {
+        "delta": (numcodecs.Delta(kind), numcodecs.LZ4()),
+        "fixedscaleoffset": (numcodecs.FixedScaleOffset(0.5, 100, kind, "i2"), numcodecs.Zlib()),
+        "quantize": (numcodecs.Quantize(3, kind), numcodecs.GZip()),
+        "shuffle": (numcodecs.Shuffle(4), numcodecs.BZ2()),
+        "bitround": (numcodecs.BitRound(12), numcodecs.Blosc("lz4", shuffle=1)),
+        "none": (None, numcodecs.LZMA()),
+        "long delta": (numcodecs.Delta(kind, "<f8"), numcodecs.Zstd()),
+    }
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", ["delta", "fixedscaleoffset", "quantize", "shuffle", "bitround", "none", "long delta"])
+def test_filters_are_undone_as_zarr_undoes_them(tmp_path, zarr, name, order):
+    filters, packer = _filters("<f4")[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        array = zarr.create_array(
+            str(tmp_path / "a.zarr"), shape=STACK.shape, chunks=(2, 5, 6), dtype="f4", zarr_format=2, order=order,
+            filters=filters and [filters], compressors=packer, fill_value=0.5,
+        )  # fmt: skip
+        array[1:] = STACK[1:]
+        np.testing.assert_array_equal(ZarrSource(tmp_path / "a.zarr", ndim=3).read(0), array[:])
+
+
+@pytest.mark.parametrize("shards", [None, (4, 10, 12)])
+@pytest.mark.parametrize("packer", ["gzip", "zstd", "blosc"])
+def test_shards_and_codecs_of_format_3(tmp_path, zarr, shards, packer):
+    codecs = {"gzip": zarr.codecs.GzipCodec(), "zstd": zarr.codecs.ZstdCodec(), "blosc": zarr.codecs.BloscCodec()}
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"), shape=STACK.shape, chunks=(1, 5, 6), shards=shards, dtype="f4", fill_value=np.nan,
+        filters=[zarr.codecs.TransposeCodec(order=(2, 0, 1))], compressors=[codecs[packer], zarr.codecs.Crc32cCodec()],
+        serializer=zarr.codecs.BytesCodec(endian="big"),
+    )  # fmt: skip
+    array[1:, :5] = STACK[1:, :5]
+    np.testing.assert_array_equal(ZarrSource(tmp_path / "a.zarr", ndim=3).read(0), array[:])
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("packer", ["zlib", "gzip", "bz2", "lzma"])
+def test_bombs_are_not_unpacked(tmp_path, form, packer, kind):
+    files = zarr_store(form)
+    name, first = (".zarray", "0.0.0") if form == 2 else ("zarr.json", "c/0/0/0")
+    metadata = json.loads(files[name])
+    if form == 2:
+        metadata["compressor"] = {"id": packer}
+    else:
+        metadata["codecs"][1] = {"name": f"numcodecs.{packer}", "configuration": {}}
+    files |= {name: json.dumps(metadata).encode(), first: bombs()[packer][:500]}
+    path = tmp_path / f"a.{'zarr' if kind == 'folder' else 'zip'}"
+    if kind == "zip":
+        path.write_bytes(zipped(files))
+    for inner, content in files.items() if kind == "folder" else ():
+        (path / inner).parent.mkdir(parents=True, exist_ok=True)
+        (path / inner).write_bytes(content)
+    source = ZarrSource(path)
+    tracemalloc.start()
+    with pytest.raises(UnreadableFileError, match=r"a\.z.*(does not unpack into the 304 bytes of a chunk|smaller)"):
+        source.read(0)
+    assert tracemalloc.get_traced_memory()[1] < 2**25
+    tracemalloc.stop()
+
+
+def test_bombs_in_shards_and_long_chunks(tmp_path):
+    files = zarr_store(3)
+    metadata = json.loads(files.pop("zarr.json"))
+    inside = {"chunk_shape": [1, 8, 9], "codecs": metadata["codecs"], "index_codecs": metadata["codecs"][:1]}
+    metadata["codecs"] = [{"name": "sharding_indexed", "configuration": inside}]
+    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [3, 8, 9]
+    parts = list(files.values())
+    path = tmp_path / "a.zarr"
+    (path / "c" / "0" / "0").mkdir(parents=True)
+    (path / "zarr.json").write_text(json.dumps(metadata))
+    for last, words in ((parts[2], None), (bombs()["gzip"][:500], "does not unpack"), (bombs()["gzip"], "longer than")):
+        held = [*parts[:2], last]
+        begins = np.cumsum([0, *map(len, held)])[:3]
+        index = np.stack([begins, [len(part) for part in held]], axis=1).astype("<u8").tobytes()
+        (path / "c" / "0" / "0" / "0").write_bytes(b"".join(held) + index)
+        source = ZarrSource(path)
+        if words is None:
+            assert source.read(2).shape == (8, 9)
+        else:
+            with pytest.raises(UnreadableFileError, match=words):
+                source.read(2)
+    store(tmp_path / "b.zarr", 2)
+    (tmp_path / "b.zarr" / "0.0.0").write_bytes(bytes(2**20))
+    refused(tmp_path / "b.zarr", "its 0.0.0 is longer than")
+    (tmp_path / "b.zarr" / "0.0.0").write_bytes(bytes(395))
+    refused(tmp_path / "b.zarr", "smaller than requested")
+
+
+@pytest.mark.parametrize("place", [{"compressor": {"id": "pickle"}}, {"filters": [{"id": "delta"}, {"id": "pickle"}]}])
+@pytest.mark.parametrize("dtype", ["|O", "<f4"])
+def test_no_pickle_of_a_store_is_loaded(tmp_path, place, dtype):
+    class Harm:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    path = store(tmp_path / "a.zarr", 2, dtype=dtype, **place)
+    (path / "0.0.0").write_bytes(pickle.dumps(Harm()))
+    # Metadata of the whole store that say otherwise are not believed.
+    (tmp_path / "a.zarr" / ".zmetadata").write_text(
+        json.dumps({"zarr_consolidated_format": 1, "metadata": {".zarray": V2}})
+    )
+    refused(path, "only arrays of numbers|codec 'pickle', which is not read")
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "changed"),
+    [
+        (2, {"filters": [{"id": "json2"}]}),
+        (2, {"filters": [{"id": "delta", "dtype": "|O"}]}),
+        (2, {"filters": [{"id": "zlib"}], "compressor": {"id": "zlib"}}),
+        (2, {"compressor": {"id": "unheard_of"}}),
+        (2, {"compressor": {"name": "zlib", "id": "pickle"}}),
+        (2, {"filters": 3}),
+        (2, {"dtype": [["a", "<f4"]]}),
+        (2, {"dtype": "|V8"}),
+        (2, {"dtype": "|S4"}),
+        (2, {"shape": "many"}),
+        (2, {"shape": [4, 9]}),
+        (2, {"chunks": None}),
+        (2, {"chunks": [0, 9, 11]}),
+        (2, {"dimension_separator": "../"}),
+        (3, {"codecs": [*V3["codecs"], {"name": "numcodecs.pickle", "configuration": {}}]}),
+        (3, {"codecs": [*V3["codecs"], "pickle"]}),
+        (3, {"codecs": [*V3["codecs"], {"name": "numcodecs.zlib", "configuration": {"id": "pickle"}}]}),
+        (3, {"chunk_grid": SHARDED["chunk_grid"], "codecs": [*SHARDED["codecs"], {"name": "gzip"}]}),
+        (3, {"data_type": "object"}),
+        (3, {"data_type": {"name": "struct"}}),
+        (3, {"data_type": "string"}),
+    ],
+)
+def test_other_metadata_are_refused(tmp_path, form, changed):
+    refused(store(tmp_path / "a.zarr", form, **changed), "cannot read")
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", None, 3, 1e300, "0x7fc00000", True])
+def test_fill_values(tmp_path, value):
+    expected = {"NaN": np.nan, "-Infinity": -np.inf, None: 0, 1e300: np.inf, "0x7fc00000": np.nan}.get(value, value)
+    source = ZarrSource(store(tmp_path / "a.zarr", 3, fill_value=value))
+    np.testing.assert_array_equal(source.read(1), np.full((9, 11), expected, np.float32))
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_claims_and_chunks_are_limited_before_anything_is_read(tmp_path, form):
+    def shaped(name, shape, chunk):
+        grid = {"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}}
+        return store(tmp_path / name, form, shape=shape, **({"chunks": chunk} if form == 2 else grid))
+
+    refused(shaped("many.zarr", [2**40, 8, 8], [64, 8, 8]), "it claims 281,474,976,710,656 bytes")
+    refused(shaped("chunk.zarr", [4, 32, 32], [1, 2**15, 2**15]), "its chunks have 4,294,967,296 bytes each")
+    few = ZarrSource(shaped("few.zarr", [2, 64, 64], [1, 2**11, 2**11]))
+    assert survey(CropSource(few, 5, (32, 32))).reading == 2 * 2**24
+
+
+def test_no_file_outside_of_the_store_is_read(tmp_path):
+    inner = store(tmp_path / "a.zarr" / "images", 2)
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(9 * 11 * 4))
+    for inside in ("../a.zarr/images", "images/../images", "/images", "images/"):
+        refused(tmp_path / "a.zarr", "no path inside of a store", inside)
+    (inner / "0.0.0").symlink_to(secret)
+    refused(tmp_path / "a.zarr", "leads out of the store", "images")
+    (inner / "0.0.0").unlink()
+    (inner / "copy").write_bytes(bytes(9 * 11 * 4))
+    (inner / "0.0.0").symlink_to("copy")
+    assert ZarrSource(tmp_path / "a.zarr", "images").read(0).shape == (9, 11)
+    store(tmp_path / "outside", 2)
+    (tmp_path / "a.zarr" / "linked").symlink_to(tmp_path / "outside")
+    refused(tmp_path / "a.zarr", "leads out of the store", "linked")
+    assert len(ZarrSource(tmp_path / "a.zarr")) == 4  # links to folders are not listed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("name", [".zarray", "0.0.0"])
+def test_pipes_in_a_store_are_refused(tmp_path, name):
+    path = store(tmp_path / "a.zarr", 2)
+    (path / name).unlink(missing_ok=True)
+    os.mkfifo(path / name)
+    refused(path, "a pipe, not a file")
+
+
+def test_metadata_that_are_none_are_refused(tmp_path):
+    path = store(tmp_path / "a.zarr", 2)
+    for text in ("", "[", "[]", "3", "[" * 100_000, "\xff", "{}"):
+        (path / ".zarray").write_text(text, encoding="latin-1")
+        refused(path, "cannot read")
+    (path / ".zarray").write_bytes(b" " * (2**24 + 1))
+    refused(path, "longer than 16,777,216 bytes")
+
+
+def test_zip_files_that_unpack_to_too_much_are_not_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(".zarray", json.dumps(V2))
+        file.writestr("0.0.0", bytes(2**26))
+    refused(tmp_path / "a.zip", "its 0.0.0 is longer than")
