@@ -133,11 +133,7 @@ def map_tiff(path: Path) -> NDArray[np.floating] | None:
             page = tiff.pages.first
             tag = page.tags.get("Orientation")
             upright = tag is None or int(tag.value) == 1
-            plain = (
-                page.photometric.name in ("MINISBLACK", "RGB")
-                and page.axes in ("YX", "YXS")
-                and page.sampleformat in (1, 3)
-            )
+            plain = page.photometric in (1, 2) and page.axes in ("YX", "YXS") and page.sampleformat in (1, 3)
             if not (upright and plain) or operator.index(page.imagewidth) * operator.index(page.imagelength) < LARGE:
                 return None
             check_page(page, path.stat().st_size)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.data.sources.stacks import ChunkedArray, StackedSource, chosen, unpacked
+from pointillist.data.sources.stacks import ChunkedArray, StackedSource, as_text, chosen, unpacked
 from pointillist.storage import check_regular
 from pointillist.validation import as_list, as_path
 
@@ -44,7 +44,6 @@ class Hdf5Source(StackedSource):
     """
 
     kind: ClassVar[str] = "hdf5"
-    argument: ClassVar[str] = "dataset"
 
     def __init__(
         self,
@@ -56,7 +55,8 @@ class Hdf5Source(StackedSource):
         external: Iterable[str | Path] = (),
     ) -> None:
         self.external = [as_path(file, "external") for file in as_list(external, "external")]
-        super().__init__(path, ndim, channel_axis=channel_axis, inside=dataset)
+        self.inside = as_text(dataset, "dataset")
+        super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> Any:
         try:

@@ -58,14 +58,12 @@ class StackedSource(StoredSource):
 
     windowed: ClassVar[bool] = True
     kind: ClassVar[str]
-    argument: ClassVar[str] = ""
-    """Name of the argument that says where the array is in a file that holds several."""
+    inside: str = ""
+    """Where the array is in a file that holds several; set before `__init__` is called."""
 
-    def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None, inside: str = "") -> None:
+    def __init__(self, path: str | Path, ndim: int = 2, *, channel_axis: int | None = None) -> None:
         check_arguments(ndim=ndim)
-        if not isinstance(inside, str):
-            raise TypeError(f"{self.argument} must be a text, got {shown(inside)}")
-        self.path, self.ndim, self.inside = as_path(path), ndim, inside
+        self.path, self.ndim = as_path(path), ndim
         axes = ndim + (channel_axis is not None)
         if channel_axis is not None and not (is_integer(channel_axis) and -axes <= channel_axis < axes):
             raise ValueError(f"channel_axis must be None or an axis from {-axes} to {axes - 1}, got {channel_axis!r}")
@@ -383,6 +381,13 @@ class _Pages:
             check_page(page, self._size)
             samples = page.asarray()
         return samples[tuple(where)] if where else samples
+
+
+def as_text(given: Any, name: str) -> str:
+    """The name of an array in a file, if it is a text; errors call the argument by `name`."""
+    if not isinstance(given, str):
+        raise TypeError(f"{name} must be a text, got {shown(given)}")
+    return given
 
 
 def chosen(name: str, names: list[str]) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.sources.derived import Cache
-from pointillist.data.sources.stacks import StackedSource
+from pointillist.data.sources.stacks import StackedSource, as_text
 from pointillist.large import LARGE, scratch_file
 from pointillist.reprs import shown
 from pointillist.storage import check_regular, stamp
@@ -89,12 +89,12 @@ class TableSource(StackedSource):
     """
 
     kind: ClassVar[str] = "table"
-    argument: ClassVar[str] = "column"
 
     def __init__(self, path: str | Path, column: str = "", *, channels: bool = False) -> None:
         check_arguments(channels=channels)
         self._channels = channels
-        super().__init__(path, 1, channel_axis=-1 if channels else None, inside=column)
+        self.inside = as_text(column, "column")
+        super().__init__(path, 1, channel_axis=-1 if channels else None)
 
     def _open(self) -> _Columns:
         return _Columns(self.path, self.inside, self._channels)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.data.damage import LARGEST_CHUNK
-from pointillist.data.sources.stacks import PACKERS, ChunkedArray, StackedSource, chosen, unpacked
+from pointillist.data.sources.stacks import PACKERS, ChunkedArray, StackedSource, as_text, chosen, unpacked
 from pointillist.storage import check_regular
 
 _METADATA = ("zarr.json", ".zarray")
@@ -53,10 +53,10 @@ class ZarrSource(StackedSource):
     """
 
     kind: ClassVar[str] = "zarr"
-    argument: ClassVar[str] = "array"
 
     def __init__(self, path: str | Path, array: str = "", ndim: int = 2, *, channel_axis: int | None = None) -> None:
-        super().__init__(path, ndim, channel_axis=channel_axis, inside=array)
+        self.inside = as_text(array, "array")
+        super().__init__(path, ndim, channel_axis=channel_axis)
 
     def _open(self) -> ChunkedArray:
         store = ZarrStore(self.path)
