@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pointillist.kernels import banded
-from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES
+from pointillist.kernels.vectors import width_of
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers.admm import band_width, image_offsets
 

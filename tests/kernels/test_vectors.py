@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from pointillist.kernels.lanes import lanes_of
-from pointillist.kernels.vectors import add_runs, add_runs_weighted, dot_runs
+from pointillist.kernels.vectors import add_runs, add_runs_weighted, dot_runs, lanes_of
 
 
 @njit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.kernels.lanes import width_of
+from pointillist.kernels.vectors import width_of
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.solvers import strips as module
 from pointillist.solvers.staging import field_of

@@ -12,7 +12,7 @@ from pointillist.cli.learn import fit
 from pointillist.cli.starting import FILTER_SIZE
 from pointillist.data import contrast_normalise, photographs
 from pointillist.kernels.compiling import working_time
-from pointillist.kernels.warming import compile_search, end_compiling, is_compiling
+from pointillist.kernels.precompile import end_compiling, is_compiling
 from pointillist.learners import OnlineCSC
 from pointillist.learners.calibration import compile_update
 from pointillist.learners.persistence import save
@@ -62,9 +62,8 @@ def run(folder: Path, *, seed: int, jobs: int, quiet: bool) -> None:
 
 
 def _compile(model: OnlineCSC) -> None:
-    """Compile what a second process does not, where one was begun because no kernels were on disk."""
+    """Compile the update while a second process compiles the solver, where one was begun because no kernels were on disk."""
     if is_compiling():
-        compile_search(FILTER_SIZE)
         compile_update(model, [3 * FILTER_SIZE] * 2)
         end_compiling()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pointillist.kernels.warming import begin_compiling
+from pointillist.kernels.precompile import begin_compiling
 
 FILTER_SIZE = 11
 """Side of the filters that ``pointillist demo`` learns."""

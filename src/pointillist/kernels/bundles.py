@@ -14,9 +14,12 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from pointillist.kernels.compiling import helper, spliced
-from pointillist.kernels.lanes import (
+from pointillist.kernels.layout import aligned_zeros, run_width
+from pointillist.kernels.updates import close, minimum_of, offsets_of
+from pointillist.kernels.vectors import (
     add_product,
     broadcast,
+    dot_runs,
     each_offset,
     multiply_add,
     pointer,
@@ -27,9 +30,6 @@ from pointillist.kernels.lanes import (
     vector_type,
     whole_number,
 )
-from pointillist.kernels.layout import aligned_zeros, run_width
-from pointillist.kernels.updates import close, minimum_of, offsets_of
-from pointillist.kernels.vectors import dot_runs
 
 BUNDLED = 4
 """Codes that are updated together at most."""

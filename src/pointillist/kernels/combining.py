@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.kernels.compiling import spliced
-from pointillist.kernels.routines import routine, short_routine
+from pointillist.kernels.compiling import routine, spliced
 from pointillist.kernels.vectors import add_products, dot_runs
 
 MEMORY = 3
@@ -87,7 +86,7 @@ def any_turns(values, move, begin, end):
     return count > 0
 
 
-@short_routine
+@routine
 def measure_strip(lanes, residual, weights, rows, counted, begin, end, ridge, steps, moves, rises, sums):
     """Sum up the slopes of the objective along the moves in a strip, and the products of their steps."""
     sums[:_FACTORS] = 0
@@ -99,7 +98,7 @@ def measure_strip(lanes, residual, weights, rows, counted, begin, end, ridge, st
             sums[MEMORY + m * (m + 1) // 2 + n] += ridge * _dot(lanes, moves[m], moves[n], begin, end)
 
 
-@short_routine
+@routine
 def weigh_strip(lanes, residual, weights, rows, counted, begin, end, ridge, step, move, rises, sums):
     """Sum up what the combined step changes of the objective in a strip."""
     sums[:_FACTORS] = 0
@@ -118,7 +117,7 @@ def _dot(lanes, some, others, begin, end):
     return total
 
 
-@short_routine
+@routine
 def add_up(sums, totals):
     """Add up what was summed in each strip."""
     for k in range(_FACTORS):
@@ -127,7 +126,7 @@ def add_up(sums, totals):
             totals[k] += sums[s, k]
 
 
-@short_routine
+@routine
 def find_factors(totals, held, most):
     """Minimise ½ cᵀ H c + gᵀ c for the products H and slopes g of the moves that are held; those of no length get nothing.
 

@@ -2,26 +2,30 @@
 
 numba compiles a kernel when a process first calls it with arguments of new types, unless it finds it on disk. That takes
 a second or so for each of the larger ones, so that kernels are kept cheap: they allocate nothing, so that no references
-are counted; what only other kernels call is a `helper` without an entry for Python; loops stand where an expression of
-arrays would bring its broadcasting and its messages along; and rare ways through a kernel are kernels of their own.
+are counted; what only other kernels call is a `helper` without an entry for Python, or a `routine`; loops stand where an
+expression of arrays would bring its broadcasting and its messages along; and rare ways through a kernel are kernels of
+their own.
 """
 
 import gc
 import logging
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import version
 from time import perf_counter
 from typing import Any
 
+from llvmlite import binding as llvm
 from numba import njit
 from numba.core import event
-from numba.core.registry import cpu_target
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 log = logging.getLogger(__name__)
 
 _LEAN: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}  # no entry for C
-
 _NO_REFERENCES: dict[str, Any] = {"_nrt": False}  # none are counted
 
 kernel = njit(cache=True, **_LEAN, **_NO_REFERENCES)
@@ -39,13 +43,50 @@ helper = partial(njit, **_LEAN, no_cpython_wrapper=True)
 spliced = njit(nogil=True, inline="always")
 """Put a function into the kernels that call it before they are compiled: for short ones, and those called once."""
 
+
+class _Part(JITCodeLibrary):
+    """Code of a function as numba writes it, to be linked into its callers and optimised there; calls of it stay calls.
+
+    numba optimises a `helper` and makes machine code of it, and does both once more for every kernel that it is linked into:
+    the first step of learning would wait 12 s for its kernels instead of 7.5. No public interface of numba leaves that out,
+    so this is the one place that builds on its insides, and the reason why its version has an upper bound.
+    """
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take up code, and say in it that it is not to be inlined."""
+        for function in ir_module.functions:
+            if not function.is_declaration:
+                function.attributes.add("noinline")
+        super().add_ir_module(ir_module)
+
+    def _optimize_final_module(self) -> None:
+        """Leave this to those that the code is linked into."""
+
+    def _finalize_final_module(self) -> None:
+        """Make no machine code."""
+        self._finalized = True
+
+
+class _Routine(Compiler):
+    """Compiles a function to a `_Part`."""
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile a function of Python."""
+        state = self.state
+        state.library, state.flags.no_compile = _Part(state.targetctx.codegen(), func.__qualname__), True
+        result = super().compile_extra(func)
+        # Callers find the code by its entry for Python, which is never entered but has to be a builtin: here the library's.
+        entry = result.library.__sizeof__
+        state.targetctx.insert_user_function(entry, result.fndesc, [result.library])
+        return result._replace(entry_point=entry)
+
+
+routine = helper(pipeline_class=_Routine)
+"""Compile a function as a part of the kernels that call it, and not by itself; Python never does."""
+
 Watcher = Callable[[int], object]
 
 _PACKAGE = __name__.rpartition(".")[0]
-
-# Whenever an index is compiled, the types that have one are tried in turn. Arrays come first among them if numba is told now
-# of what it knows, and last if that happens when it looks for the first kernel on disk.
-cpu_target.typing_context.refresh()
 
 
 class Compilation(event.Listener):
@@ -81,9 +122,9 @@ class Compilation(event.Listener):
 
     def on_start(self, event: Any) -> None:
         """Take note that a function begins to be compiled."""
-        self._depth += 1
+        self._enter()
         if self._depth == 1:
-            self._begin, self._collected = perf_counter(), gc.isenabled()
+            self._collected = gc.isenabled()
             gc.disable()
             if _is_ours(event):
                 if self.kernels == 0:
@@ -94,10 +135,9 @@ class Compilation(event.Listener):
 
     def on_end(self, event: Any) -> None:
         """Take note that a function is compiled."""
-        self._depth -= 1
         gc.collect(0)  # what this function left behind, while it is still young
+        self._leave()
         if self._depth == 0:
-            self._seconds += perf_counter() - self._begin
             if self._collected:
                 gc.enable()
             if _is_ours(event):
@@ -107,15 +147,21 @@ class Compilation(event.Listener):
     @contextmanager
     def elsewhere(self) -> Iterator[None]:
         """Let the clock stand still while this process waits for kernels that another one compiles."""
-        self._depth += 1
-        if self._depth == 1:
-            self._begin = perf_counter()
+        self._enter()
         try:
             yield
         finally:
-            self._depth -= 1
-            if self._depth == 0:
-                self._seconds += perf_counter() - self._begin
+            self._leave()
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._begin = perf_counter()
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._seconds += perf_counter() - self._begin
 
     def _tell(self) -> None:
         for watcher in list(self.watchers):
@@ -136,11 +182,6 @@ def working_time() -> float:
     return perf_counter() - compilation.seconds
 
 
-def awaits_kernels() -> bool:
-    """Whether work waits for a kernel that is being compiled."""
-    return compilation.busy
-
-
 @contextmanager
 def watching_compilation(watcher: Watcher) -> Iterator[None]:
     """Call `watcher` with the number of kernels compiled so far, whenever one begins or ends to be compiled."""
@@ -149,3 +190,13 @@ def watching_compilation(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         compilation.watchers.remove(watcher)
+
+
+def environment() -> dict[str, str]:
+    """Versions of Python and of the numerical libraries, the machine and its processor: what bits of results depend on."""
+    return {
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("numpy", "scipy", "numba", "llvmlite")},
+        "machine": platform.machine(),
+        "processor": llvm.get_host_cpu_name(),
+    }

@@ -3,11 +3,17 @@
 import numpy as np
 
 from pointillist.kernels.blocks import FILTERS_A_BLOCK
-from pointillist.kernels.blockvectors import best_at_positions, best_of_block, best_of_block_local, correlate_block
 from pointillist.kernels.compiling import allocating_kernel, kernel, spliced
 from pointillist.kernels.convolution import base_of
-from pointillist.kernels.lanes import width_of
-from pointillist.kernels.vectors import POSITIONS_AT_ONCE, dot_runs_at
+from pointillist.kernels.vectors import (
+    POSITIONS_AT_ONCE,
+    best_at_positions,
+    best_of_block,
+    best_of_block_local,
+    correlate_block,
+    dot_runs_at,
+    width_of,
+)
 
 
 @kernel

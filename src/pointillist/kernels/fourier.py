@@ -16,7 +16,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from pointillist.kernels.compiling import helper, kernel
-from pointillist.kernels.lanes import (
+from pointillist.kernels.vectors import (
     CONTRACT,
     broadcast,
     lanes_of,

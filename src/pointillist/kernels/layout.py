@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from pointillist.kernels.blocks import FILTERS_A_BLOCK
-from pointillist.kernels.lanes import lanes_of
+from pointillist.kernels.vectors import lanes_of
 
 SPARE_SAMPLES = 32
 """Samples that every padded signal has behind its end, for the padded lanes of its last run."""
@@ -72,7 +72,7 @@ class Pairs(NamedTuple):
 
 
 def make_pairs(filters: np.ndarray, padded: tuple[int, ...]) -> Pairs:
-    """Lay out `filters` (n_filters, channels, *size) for `blockvectors.best_at_positions` in a signal `(channels, *padded)`.
+    """Lay out `filters` (n_filters, channels, *size) for `vectors.best_at_positions` in a signal `(channels, *padded)`.
 
     Behind rows of an odd length stands a zero.
     """

@@ -1,10 +1,9 @@
 """Codes that nearly violate, noted while all are scanned, and the search for violators among them."""
 
 from pointillist.kernels.blocks import FILTERS_A_BLOCK
-from pointillist.kernels.blockvectors import note_block
 from pointillist.kernels.compiling import kernel
 from pointillist.kernels.convolution import base_of
-from pointillist.kernels.vectors import POSITIONS_AT_ONCE, dot_runs, dot_runs_at
+from pointillist.kernels.vectors import POSITIONS_AT_ONCE, dot_runs, dot_runs_at, note_block
 
 
 @kernel

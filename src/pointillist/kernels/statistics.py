@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.kernels.compiling import allocating_kernel, kernel, spliced
-from pointillist.kernels.lanes import lanes_of
+from pointillist.kernels.compiling import allocating_kernel, kernel, routine, spliced
 from pointillist.kernels.layout import flat_offsets, register_width, strides_of
-from pointillist.kernels.routines import routine, short_routine
-from pointillist.kernels.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows
+from pointillist.kernels.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows, lanes_of
 
 
 def first_at(positions, n_positions):
@@ -257,7 +255,7 @@ def _correlate(toeplitz, block, taps, start, out, out_start):
             correlate_planes(toeplitz.lanes, block, at, stride, taps, tap, rows, columns, out, place)
 
 
-@short_routine
+@routine
 def _collect(toeplitz, sums, n, out):
     """out = row n of the sums, each position in its place."""
     n_channels, n_taps = out.shape
@@ -352,7 +350,7 @@ def sweep_group(
                 sums.taps[mirrored + i] = filters[k, c, n_taps - 1 - toeplitz.order[i]]
 
 
-@short_routine
+@routine
 def _descend(filters, k, gradient, linear, lipschitz, support, zero_mean, nonnegative):
     """Make a projected gradient step with filter k."""
     _, n_channels, n_taps = filters.shape

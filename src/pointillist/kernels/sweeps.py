@@ -26,8 +26,7 @@ from pointillist.kernels.combining import (
     take_strip,
     weigh_strip,
 )
-from pointillist.kernels.compiling import kernel, spliced
-from pointillist.kernels.routines import routine, short_routine
+from pointillist.kernels.compiling import kernel, routine, spliced
 from pointillist.kernels.team import (
     ORDERS,
     announce,
@@ -205,7 +204,7 @@ def _run_by_colours(team, scene, circle, bundles):
         _run(team, scene, circle, bundles)
 
 
-@short_routine
+@routine
 def _sweep_all(team, scene, circle, bundles):
     """Sweep over all strips in the way that is ordered; returns the largest move."""
     largest, team[_KIND] = 0.0, _SWEEP
@@ -215,7 +214,7 @@ def _sweep_all(team, scene, circle, bundles):
     return np.sqrt(largest)
 
 
-@short_routine
+@routine
 def _extrapolate(team, scene, circle, bundles):
     """Make the best step in the span of the moves that are held, if it lowers the objective; it joins the newest move."""
     memory = scene.memory

@@ -15,8 +15,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pointillist.kernels.compiling import spliced
-from pointillist.kernels.routines import short_routine
+from pointillist.kernels.compiling import routine, spliced
 from pointillist.system import SYSTEM
 
 MOST_ITEMS = 64
@@ -59,7 +58,7 @@ def end(team):
         _store(team, _STATE, _OVER)
 
 
-@short_routine
+@routine
 def announce(team, n_items):
     """Offer items of what the orders say."""
     team[_COUNT] = n_items
@@ -67,7 +66,7 @@ def announce(team, n_items):
     _store(team, _FREE, -1 if n_items == MOST_ITEMS else (1 << n_items) - 1)
 
 
-@short_routine
+@routine
 def take_item(team, rank, n_threads):
     """The number of an item that nobody has taken, the first from a thread's own place on; −1 if there is none."""
     while True:
@@ -87,7 +86,7 @@ def finish_item(team):
     _add(team, _DONE, 1)
 
 
-@short_routine
+@routine
 def wait_for_items(team, n_items, patience):
     """Wait until all items are done; after so many looks helpers get no more of them."""
     looks = 0
@@ -99,7 +98,7 @@ def wait_for_items(team, n_items, patience):
             _store(team, _STATE, _LATE)
 
 
-@short_routine
+@routine
 def wait_for_item(team, rank, n_threads):
     """What a helper waits for: the number of an item, or −1 when all is over."""
     looks = 0

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.kernels.compiling import spliced
-from pointillist.kernels.routines import short_routine
+from pointillist.kernels.compiling import routine, spliced
 from pointillist.kernels.vectors import add_runs, add_runs_weighted, close_seam, dot_changed_runs, dot_runs
 
 
@@ -103,7 +102,7 @@ def offsets_of(boxes, circle, i):
     return circle.offsets[circle.ways[i] : circle.ways[i] + len(boxes.offsets)]
 
 
-@short_routine
+@routine
 def add_code(boxes, circle, weighted, weights, i, signal, change):
     """Add a code's filter to a signal, `weighted` or as it is."""
     base, start, offsets = boxes.bases[i], boxes.starts[i], offsets_of(boxes, circle, i)

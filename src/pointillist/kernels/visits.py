@@ -4,8 +4,7 @@ import numpy as np
 
 from pointillist.kernels.bundles import count_bundled, update_bundle
 from pointillist.kernels.combining import any_zeros
-from pointillist.kernels.compiling import spliced
-from pointillist.kernels.routines import routine, short_routine
+from pointillist.kernels.compiling import routine, spliced
 from pointillist.kernels.updates import add_code, update_code
 
 PLAIN, FORGETTING, RECORDED, COMPARED = 0, 1, 2, 3
@@ -80,7 +79,7 @@ def visit_codes(
     return largest
 
 
-@short_routine
+@routine
 def prepare_strip(
     way, colour, s, n_colours, values, codes, rows, bounds, lengths, reached, residual, move, step, alive, n_alive
 ):  # fmt: skip
@@ -104,7 +103,7 @@ def prepare_strip(
                     step[t] = -residual[t] if way == COMPARED else residual[t] * 0
 
 
-@short_routine
+@routine
 def list_alive(values, alive, begin, end):
     """List the codes that are not zero; returns how many there are."""
     n = begin
@@ -114,7 +113,7 @@ def list_alive(values, alive, begin, end):
     return n - begin
 
 
-@short_routine
+@routine
 def leave_zeros(boxes, circle, clean, weights, values, residual, step, move, begin, end):
     """Take codes that are zero out of a move: they stay there until a sweep says otherwise.
 
@@ -131,7 +130,7 @@ def leave_zeros(boxes, circle, clean, weights, values, residual, step, move, beg
                     move[n] = 0
 
 
-@short_routine
+@routine
 def clip(boxes, circle, weights, values, step, move, begin, end):
     """Let codes that would change their sign stop at zero."""
     for n in range(begin, end):

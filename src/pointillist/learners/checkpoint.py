@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pointillist.errors import CheckpointError
-from pointillist.kernels.environment import environment
+from pointillist.kernels.compiling import environment
 from pointillist.learners.base import ConvolutionalLearner, publish
 from pointillist.learners.feed import Feed
 from pointillist.learners.packing import changed_arrays, flat, pack, pack_parameters, unpack_state

@@ -15,7 +15,7 @@ import scipy.special
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt
 
-from pointillist.kernels.conditioning import fill_blocks
+from pointillist.kernels.kriging import fill_blocks
 from pointillist.parallel import parallel
 
 SURROUNDINGS = 48

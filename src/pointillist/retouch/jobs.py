@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from pointillist.kernels.compiling import awaits_kernels, working_time
+from pointillist.kernels.compiling import compilation, working_time
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Job(Generic[Answer]):
             "what": self.what,
             "state": "stopping" if self.running and self._stop.is_set() else self.state,
             "fraction": self._fraction,
-            "compiling": self.running and awaits_kernels(),
+            "compiling": self.running and compilation.busy,
             "seconds": round(seconds, 1),
             "left": None if left is None else round(left, 1),
             "error": self.error,

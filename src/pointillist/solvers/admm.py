@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.kernels import banded, convolution
-from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES, flat_offsets, strides_of
+from pointillist.kernels.vectors import width_of
 from pointillist.parallel import parallel
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solution, certified, check_numbers, collect

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels import noting
-from pointillist.kernels.lanes import width_of
+from pointillist.kernels.vectors import width_of
 from pointillist.parallel import Mapper
 from pointillist.solvers.scanning import DescentState, scan_size
 

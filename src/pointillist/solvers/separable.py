@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.correlated import Overlaps
-from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import Layout, make_layout, register_width, whole_blocks
 from pointillist.kernels.separable import SPARE_VECTORS, factor, mix, scan_mixed
-from pointillist.kernels.vectors import ROWS_AT_ONCE
+from pointillist.kernels.vectors import ROWS_AT_ONCE, width_of
 from pointillist.parallel import Mapper
 from pointillist.problem import Geometry, Problem
 from pointillist.solvers.products import overlap_table

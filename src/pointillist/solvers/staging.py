@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.kernels.descent import locate
-from pointillist.kernels.lanes import width_of
 from pointillist.kernels.layout import SPARE_SAMPLES, Layout, strides_of
 from pointillist.kernels.sweeps import Strips
 from pointillist.kernels.updates import Circle, Places
+from pointillist.kernels.vectors import width_of
 from pointillist.problem import Geometry
 from pointillist.solvers.strips import StripPlan, strip_plan
 

@@ -1,24 +1,57 @@
-"""The conditional mean of a Gaussian field at some pixels, given others: one small dense system for each block of pixels.
+"""Kriging: the conditional mean of a Gaussian field at some pixels, given others, one small dense system a block of pixels.
 
 The covariance of two pixels depends on their difference only and comes as a table of lags. The mean is a plane that the
-known pixels determine themselves (universal kriging).
+known pixels determine themselves (universal kriging). Systems are factorised by vector instructions, right sides on the way.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 from pointillist.kernels.compiling import allocating_kernel, helper
-from pointillist.kernels.factorising import LANES, factorise, room
-from pointillist.kernels.surroundings import around, listed, most_alike, nearest
+from pointillist.kernels.vectors import (
+    broadcast,
+    lanes_of,
+    multiply_add,
+    pointer,
+    store,
+    vector_at,
+    vector_type,
+    whole_number,
+)
+
+
+class Tuning(NamedTuple):
+    """Which sources a block is predicted from, and how tables are judged by them; measured by benchmarks.inpaint."""
+
+    few: int = 100
+    """Sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more."""
+    judging: float = 0.8
+    """Share of the sources asked for, nearest first, that judge the tables."""
+    kept: float = 0.4
+    """Share of the sources asked for, nearest first, that are always used."""
+    livelier: float = 10.0
+    """Times as large as inside that whitened squares are where another field begins."""
+    fewest_beyond: int = 8
+    """Sources that are left out, at least, where another field begins."""
+    certainty: float = 5.0
+    """Independent observations that the sources are worth when they judge the tables."""
+    negligible: float = 0.01
+    """Weight, relative to the largest, below which a table is left out."""
+    rim: int = 2
+    """Rows and columns beside a hole in which known pixels count as its rim."""
+    nearer: float = 0.05
+    """Factor of the squared distance of a rim pixel: the far side of a hole counts, too."""
+
+
+TUNING = Tuning()
 
 _TREND = 3  # 1, row, column
 _TINY = 1e-30
-_FEW = 100  # sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more
-_JUDGED, _KEPT = 0.8, 0.4  # of the sources asked for, nearest first: these judge the tables, and these are always used
-_LIVELIER = 10.0  # times as large as inside are whitened squares outside of what looks like one field
-_FEWEST = 8  # sources in the part that is left out
-_CERTAINTY = 5.0  # independent observations that the sources are worth when they judge the tables
-_SURE = 1e6  # the same where few are used: then the likelier of two tables is taken, the block's and the first other
-_NEGLIGIBLE = 0.01  # of the largest weight: such tables are left out
+_LANES, _PANEL = 8, 4  # numbers of a vector, of which rows have whole ones; rows that are eliminated together
+_WIDTH = lanes_of(_LANES)
 
 
 @allocating_kernel
@@ -40,37 +73,38 @@ def fill_blocks(planes, known, wanted, blocks, tables, units, others, nugget, sh
     """
     height, width = known.shape
     channels, widest = len(planes), _widest(blocks)
-    system, places = room(widest, widest + _TREND + channels, tables.dtype), np.empty(widest, np.int64)
+    system, places = zeros_for(widest, widest + _TREND + channels, tables.dtype), np.empty(widest, np.int64)
     left, plane = np.empty((channels, widest), tables.dtype), np.empty((channels, _TREND))
     for b in range(len(blocks)):
         top, bottom, first, last, reach, most, which = blocks[b]
-        targets = listed(wanted, top, bottom, first, last)
+        targets = _listed(wanted, top, bottom, first, last)
         ends = (max(top - reach, 0), min(bottom + reach, height), max(first - reach, 0), min(last + reach, width))
-        sources = listed(known, ends[0], ends[1], ends[2], ends[3])
+        sources = _listed(known, ends[0], ends[1], ends[2], ends[3])
         if len(targets) == 0 or len(sources) == 0:
             continue
-        sources = nearest(sources, targets, most) if most <= _FEW else around(sources, targets, most, known)
+        sources = _nearest(sources, targets, most) if most <= TUNING.few else _around(sources, targets, most, known)
         shift, part = np.zeros(2, np.int64), texture
         if texture > 0:
-            best = most_alike(planes, known, sources, targets, shifts)
+            best = _most_alike(planes, known, sources, targets, shifts)
             shift, part = (shifts[best], texture) if best >= 0 else (shift, 0.0)
         frame = (np.mean(sources[:, 0]), np.mean(sources[:, 1]), float(reach + bottom - top))
         mixed, total, likeliest = np.zeros((channels, len(targets))), 0.0, -np.inf
-        certainty, n_others = (_CERTAINTY, len(others)) if most > _FEW else (_SURE, min(1, len(others)))
+        # Where few are used the likelier of two tables is taken, the block's and the first other.
+        certainty, n_others = (TUNING.certainty, len(others)) if most > TUNING.few else (1e6, min(1, len(others)))
         for k in range(-1, n_others):
             table = tables[which] if k < 0 else others[k]
             _whiten(table, planes, sources, nugget, frame, shift, part, system, places)
             count, judges = len(sources), len(sources)
-            if most > _FEW:
-                count = _of_one_field(system, len(sources), int(_KEPT * most), left, plane)
-                judges = min(len(sources), int(_JUDGED * most))
+            if most > TUNING.few:
+                count = _of_one_field(system, len(sources), int(TUNING.kept * most), left, plane)
+                judges = min(len(sources), int(TUNING.judging * most))
             size, likelihood = _likelihood(system, len(sources), judges, left, plane)
             told = likelihood > likeliest
             if told:
                 faded = np.exp(certainty * (likeliest - likelihood))
                 mixed, total, likeliest = faded * mixed, faded * total, likelihood
             weight = np.exp(certainty * (likelihood - likeliest))
-            if weight < _NEGLIGIBLE:
+            if weight < TUNING.negligible:
                 continue
             if count != judges:
                 _take_plane(system, len(sources), count, left, plane)
@@ -129,7 +163,7 @@ def _covariances(table, sources, nugget, system, places):
     for i in range(len(sources)):
         here, row = middle + places[i], system[i]
         # Indices without a sign are never counted from the end, so that the loop becomes vectors.
-        for j in range(np.uintp(i - i % LANES), np.uintp(len(sources))):
+        for j in range(np.uintp(i - i % _LANES), np.uintp(len(sources))):
             row[j] = flat[np.uintp(here - places[j])]
         row[i] += nugget * flat[middle]
 
@@ -149,7 +183,7 @@ def _take_plane(system, n, count, left, plane):
 
     plane: (channels, 3) gets the coefficients, left: (channels, at least n) what the plane leaves.
     """
-    gram = room(_TREND, _TREND + len(plane), plane.dtype)
+    gram = zeros_for(_TREND, _TREND + len(plane), plane.dtype)
     for i in range(count):
         for j in range(_TREND):
             for k in range(_TREND + len(plane)):
@@ -191,7 +225,7 @@ def _of_one_field(system, n, kept, left, plane):
     Whitened values of one field have one variance. Where they are much larger from some source on, an edge or something
     lively lies out there, which says nothing about a calm hole; the likeliest such place is where the sources end.
     """
-    if kept + _FEWEST >= n:
+    if kept + TUNING.fewest_beyond >= n:
         return n
     _take_plane(system, n, kept, left, plane)
     squares = np.full(n, _TINY)
@@ -201,10 +235,10 @@ def _of_one_field(system, n, kept, left, plane):
     total = np.sum(squares)
     best, least = n, n * np.log(total / n)
     within = np.sum(squares[:kept])
-    for count in range(kept, n - _FEWEST):
+    for count in range(kept, n - TUNING.fewest_beyond):
         beyond = total - within
         inner, outer = within / count, beyond / (n - count)
-        if outer > _LIVELIER * inner:
+        if outer > TUNING.livelier * inner:
             cost = count * np.log(inner) + (n - count) * np.log(outer)
             if cost < least:
                 best, least = count, cost
@@ -273,3 +307,181 @@ def _backward(upper, side, n):
         for j in range(np.uintp(i + 1), np.uintp(n)):
             total += upper[i, j] * side[j]
         side[i] = (side[i] - total) / upper[i, i]
+
+
+@helper()
+def _listed(mask, top, bottom, left, right):
+    """Rows and columns (n, 2) of the true pixels of a box."""
+    found, count = np.empty(((bottom - top) * (right - left) + 1, 2), np.int64), 0
+    for i in range(top, bottom):
+        for j in range(
+            left, right
+        ):  # without branches, which no processor foretells where pixels are missing at random
+            found[count, 0], found[count, 1] = i, j
+            count += mask[i, j]
+    return found[:count]
+
+
+@helper()
+def _distances(sources, targets):
+    """Squared distances (n,) of sources (n, 2) to the target nearest to each."""
+    distances = np.empty(len(sources), np.int64)
+    rows, columns = targets[:, 0].copy(), targets[:, 1].copy()
+    for i in range(len(sources)):
+        least = 1 << 40
+        # Indices without a sign are never counted from the end, so that the loop becomes vectors.
+        for k in range(np.uintp(len(rows))):
+            down, right = sources[i, 0] - rows[k], sources[i, 1] - columns[k]
+            least = min(least, down * down + right * right)
+        distances[i] = least
+    return distances
+
+
+@helper()
+def _nearest(sources, targets, most):
+    """Choose at most so many sources, those nearest to a target; ties go to the first in raster order."""
+    if len(sources) <= most:
+        return sources
+    distances = _distances(sources, targets)
+    counts = np.zeros(np.max(distances) + 1, np.int64)
+    for i in range(len(sources)):
+        counts[distances[i]] += 1
+    last, left = 0, most
+    while counts[last] < left:
+        left -= counts[last]
+        last += 1
+    chosen = np.empty((most, 2), np.int64)
+    count = 0
+    for i in range(len(sources)):
+        if distances[i] < last or (distances[i] == last and left > 0):
+            left -= distances[i] == last
+            chosen[count] = sources[i]
+            count += 1
+    return chosen
+
+
+@helper()
+def _around(sources, targets, most, known):
+    """At most so many sources, nearest to a target first; ties go to the first in raster order.
+
+    Sources at the rim of a hole count as nearer than they are: those across it hold the answer where nearer ones behind
+    the rim only repeat what the rim says.
+    """
+    distances = _distances(sources, targets)
+    for i in range(len(sources)):
+        if _at_rim(known, sources[i, 0], sources[i, 1]):
+            distances[i] = int(TUNING.nearer * distances[i])
+        distances[i] = distances[i] * len(sources) + i
+    return sources[np.argsort(distances)[:most]]
+
+
+@helper()
+def _at_rim(known, row, column):
+    """Whether a pixel nearby is not known."""
+    for i in range(max(row - TUNING.rim, 0), min(row + TUNING.rim + 1, known.shape[0])):
+        for j in range(max(column - TUNING.rim, 0), min(column + TUNING.rim + 1, known.shape[1])):
+            if not known[i, j]:
+                return True
+    return False
+
+
+@helper()
+def _most_alike(planes, known, sources, targets, shifts):
+    """Number of the shift to where all is known and the sources look most alike, but for brightness; −1 for none."""
+    best, least = -1, np.inf
+    for b in range(len(shifts)):
+        down, right = shifts[b]
+        if not (_all_known(known, sources, down, right) and _all_known(known, targets, down, right)):
+            continue
+        apart = 0.0
+        for c in range(len(planes)):
+            total, squares = 0.0, 0.0
+            for s in range(len(sources)):
+                i, j = sources[s]
+                difference = planes[c, i, j] - planes[c, i + down, j + right]
+                total += difference
+                squares += difference * difference
+            apart += squares - total * total / len(sources)
+        if apart < least:
+            best, least = b, apart
+    return best
+
+
+@helper()
+def _all_known(known, places, down, right):
+    height, width = known.shape
+    for s in range(len(places)):
+        i, j = places[s, 0] + down, places[s, 1] + right
+        if i < 0 or i >= height or j < 0 or j >= width or not known[i, j]:
+            return False
+    return True
+
+
+@helper()
+def zeros_for(n, columns, dtype):
+    """Zeros with room for n rows of so many columns, right sides included: `factorise` works on whole vectors and panels."""
+    return np.zeros((n + _PANEL, -(-columns // _LANES) * _LANES), dtype)
+
+
+@helper()
+def factorise(flat, stride, n, columns):
+    """Replace a symmetric matrix A (n, n) by the upper U with A = Uᵀ U, and the right sides B behind A by U⁻ᵀ B.
+
+    Rows lie `stride` numbers apart; those of the matrix are read from the diagonal on. A few numbers before the diagonal and
+    behind the right sides are read and written; what stands there does not matter as long as it is finite.
+    """
+    one = flat.dtype.type(1)
+    for k in range(0, n, _PANEL):
+        end, panel = min(k + _PANEL, n), k * stride
+        for m in range(k, end):
+            # What stands in rows of the panel below this one counts as zero.
+            a = flat[panel + m] if m > k else one - one
+            b = flat[panel + stride + m] if m > k + 1 else one - one
+            c = flat[panel + 2 * stride + m] if m > k + 2 else one - one
+            pivot = flat[m * stride + m] - a * a - b * b - c * c
+            scale = one / np.sqrt(max(pivot, flat.dtype.type(_TINY)))
+            _reduce_rows(_WIDTH, flat, m * stride, k - k % _LANES, columns, panel, stride, ((a, b, c),), scale)
+        for i in range(end, n, 2):
+            two = _column(flat, panel + i, stride), _column(flat, panel + i + 1, stride)
+            _reduce_rows(_WIDTH, flat, i * stride, i - i % _LANES, columns, panel, stride, two, one)
+
+
+@helper()
+def _column(flat, first, stride):
+    """A column of a panel."""
+    return flat[first], flat[first + stride], flat[first + 2 * stride], flat[first + 3 * stride]
+
+
+@intrinsic
+def _reduce_rows(typingctx, lanes, flat, row, first, last, panel, stride, factors, scale):
+    """Take multiples of the rows of a panel from one or more rows, and scale these: for j from first to last
+
+        flat[row + t · stride + j] = scale · (flat[row + t · stride + j] − Σ_m factors[t][m] · flat[panel + m · stride + j])
+
+    `factors` has a tuple for each row t, and j goes on in whole vectors.
+    """
+    signature = types.void(lanes, flat, row, first, last, panel, stride, factors, scale)
+
+    def codegen(context, builder, sig, args):
+        vector = vector_type(context, sig.args[1], sig.args[0])
+        data = pointer(context, builder, sig.args[1], args[1])
+        _, _, row, first, last, panel, stride, factors, scale = args
+
+        def at(start, number, j):
+            return builder.add(builder.add(start, builder.mul(stride, whole_number(number))), j)
+
+        scales = broadcast(builder, scale, vector)
+        multiples = [
+            [broadcast(builder, builder.fneg(builder.extract_value(factors, [t, m])), vector) for m in range(len(each))]
+            for t, each in enumerate(sig.args[7].types)
+        ]
+        with cgutils.for_range_slice(builder, first, last, whole_number(vector.count)) as (j, _):
+            others = [vector_at(builder, data, at(panel, m, j), vector)[0] for m in range(len(multiples[0]))]
+            for t, own in enumerate(multiples):
+                value, _ = vector_at(builder, data, at(row, t, j), vector)
+                for multiple, other in zip(own, others, strict=True):
+                    value = multiply_add(builder, multiple, other, value)
+                store(builder, data, at(row, t, j), builder.fmul(value, scales))
+        return context.get_dummy_value()
+
+    return signature, codegen
