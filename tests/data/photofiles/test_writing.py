@@ -1,5 +1,6 @@
 """Round trips: what a photograph's file says survives in every format that can hold it, and losses are said."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +22,7 @@ HOLDS = {
 
 def _said(exif):
     """Texts, camera settings and place of EXIF bytes, comparable."""
-    first, inner = directories(exif)
+    first, inner = directories(io.BytesIO(exif))
     texts = {code: first[code] for code in (271, 272) if code in first}
     numbers = {
         code: {tag: np.asarray(v, float).tolist() if not isinstance(v, str | bytes) else v for tag, v in one.items()}

@@ -1,6 +1,5 @@
 """EXIF as bytes, changed in place where it must be: maker's notes and all else stay as the camera wrote them."""
 
-import io
 import logging
 import struct
 from collections.abc import Iterator, Mapping
@@ -9,11 +8,11 @@ from typing import Any, BinaryIO
 from PIL import Image
 
 PREFIX = b"Exif\0\0"
+MAGIC = (b"II*\0", b"MM\0*")
 ORIENTATION = 0x0112
 EXIF_IFD, GPS_IFD = 0x8769, 0x8825
 TEXT_TAGS = (270, 271, 272, 305, 306, 315, 33432)
 """ImageDescription, Make, Model, Software, DateTime, Artist, Copyright."""
-_SHORT = 3
 _DAMAGED = (SyntaxError, struct.error, OSError, ValueError, KeyError, TypeError, IndexError)
 
 logger = logging.getLogger(__name__)
@@ -24,26 +23,29 @@ def without_prefix(exif: bytes | None) -> bytes | None:
     if not exif:
         return None
     exif = exif.removeprefix(PREFIX)
-    return exif if exif[:4] in (b"II*\0", b"MM\0*") else None
+    return exif if exif[:4] in MAGIC else None
 
 
 def orientation(exif: bytes | None) -> int:
     """The orientation as a code from 1 to 8; 1 where none is given."""
-    if exif is not None:
-        for order, at in _entries(exif):
-            if struct.unpack_from(order + "HH", exif, at) == (ORIENTATION, _SHORT):
-                (code,) = struct.unpack_from(order + "H", exif, at + 8)
-                return code if 1 <= code <= 8 else 1
+    for order, at in [] if exif is None else _orientations(exif):
+        (code,) = struct.unpack_from(order + "H", exif or b"", at)
+        return code if 1 <= code <= 8 else 1
     return 1
 
 
 def with_orientation(exif: bytes, code: int) -> bytes:
     """Return EXIF bytes with another orientation, where they have one."""
     changed = bytearray(exif)
-    for order, at in _entries(exif):
-        if struct.unpack_from(order + "HH", exif, at) == (ORIENTATION, _SHORT):
-            struct.pack_into(order + "H", changed, at + 8, code)
+    for order, at in _orientations(exif):
+        struct.pack_into(order + "H", changed, at, code)
     return bytes(changed)
+
+
+def _orientations(exif: bytes) -> list[tuple[str, int]]:
+    """Byte order and place of the code of orientation."""
+    found = _entries(exif)
+    return [(order, at + 8) for order, at in found if struct.unpack_from(order + "HH", exif, at) == (ORIENTATION, 3)]
 
 
 def without_thumbnail(exif: bytes) -> bytes:
@@ -71,7 +73,7 @@ def _entries(exif: bytes, *, end: bool = False) -> Iterator[tuple[str, int]]:
 def from_tiff_structure(stream: BinaryIO) -> bytes | None:
     """EXIF of a file that is itself a TIFF structure (TIFF and most camera raw files): texts, EXIF and GPS directories."""
     stream.seek(0)
-    first, inner = _parsed(stream)
+    first, inner = directories(stream)
     kept = Image.Exif()
     for code in TEXT_TAGS:
         if code in first:
@@ -81,12 +83,8 @@ def from_tiff_structure(stream: BinaryIO) -> bytes | None:
     return without_prefix(kept.tobytes()) if len(kept) > 0 or inner else None
 
 
-def directories(exif: bytes) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
-    """The first directory of EXIF bytes, and its EXIF and GPS directories by their tags."""
-    return _parsed(io.BytesIO(exif))
-
-
-def _parsed(stream: BinaryIO) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
+def directories(stream: BinaryIO) -> tuple[Mapping[int, Any], dict[int, Mapping[int, Any]]]:
+    """The first directory of EXIF, and its EXIF and GPS directories by their tags."""
     exif = Image.Exif()
     try:
         exif.load_from_fp(stream)

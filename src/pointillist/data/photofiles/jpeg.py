@@ -1,12 +1,13 @@
 """JPEG: blocks that nobody touched keep their coefficients, the others are quantised by the file's own tables.
 
 With the package jpeglib a photograph that came from a JPEG file is not encoded again as a whole: its coefficients are read,
-those of blocks with changed pixels computed anew, and all of them written. Without it `reencoding` comes near to that.
-Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
+those of blocks with changed pixels computed anew, and all of them written. Without it all is encoded again with the file's
+own tables and subsampling. Segments (EXIF, ICC profile, XMP, ...) are put around the stream here.
 """
 
 import io
 import logging
+import re
 import struct
 import tempfile
 import threading
@@ -18,12 +19,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, JpegImagePlugin
 from scipy.fft import dctn, idctn
 
-from pointillist.data.photofiles import exif, reencoding
+from pointillist.data.photofiles import exif
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata
-from pointillist.data.samples import turned_back, upright
+from pointillist.data.samples import turned_back
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ _XMP = b"http://ns.adobe.com/xap/1.0/\0"
 _ICC = b"ICC_PROFILE\0"
 _SEGMENT = 65533  # bytes that a segment holds at most
 _APP0, _APP1, _APP2, _APP14, _COMMENT = 0xE0, 0xE1, 0xE2, 0xEE, 0xFE
-_FRAMES, _SCAN, _END = (0xC0, 0xC1, 0xC2), 0xDA, 0xD9
+_FRAMES, _SCAN = (0xC0, 0xC1, 0xC2), 0xDA
 _PLAIN, _PROGRESSIVE = "6b", "mozjpeg403"
 _ROWS = 512  # compared at a time
 _TO_YCC = np.array([[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]])
@@ -49,34 +50,30 @@ class UnusualJpegError(ValueError):
 def encode(pixels: Pixels, metadata: Metadata) -> tuple[bytes, tuple[str, ...]]:
     """A JPEG file of pixels, with its source's own blocks where these can be kept, and what could not be kept.
 
-    Without jpeglib pixels are stored upright, and untouched ones differ a little, most by no more than one level.
+    Without jpeglib pixels are stored upright, and untouched ones differ a little, most by no more than two levels.
     """
     source = metadata.jpeg
-    if source is None:
-        options: dict[str, Any] = {"quality": 95, "subsampling": 0}
-        return _assemble(reencoding.encode(Image.fromarray(pixels), metadata.dpi, options), metadata), ()
-    stored = np.ascontiguousarray(turned_back(pixels, source.orientation))
-    options, changed = _compared(source, stored)
-    if changed is None:
-        return _assemble(reencoding.encode(Image.fromarray(pixels), metadata.dpi, options), metadata), ()
-    if not changed.any():
-        return source.data, ()
     notes: tuple[str, ...] = ()
-    if (library := _coefficients_library()) is not None:
-        try:
-            return _keep_blocks(library, source, stored, changed, metadata), ()
-        except UnusualJpegError as error:
-            notes = (f"all its blocks are encoded again, because {error}",)
-    return _assemble(_encode_again(source, stored, changed, metadata, options), metadata), notes
-
-
-def _coefficients_library() -> Any | None:
-    """The package jpeglib, or None where it is not installed."""
-    try:
-        return import_module("jpeglib")
-    except ImportError:
-        _say_what_is_missing()
-        return None
+    options: dict[str, Any] = {"quality": 95, "subsampling": 0}
+    if source is not None:
+        stored = np.ascontiguousarray(turned_back(pixels, source.orientation))
+        with Image.open(io.BytesIO(source.data)) as image:
+            options = _options(image)
+            shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
+            changed = _differs(image, stored) if stored.shape == shape else None
+        if changed is not None:
+            if not changed.any():
+                return source.data, ()
+            try:
+                return _keep_blocks(import_module("jpeglib"), source, stored, changed, metadata), ()
+            except ImportError:
+                _say_what_is_missing()
+            except UnusualJpegError as error:
+                notes = (f"all its blocks are encoded again, because {error}",)
+    buffer = io.BytesIO()
+    dpi = {} if metadata.dpi is None else {"dpi": metadata.dpi}
+    Image.fromarray(pixels).save(buffer, "JPEG", optimize=True, **options, **dpi)
+    return _assemble(buffer.getvalue(), metadata), notes
 
 
 @cache  # said once
@@ -87,24 +84,15 @@ def _say_what_is_missing() -> None:
     )
 
 
-def _compared(source: JpegOrigin, pixels: Pixels) -> tuple[dict[str, Any], Mask | None]:
-    """How the source was encoded, and which pixels changed since; None if these are not pixels of the same picture."""
-    with Image.open(io.BytesIO(source.data)) as image:
-        options = reencoding.options_of(image)
-        shape = (image.height, image.width, *((3,) if image.mode == "RGB" else ()))
-        return options, _differs(image, pixels) if pixels.shape == shape else None
-
-
-def _encode_again(
-    source: JpegOrigin, pixels: Pixels, changed: Mask, metadata: Metadata, options: dict[str, Any]
-) -> bytes:
-    """A stream of all pixels, upright."""
-    mode = "L" if pixels.ndim == 2 else "RGB"
-    if mode == "RGB" and not options["keep_rgb"]:
-        mode, pixels = "YCbCr", reencoding.luminance_and_chroma(source.data, pixels, changed)
-    turned = np.ascontiguousarray(upright(pixels, source.orientation))
-    image = Image.frombytes(mode, (turned.shape[1], turned.shape[0]), turned)
-    return reencoding.encode(image, metadata.dpi, options)
+def _options(image: Any) -> dict[str, Any]:
+    """Options by which Pillow encodes as an open JPEG file was: its tables, subsampling and order."""
+    tables = list(image.quantization.values())
+    return {
+        "qtables": (2 * tables if image.mode == "RGB" else tables)[:2],
+        "subsampling": max(JpegImagePlugin.get_sampling(image), 0),
+        "progressive": bool(image.info.get("progressive")),
+        "keep_rgb": image.info.get("adobe_transform") == 0,
+    }
 
 
 def _differs(image: Image.Image, pixels: Pixels) -> Mask:  # (height, width)
@@ -129,7 +117,8 @@ def _keep_blocks(jpeglib: Any, source: JpegOrigin, pixels: Pixels, changed: Mask
             raise UnusualJpegError("its coefficients cannot be read") from None
         if len(planes) != (1 if pixels.ndim == 2 else 3):
             raise UnusualJpegError("it has an unusual number of channels")
-        rgb = any(marker == _APP14 and content[11:12] == b"\0" for marker, content in segments(source.data))
+        adobe = [content[11:12] for marker, content in segments(source.data) if marker == _APP14]
+        rgb = b"\0" in adobe
         sampling = np.array(jpeg.samp_factor, int)[: len(planes)].reshape(-1, 2)
         for i, plane in enumerate(planes):
             factor = sampling.max(axis=0) // sampling[i]
@@ -143,7 +132,7 @@ def _keep_blocks(jpeglib: Any, source: JpegOrigin, pixels: Pixels, changed: Mask
         # The library's choice of a version is global, and only this one writes progressive files.
         with _one_at_a_time, jpeglib.version(_PROGRESSIVE if jpeg.progressive_mode else _PLAIN):
             jpeg.write_dct(str(after), flags=["+OPTIMIZE_CODING"])
-        return _assemble(_with_names(after.read_bytes(), _names(source.data)), metadata, source)
+        return _assemble(_renamed(after.read_bytes(), source.data), metadata, source)
 
 
 def _renew(
@@ -177,39 +166,21 @@ def _renew(
         plane[row, column] = np.rint(fresh / table).astype(np.int16)
 
 
-def _names(data: bytes) -> list[int]:
-    """Identifiers of a file's colour components; some decoders tell from them which colours these are."""
-    frame = next((content for marker, content in segments(data) if marker in _FRAMES), b"")
-    return list(frame[6::3])
-
-
-def _with_names(stream: bytes, names: list[int]) -> bytes:
-    """A stream whose components have other names."""
-    if len(names) != len(_names(stream)):
-        raise UnusualJpegError("its header is unusual")
+def _renamed(stream: bytes, source: bytes) -> bytes:
+    """A stream whose components are called as those of a source: some decoders tell from that which colours they are."""
     data = bytearray(stream)
-    old = dict(zip(_names(stream), names, strict=True))
-    at = 2
-    while data[at + 1] != _END:
-        marker, (length,) = data[at + 1], struct.unpack_from(">H", data, at + 2)
-        if marker in _FRAMES:
-            data[at + 10 : at + 2 + length : 3] = bytes(names)
-        at += 2 + length
-        if marker == _SCAN:
-            head = at - length
-            for place in range(head + 3, head + 3 + 2 * data[head + 2], 2):
-                data[place] = old[data[place]]
-            at = _next_marker(data, at)
+    frames = [[begin for marker, begin, _ in _spans(one) if marker in _FRAMES] for one in (stream, source)]
+    if not all(frames) or stream[frames[0][0] + 9] != source[frames[1][0] + 9]:
+        raise UnusualJpegError("its header is unusual")
+    places = [
+        slice(begin + 10, begin + 10 + 3 * one[begin + 9], 3) for one, (begin, *_) in zip((stream, source), frames)
+    ]
+    names = dict(zip(stream[places[0]], source[places[1]], strict=True))
+    data[places[0]] = source[places[1]]
+    for scan in re.finditer(rb"\xff\xda\x00.(.)", stream, re.DOTALL):  # neither codes nor tables hold these bytes
+        for place in range(scan.end(), scan.end() + 2 * scan[1][0], 2):
+            data[place] = names[data[place]]
     return bytes(data)
-
-
-def _next_marker(data: bytearray, at: int) -> int:
-    """Where the entropy-coded data end: bytes of 255 in them are followed by zero or are marks to restart from."""
-    while True:
-        at = data.index(b"\xff", at)
-        if data[at + 1] != 0 and not 0xD0 <= data[at + 1] <= 0xD7:
-            return at
-        at += 2
 
 
 def segments(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -1,12 +1,15 @@
 """Reading of photographs: what decoders give, upright and in its own type, with the metadata of the file.
 
-Pillow decodes most formats; TIFF, PNG of 16 bits, camera raw and HEIC have modules of their own.
+Pillow decodes most formats; TIFF and PNG of 16 bits have modules of their own, camera raw and HEIC need further packages.
 """
 
 from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,17 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
-from pointillist.data.photofiles import exif, extras, png, tiff
+from pointillist.data.damage import damage_named
+from pointillist.data.photofiles import exif, png, tiff
 from pointillist.data.photofiles.formats import HEIF_SUFFIXES, RAW_SUFFIXES
-from pointillist.data.photofiles.opening import check_bytes, check_jpeg, opened
 from pointillist.data.photofiles.photograph import JpegOrigin, Metadata, Photograph
 from pointillist.data.samples import map_npy, upright
 from pointillist.errors import UnreadableFileError
+from pointillist.storage import check_regular
 from pointillist.validation import as_path
 
 _PROGRAMS = ("EPS", "WMF")
 """Formats that Pillow hands to another program, or to the system, to be drawn."""
 _WITH_ALPHA = ("RGBA", "LA", "PA", "RGBa", "La")
+_JPEG_PIXELS = 512
+"""Pixels that a byte of a JPEG file can stand for: a block of 64 takes a bit at least."""
+_JPEG_SCANS = 500
+"""Scans of a JPEG file that are decoded; progressive files have some ten."""
 
 
 def read_photograph(path: str | os.PathLike[str]) -> Photograph:
@@ -63,14 +71,10 @@ def read_photograph(path: str | os.PathLike[str]) -> Photograph:
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _read_array(path)
-    with opened(path) as stream:
-        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
-            check_bytes(stream)
+    with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
-            return extras.read_raw(path)
-        if suffix in HEIF_SUFFIXES:
-            return extras.read_heif(path)
-        return _read_image(stream)
+            return _read_raw(path)
+        return _read_heif(path) if suffix in HEIF_SUFFIXES else _read_image(stream)
 
 
 def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -78,21 +82,43 @@ def photograph_size(path: str | os.PathLike[str]) -> tuple[int, int]:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        shape = _load_array(path).shape
-        return shape[0], shape[1]
-    with opened(path) as stream:
-        if suffix in RAW_SUFFIXES | HEIF_SUFFIXES:
-            check_bytes(stream)
+        height, width, *_ = _load_array(path).shape
+        return height, width
+    with _opened(path) as stream:
         if suffix in RAW_SUFFIXES:
-            return extras.raw_size(path)
+            with _package("rawpy", "raw", path, "camera raw files").imread(str(path)) as raw:
+                size = raw.sizes
+                return (size.width, size.height) if size.flip in (5, 6) else (size.height, size.width)
         if suffix in HEIF_SUFFIXES:
-            return extras.heif_size(path)
+            width, height = _package("pillow_heif", "heif", path, "HEIC files").open_heif(path).size
+            return height, width
         if _head(stream)[:4] in tiff.MAGIC:
             return tiff.size(stream)
-        check_bytes(stream)
         with Image.open(stream) as image:
             turned = image.getexif().get(exif.ORIENTATION, 1) >= 5
             return image.size if turned else (image.height, image.width)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """An image file, open; whatever goes wrong while it is read becomes an `UnreadableFileError` with its name."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: use load_images to read what is in it")
+    check_regular(path, "image file")
+    with path.open("rb") as stream, damage_named(f"{path} as an image"):
+        size, most = os.fstat(stream.fileno()).st_size, Image.MAX_IMAGE_PIXELS
+        # TIFF files say themselves what they claim; others with so many bytes would be too large without compression.
+        if most and size > 16 * most and _head(stream)[:4] not in tiff.MAGIC:
+            raise ValueError(f"it has {size:,} bytes, more than an image with as many pixels as are decoded")
+        try:
+            yield stream
+        except Image.UnidentifiedImageError:
+            raise ValueError("its content is in no known image format") from None
+        except Image.DecompressionBombError:
+            raise ValueError(
+                f"it has too many pixels, the limit is {2 * (most or 0) / 1e6:.3g} megapixels; "
+                "crop or shrink it, or set PIL.Image.MAX_IMAGE_PIXELS to half of what you allow"
+            ) from None
 
 
 def _load_array(path: Path) -> NDArray[Any]:
@@ -126,7 +152,6 @@ def _read_image(stream: BinaryIO) -> Photograph:
         if photograph is not None:
             return photograph
         stream.seek(0)
-    check_bytes(stream)
     data = stream.read()
     with Image.open(io.BytesIO(data)) as image:
         if image.format in _PROGRAMS:
@@ -134,20 +159,26 @@ def _read_image(stream: BinaryIO) -> Photograph:
                 f"it is {image.format} (PostScript or the like), a program that is not run: save it as PNG"
             )
         if image.format in ("JPEG", "MPO"):
-            check_jpeg(data, image.width * image.height)
+            pixels, scans = image.width * image.height, data.count(b"\xff\xda")
+            if pixels > _JPEG_PIXELS * len(data):
+                raise ValueError(f"it claims {pixels:,} pixels but has {len(data):,} bytes: it is damaged or cut short")
+            if scans > _JPEG_SCANS:
+                raise ValueError(
+                    f"it has {scans:,} scans, {_JPEG_SCANS} are decoded at most: save it again in another way"
+                )
         frames = getattr(image, "n_frames", 1)
         notes = (f"only the first of its {frames} frames is read",) if frames > 1 else ()
         if image.format == "PNG" and png.depth_and_colour(head)[0] == 16:
-            pixels, alpha, _ = tiff.split(png.decode_deep(data))
+            samples, alpha, _ = tiff.split(png.decode_deep(data))
             converted: tuple[str, ...] = ()
         else:
             image.load()
-            pixels, alpha, converted = _samples(image)
+            samples, alpha, converted = _samples(image)
         metadata, code = _metadata(image, data, own_colours=not converted)
     if code != 1:
-        pixels = np.ascontiguousarray(upright(pixels, code))
+        samples = np.ascontiguousarray(upright(samples, code))
         alpha = None if alpha is None else np.ascontiguousarray(upright(alpha, code))
-    return Photograph(pixels, alpha, metadata, notes + converted)
+    return Photograph(samples, alpha, metadata, notes + converted)
 
 
 def _head(stream: BinaryIO) -> bytes:
@@ -229,3 +260,47 @@ def _metadata(image: Image.Image, data: bytes, *, own_colours: bool) -> tuple[Me
         jpeg=JpegOrigin(data, code) if form == "JPEG" and image.mode in ("L", "RGB") else None,
     )
     return metadata, code
+
+
+def _read_raw(path: Path) -> Photograph:
+    """A camera's raw file, developed with the camera's own white balance to 16-bit colour."""
+    rawpy = _package("rawpy", "raw", path, "camera raw files")
+    with path.open("rb") as stream:  # those of most makers are TIFF structures
+        found = exif.from_tiff_structure(stream) if stream.read(4) in exif.MAGIC else None
+    with rawpy.imread(str(path)) as raw:
+        tiff.check_pixels(raw.sizes.height, raw.sizes.width)
+        pixels = raw.postprocess(use_camera_wb=True, output_bps=16)
+    return Photograph(
+        np.ascontiguousarray(pixels),
+        metadata=Metadata(format="RAW", exif=found),
+        notes=("it is developed with the camera's white balance, to sRGB of 16 bits",),
+    )
+
+
+def _read_heif(path: Path) -> Photograph:
+    """A HEIC or AVIF file; more than 8 bits become 16."""
+    heif = _package("pillow_heif", "heif", path, "HEIC files")
+    image = heif.open_heif(path, convert_hdr_to_8bit=False)
+    tiff.check_pixels(*image.size)
+    info = image.info
+    pixels, alpha, notes = tiff.split(np.array(image))
+    if len(image) > 1:
+        notes += (f"only the first of its {len(image)} frames is read",)
+    found = exif.without_prefix(info.get("exif"))
+    metadata = Metadata(
+        format="HEIF",
+        exif=None if found is None else exif.with_orientation(found, 1),
+        icc=info.get("icc_profile") or None,
+        xmp=info.get("xmp") or None,
+    )
+    return Photograph(pixels, alpha, metadata, notes)
+
+
+def _package(name: str, extra: str, path: Path, what: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.replace("_", "-")
+        raise UnreadableFileError(
+            f"cannot read {path}: {what} need the package {package}: pip install 'pointillist[{extra}]'"
+        ) from None

@@ -9,11 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
-from PIL import TiffImagePlugin
+from PIL import Image, TiffImagePlugin
 
 from pointillist.data.damage import check_page, check_pages
 from pointillist.data.photofiles import exif
-from pointillist.data.photofiles.opening import check_pixels
 from pointillist.data.photofiles.photograph import Metadata, Photograph, TiffOrigin
 from pointillist.data.samples import upright
 
@@ -66,6 +65,15 @@ def size(stream: BinaryIO) -> tuple[int, int]:
         check_pixels(height, width)
         turned = _value(page, "Orientation", 1) >= 5
         return (width, height) if turned else (height, width)
+
+
+def check_pixels(height: int, width: int, channels: int = 1) -> None:
+    """Refuse an image with more pixels than Pillow decodes; for files that Pillow does not open itself.
+
+    From the fifth on, channels count as further pixels.
+    """
+    if Image.MAX_IMAGE_PIXELS and height * width * max(channels, 4) > 8 * Image.MAX_IMAGE_PIXELS:
+        raise Image.DecompressionBombError
 
 
 def _sides(page: tifffile.TiffPage) -> tuple[int, int]:
@@ -137,7 +145,7 @@ def write(photograph: Photograph, path: Path) -> tuple[str, ...]:
         options["extrasamples"] = [source.extrasample if source.extrasample in (0, 1, 2) else 2]
     if metadata.dpi is not None:
         options.update(resolution=metadata.dpi, resolutionunit=2)
-    inner = {} if metadata.exif is None else exif.directories(metadata.exif)[1]
+    inner = {} if metadata.exif is None else exif.directories(io.BytesIO(metadata.exif))[1]
     tifffile.imwrite(
         path,
         samples,
@@ -161,7 +169,7 @@ def _extra_tags(metadata: Metadata, source: TiffOrigin) -> list[tuple[int, int, 
     """Descriptive tags of a TIFF source, or the texts of EXIF that came from elsewhere, and XMP."""
     tags = [(code, kind, *_counted(count, value), True) for code, kind, count, value in source.tags]
     if metadata.tiff is None and metadata.exif is not None:
-        first = exif.directories(metadata.exif)[0]
+        first = exif.directories(io.BytesIO(metadata.exif))[0]
         texts = {code: str(first[code]) for code in exif.TEXT_TAGS if code in first}
         tags += [(code, 2, *_counted(len(text), text), True) for code, text in texts.items()]
     if metadata.xmp is not None:

@@ -30,7 +30,7 @@ def write_photograph(photograph: Photograph, path: str | os.PathLike[str]) -> tu
     Pixels, alpha, EXIF, colour profile, resolution and XMP survive wherever the format can hold them. PNG, TIFF, WebP, BMP
     and ``.npy`` keep every pixel. A photograph that came from a JPEG file and becomes one again keeps that file's tables and
     subsampling and, with the extra ``jpeg``, the coefficients of all blocks that were not changed; without it, pixels of
-    these blocks may differ, nearly all by no more than one level, and are stored upright. Other photographs become JPEG
+    these blocks differ a little, most by no more than two levels, and are stored upright. Other photographs become JPEG
     of quality 95 without subsampling. TIFF keeps the compression that it had.
 
     Parameters

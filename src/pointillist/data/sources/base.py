@@ -42,7 +42,7 @@ class Source(Protocol):
     ...         return {"kind": "noise"}
     >>> isinstance(Noise(), pt.sources.Source)
     True
-    >>> pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, random_state=0).fit(Noise()).n_seen_
+    >>> pt.OnlineCSC(n_filters=4, filter_size=5, n_epochs=1, penalty=0.5, random_state=0).fit(Noise()).n_seen_
     6
     """
 
