@@ -123,7 +123,7 @@ def test_subfolders_are_read_or_counted(cli, tmp_path, name, monkeypatch):
     answers = {option: cli(*words, *option) for option in ((), ("--no-recursive",), ("--recursive",))}
     files = [len(some) for some in read]
     assert files == [1, 1, 3], answers
-    assert "photos: 2 files in 2 subfolders not read; --recursive reads them too" in answers[()].err
+    assert "photos: 2 more in subfolders not read; --recursive reads them too" in answers[()].err
     assert not any("subfolder" in answers[option].err for option in (("--no-recursive",), ("--recursive",)))
     cli(*[word.format("photos/**/*.png") for word in FOLDERS[name]])
     assert read[3] == read[2]
@@ -155,7 +155,7 @@ def test_a_folder_of_nothing_but_subfolders_says_where_files_are(cli, tmp_path):
     Image.new("L", (9, 9)).save(tmp_path / "photos" / "a" / "a.png")
     expected = ", ".join(sorted(SIGNAL_SUFFIXES))
     answer = cli("learn", "photos", "-o", "out.safetensors")
-    _refused(answer, f"photos holds no files to read: expected {expected}; 1 file in 1 subfolder not read; --recursive")
+    _refused(answer, f"photos holds no files to read: expected {expected}; 1 more in subfolders not read; --recursive")
 
 
 def test_answers_lie_in_subfolders_as_their_pictures_do(cli, tmp_path):

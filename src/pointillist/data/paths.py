@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from pointillist.storage import missing
@@ -84,11 +84,13 @@ def find_files(
     if not has_magic(container):
         raise missing(container, "file or folder")
     matches = [Path(match) for match in glob(container, recursive=True)]
-    files = sorted((file for file in matches if file.is_file() or _is_store(file)), key=_folder_key)
+    files = sorted((file for file in matches if file.is_file() or _is_store(file)), key=_natural)
     if not files:
-        folders = f", only {_count(len(matches), 'folder')}: end it in /* or /**/*" if matches else ""
+        folders = f", only folders ({len(matches)}): end it in /* or /**/*" if matches else ""
         raise FileNotFoundError(f"no file matches {given}{folders}")
-    return Found(_fixed_part(container), [f"{file}{mark}{name}" for file in files])
+    parts = Path(container).parts
+    root = Path(*parts[: next(i for i, part in enumerate(parts) if has_magic(part))])
+    return Found(root, [f"{file}{mark}{name}" for file in files])
 
 
 def files_of(
@@ -111,63 +113,39 @@ def files_of(
 
 
 def _in_folder(folder: Path, suffixes: frozenset[str], recursive: bool | None, remedy: str) -> Found:
-    visible = list(_visible(folder))
+    os.listdir(folder)  # raises where it may not be read, which walking passes over
+    walk = _walk(folder)
+    visible = next(walk)
     here = [file for file in visible if file.suffix.lower() in suffixes]
-    expected = f"expected {', '.join(sorted(suffixes))}"
-    below = () if recursive is False else _below(folder) if recursive else islice(_below(folder), _LOOKED_AT)
+    below = () if recursive is False else islice(chain.from_iterable(walk), None if recursive else _LOOKED_AT)
     deeper = [file for file in below if file.suffix.lower() in suffixes]
+    unread = f"{len(deeper):,} more in subfolders not read; {remedy} reads them too"
     if not here and not (recursive and deeper):
-        where = f"; {_unread(deeper, remedy)}" if deeper else ""
+        where = f"; {unread}" if deeper else ""
         tables = sorted({file.suffix for file in visible if file.suffix.lower() in TABLE_SUFFIXES})
         if tables and ".npy" in suffixes:
             where += f"; its tables are read if they are named: '{folder}/*{tables[0]}'"
-        raise ValueError(f"folder {folder} holds no files to read: {expected}{where}")
+        raise ValueError(f"folder {folder} holds no files to read: expected {', '.join(sorted(suffixes))}{where}")
     if len(here) < len(visible):
         logger.info("%s: %d files of other kinds are left out", folder, len(visible) - len(here))
     if deeper and recursive is None:
-        logger.warning("%s: %s", folder, _unread(deeper, remedy))
-    files = sorted([*here, *(deeper if recursive else [])], key=_folder_key)
+        logger.warning("%s: %s", folder, unread)
+    files = sorted([*here, *(deeper if recursive else [])], key=_natural)
     return Found(folder, [str(file) for file in files])
 
 
-def _unread(deeper: list[Path], remedy: str) -> str:
-    folders = _count(len({file.parent for file in deeper}), "subfolder")
-    return f"{_count(len(deeper), 'file')} in {folders} not read; {remedy} reads them too"
-
-
-def _count(amount: int, noun: str) -> str:
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
-
-
-def _visible(folder: Path) -> Iterator[Path]:
-    return (entry for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith("."))
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    """All visible files in the subfolders of a folder; stores of arrays are not searched, nor are links to folders."""
+def _walk(folder: Path) -> Iterator[list[Path]]:
+    """Visible files of a folder and of its subfolders; stores of arrays are not searched, nor are links to folders."""
     for place, folders, names in os.walk(folder):
         folders[:] = [one for one in folders if not one.startswith(".") and not _is_store(Path(place, one))]
-        if Path(place) != folder:
-            paths = (Path(place, name) for name in names if not name.startswith("."))
-            yield from (path for path in paths if path.is_file())
+        yield [path for name in names if not name.startswith(".") and (path := Path(place, name)).is_file()]
 
 
 def _is_store(path: Path) -> bool:
     return path.suffix.lower() in STORE_SUFFIXES and path.is_dir()
 
 
-def _fixed_part(pattern: str) -> Path:
-    """The folder that all matches of a pattern lie in."""
-    parts = Path(pattern).parts
-    first = next(i for i, part in enumerate(parts) if has_magic(part))
-    return Path(*parts[:first])
-
-
-def _folder_key(path: Path) -> tuple[str, tuple[list[tuple[int, str]], str]]:
-    return str(path.parent), natural_key(path)
-
-
-def natural_key(path: Path) -> tuple[list[tuple[int, str]], str]:
-    """A key that sorts 2.png before 10.png: runs of digits compare as numbers, and the name decides between 01 and 1."""
+def _natural(path: Path) -> tuple[str, list[tuple[int, str]], str]:
+    """A key that sorts 2.png before 10.png, folder by folder: runs of digits compare as numbers."""
     parts = re.findall(r"[0-9]+|[^0-9]+", path.name.casefold())
-    return [(int(part), "") if part[0] in "0123456789" else (-1, part) for part in parts], path.name
+    return str(path.parent), [(int(part), "") if part[0] in "0123456789" else (-1, part) for part in parts], path.name

@@ -151,10 +151,7 @@ def test_batches_are_read_elsewhere_and_handed_out_here():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"batch_size": 0}, "batch_size"),
-        ({"n_epochs": 0}, "n_epochs"),
         ({"on_error": "ignore"}, 'must be "raise" or "skip"'),
-        ({"prefetch": -1}, "prefetch"),
     ],
 )
 def test_settings_are_checked(settings, message):

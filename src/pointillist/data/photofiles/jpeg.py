@@ -173,7 +173,8 @@ def _renamed(stream: bytes, source: bytes) -> bytes:
     if not all(frames) or stream[frames[0][0] + 9] != source[frames[1][0] + 9]:
         raise UnusualJpegError("its header is unusual")
     places = [
-        slice(begin + 10, begin + 10 + 3 * one[begin + 9], 3) for one, (begin, *_) in zip((stream, source), frames)
+        slice(begin + 10, begin + 10 + 3 * one[begin + 9], 3)
+        for one, (begin, *_) in zip((stream, source), frames, strict=True)
     ]
     names = dict(zip(stream[places[0]], source[places[1]], strict=True))
     data[places[0]] = source[places[1]]

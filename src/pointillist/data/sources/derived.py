@@ -380,7 +380,6 @@ def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
         )
     largest = max(shapes, key=prod)
     samples = float(np.mean([prod(shape) for shape in shapes]))
-    reading = max(
-        source.decoding * prod(largest), 2 * source.chunk_bytes
-    )  # a chunk as it is stored, at most, and decoded
+    # A chunk as it is stored, at most, and decoded, however little of it is wanted.
+    reading = max(source.decoding * prod(largest), 2 * source.chunk_bytes)
     return Survey(len(source), largest, samples, reading, samples * len(source), len(shapes))

@@ -135,11 +135,7 @@ class BatchStream:
     """
 
     def __init__(self, batch_size: int, n_epochs: int, on_error: OnError, least: Least | None, prefetch: int) -> None:
-        if batch_size < 1 or n_epochs < 1:
-            raise ValueError(f"batch_size and n_epochs must be at least 1, got {batch_size} and {n_epochs}")
         check_on_error(on_error)
-        if prefetch < 0:
-            raise ValueError(f"prefetch must not be negative, got {prefetch}")
         self.batch_size, self.n_epochs, self.prefetch = batch_size, n_epochs, prefetch
         self.on_error, self.least = on_error, least
         self.skipped = Skipped()
@@ -188,8 +184,6 @@ class Stream(BatchStream):
         threads: int = 2,
     ) -> None:
         super().__init__(batch_size, n_epochs, on_error, least, prefetch)
-        if threads < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}")
         if len(source) == 0:
             raise ValueError("the source is empty: give at least one signal")
         self.source = source

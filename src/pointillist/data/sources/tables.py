@@ -137,8 +137,8 @@ class _Columns:
     def __init__(self, path: Path, column: str, channels: bool) -> None:
         self._path, self._column, self._channels = path, column, channels
         table = read_table(path)
-        place = _place(column, table)
-        self.names = table.names if place is None else table.names[place : place + 1]
+        self._place = _place(column, table)
+        self.names = table.names[self._place]
         self.sampling_rate = table.sampling_rate
         samples = self._arranged(table)
         self.shape = samples.shape
@@ -156,9 +156,9 @@ class _Columns:
         return self._path, self._column, self._channels, stamp(self._path)
 
     def _arranged(self, table: Table) -> NDArray[np.float32]:
-        samples, place = table.samples, _place(self._column, table)
-        if place is not None:
-            samples = np.array(samples[:, place : place + 1])  # a view would keep all columns in memory
+        samples = table.samples
+        if self._column:
+            samples = np.array(samples[:, self._place])  # a view would keep all columns in memory
         if self._channels:
             return samples
         return samples[:, 0] if samples.shape[1] == 1 else samples.T
@@ -174,15 +174,16 @@ class _Columns:
         return np.array(samples[place])
 
 
-def _place(column: str, table: Table) -> int | None:
-    """Number of the column of that name or number, from 0; None for all of them."""
+def _place(column: str, table: Table) -> slice:
+    """The column of that name or number from 1; all of them for none."""
     if not column:
-        return None
+        return slice(None)
     columns = table.samples.shape[1]
     if table.names.count(column) == 1:
-        return table.names.index(column)
+        place = table.names.index(column)
+        return slice(place, place + 1)
     if column.isdecimal() and 1 <= int(column) <= columns:
-        return int(column) - 1
+        return slice(int(column) - 1, int(column))
     known = ", ".join(shown(name) for name in table.names[:20]) if any(table.names) else f"1 to {columns}"
     many = "several columns" if column in table.names else "no column"
     raise ValueError(f"it has {many} called {shown(column)}: give a number from 1 to {columns}, or one of {known}")
@@ -358,22 +359,17 @@ def _values(lines: list[tuple[int, str]], head: TableHead) -> NDArray[np.float64
             raise ValueError(f"line {number} has {len(cells)} {words}, the lines before it have {head.columns}")
         for column, cell in enumerate(cells):
             try:
-                found[row, column] = float(cell)
+                found[row, column] = np.nan if _MISSING.fullmatch(cell) else float(cell)
             except ValueError:
-                if not _is_missing(cell):
-                    raise ValueError(
-                        _not_a_number(head, number, column, _cells(lines[row][1], head.delimiter))
-                    ) from None
-                found[row, column] = np.nan
+                called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
+                advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
+                if head.timed and column == 0:
+                    advice = "write times as seconds, or remove the column"
+                given = shown(_cells(lines[row][1], head.delimiter)[column])
+                raise ValueError(
+                    f"line {number}, column {column + 1}{called}: {given} is no number; {advice}"
+                ) from None
     return found
-
-
-def _not_a_number(head: TableHead, number: int, column: int, cells: Sequence[str]) -> str:
-    called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
-    advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
-    if head.timed and column == 0:
-        advice = "write times as seconds, or remove the column"
-    return f"line {number}, column {column + 1}{called}: {shown(cells[column])} is no number; {advice}"
 
 
 def _rate(times: NDArray[np.float64], numbers: NDArray[np.int64], unit: float | None, *, guessed: bool) -> float | None:
@@ -405,10 +401,6 @@ def _cells(line: str, delimiter: str | None) -> list[str]:
     return line.split() if delimiter is None else next(csv.reader([line], delimiter=delimiter))
 
 
-def _is_missing(cell: str) -> bool:
-    return _MISSING.fullmatch(cell) is not None
-
-
 def _as_number(cell: str) -> float | None:
     """The number in a cell with a decimal point or comma; None where there is none."""
     try:
@@ -419,7 +411,7 @@ def _as_number(cell: str) -> float | None:
 
 def _names_columns(cells: Sequence[str]) -> bool:
     """Whether the first line of a table holds names rather than numbers."""
-    if any(not _is_missing(cell) and _as_number(cell) is None for cell in cells):
+    if any(not _MISSING.fullmatch(cell) and _as_number(cell) is None for cell in cells):
         return _as_number(cells[0]) is None
     counted = [str(number) for number in range(len(cells) - 1)]
     return len(cells) > 1 and not cells[0].strip() and [cell.strip() for cell in cells[1:]] == counted
