@@ -13,8 +13,8 @@ from paper.judging import exact, quiet_encode
 from paper.lab import Lab, Outcome
 from paper.timing import exponent, shortest
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.statistics import CodedBatch
-from pointillist.dictionary.update import make_statistics, update_filters
+from pointillist.dictionary.statistics import CodedBatch, make_statistics
+from pointillist.dictionary.update import update_filters
 from pointillist.plot.blocks import Cell, Chart, Curve, SideBySide, Table, Text, Verdict
 from pointillist.sampling import Draws
 from pointillist.solvers import CoordinateDescent, SampledADMM

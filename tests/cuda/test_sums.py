@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.device import DeviceStatistics
-from pointillist.dictionary.statistics import CodedBatch
-from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.dictionary.statistics import CodedBatch, DeviceStatistics, ToeplitzStatistics
 from pointillist.solvers.encoding import encode
 
 pytestmark = pytest.mark.gpu
@@ -46,7 +44,7 @@ CASES = [
 def test_sums_agree(case):
     ours, theirs, filters = _both(*case)
     here = ours.on_host()
-    np.testing.assert_allclose(here.linear(), theirs.linear(), atol=1e-6 * np.abs(theirs.linear()).max())
+    np.testing.assert_allclose(here.linear, theirs.linear, atol=1e-6 * np.abs(theirs.linear).max())
     np.testing.assert_allclose(here.pairs, theirs.pairs, atol=1e-12 * np.abs(theirs.pairs).max())
     np.testing.assert_allclose(here.lipschitz(), theirs.lipschitz(), rtol=1e-10)
     np.testing.assert_allclose(ours.energies(), theirs.energies(), rtol=1e-10)

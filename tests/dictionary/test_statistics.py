@@ -1,15 +1,24 @@
-"""The small statistics against the dense ones, and both against sums written out."""
+"""The small statistics against the dense ones, both against sums written out, and sweeps in groups and threads."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
 
+from pointillist.dictionary import statistics
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.dense import DenseStatistics, code_matrix, sweep_by_blocks
-from pointillist.dictionary.statistics import CodedBatch
-from pointillist.dictionary.toeplitz import ToeplitzStatistics
-from pointillist.dictionary.update import make_statistics
+from pointillist.dictionary.statistics import (
+    CodedBatch,
+    DenseStatistics,
+    Statistics,
+    ToeplitzStatistics,
+    add_pairs,
+    code_matrix,
+    make_statistics,
+)
+from pointillist.dictionary.update import update_filters
+from pointillist.kernels import statistics as kernels
 from pointillist.problem import Geometry, certificate
 from pointillist.solvers.encoding import encode
 from pointillist.validation import BOUNDARIES
@@ -53,8 +62,8 @@ def test_dense_and_toeplitz_agree_where_nothing_is_clipped(shape, channels, boun
     problem, *answers = coded(reference, 0, shape, channels=channels, boundary=boundary)
     dense, small = both(reference, problem, *answers, weight=1.3)
     other = reference.filters(np.random.default_rng(1), 3, channels, problem.geometry.filter)
-    scale = np.max(np.abs(dense.linear()))
-    np.testing.assert_allclose(small.linear(), dense.linear(), atol=1e-12 * scale)
+    scale = np.max(np.abs(dense.linear))
+    np.testing.assert_allclose(small.linear, dense.linear, atol=1e-12 * scale)
     for k in range(3):
         expected = dense.product(other, k)
         np.testing.assert_allclose(small.product(other, k), expected, atol=1e-12 * np.max(np.abs(expected)))
@@ -97,8 +106,8 @@ def test_the_imputed_surrogate_majorises_and_touches(boundary, weights, shape, r
         surrogate = small.surrogate(here + step) - small.surrogate(here)
         assert surrogate >= rise - 1e-9 * abs(dense.surrogate(here))
     for k in range(3):
-        slope = dense.product(here, k) - dense.linear()[k]
-        np.testing.assert_allclose(small.product(here, k) - small.linear()[k], slope, atol=1e-9)
+        slope = dense.product(here, k) - dense.linear[k]
+        np.testing.assert_allclose(small.product(here, k) - small.linear[k], slope, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -106,9 +115,8 @@ def test_lipschitz_bounds_the_largest_eigenvalue(shape, reference):
     problem, *answers = coded(reference, 6, shape)
     dense, small = both(reference, problem, *answers)
     exact, bound = dense.lipschitz(), small.lipschitz()
-    taps = int(np.prod(problem.geometry.filter))
     for k in range(3):
-        block = dense._quadratic[0, k * taps : (k + 1) * taps, k * taps : (k + 1) * taps]
+        block = dense.quadratic[0, k, :, k]
         assert exact[k] == pytest.approx(np.max(np.linalg.eigvalsh(block)))
     assert np.all(bound >= exact * (1 - 1e-12))
     assert np.all(bound <= exact * 2 ** len(problem.geometry.filter) * 2)
@@ -123,13 +131,13 @@ def test_permuting_statistics_and_filters_changes_nothing(kind, shape, reference
     other = reference.filters(np.random.default_rng(8), 5, 2, problem.geometry.filter)
     objective, energies, lipschitz = sums.surrogate(other), sums.energies(), sums.lipschitz()
     products = np.stack([sums.product(other, k) for k in range(5)])
-    linear = sums.linear().copy()
+    linear = sums.linear.copy()
     order = np.array([3, 0, 4, 2, 1])
     sums.permute(order)
     assert sums.surrogate(other[order]) == pytest.approx(objective, rel=1e-12)
     np.testing.assert_array_equal(sums.energies(), energies[order])
     np.testing.assert_allclose(sums.lipschitz(), lipschitz[order], rtol=1e-12)
-    np.testing.assert_array_equal(sums.linear(), linear[order])
+    np.testing.assert_array_equal(sums.linear, linear[order])
     moved = np.stack([sums.product(other[order], k) for k in range(5)])
     np.testing.assert_allclose(moved, products[order], atol=1e-10)
     # Codes that follow the same order add the same again.
@@ -199,7 +207,7 @@ def test_the_fast_sweep_is_the_papers(shape, kind, reference):
     start = np.stack([constraints.project(one, k) for k, one in enumerate(problem.filters)])
     for relaxation in (1.0, 1.7):
         fast = small.sweep(start, constraints, relaxation=relaxation)
-        slow = sweep_by_blocks(small, start, constraints, relaxation=relaxation)
+        slow = Statistics.sweep(small, start, constraints, relaxation=relaxation)
         np.testing.assert_allclose(fast, slow, atol=1e-12)
         assert not np.array_equal(fast, start)
 
@@ -257,3 +265,146 @@ def test_sums_do_not_depend_on_the_number_of_threads(boundary):
     for other in found[1:]:
         for name, array in found[0].items():
             np.testing.assert_array_equal(other[name], array)
+
+
+@pytest.mark.parametrize(
+    ("grid", "size"), [((23,), (4,)), ((3,), (3,)), ((6, 9), (3, 2)), ((5, 4), (1, 3)), ((4, 5, 6), (2, 3, 2))]
+)
+def test_pairs_are_all_products_of_close_codes(grid, size):
+    rng = np.random.default_rng(0)
+    n_filters, weight = 3, 1.7
+    signal = tuple(g + s - 1 for g, s in zip(grid, size, strict=True))
+    geometry = Geometry(signal, size, 1, "valid")
+    assert geometry.grid == grid
+    codes = np.where(rng.random((n_filters, *grid)) < 0.4, rng.standard_normal((n_filters, *grid)), 0)
+    indices = np.flatnonzero(codes)
+    sums = ToeplitzStatistics(n_filters, 1, size)
+    add_pairs(geometry, n_filters, [indices], [codes.ravel()[indices]], [weight], sums.pairs)
+    centre = np.array(size) - 1
+    expected = np.zeros((n_filters, n_filters, *(2 * s - 1 for s in size)))
+    places = [(k, np.array(at), codes[(k, *at)]) for k in range(n_filters) for at in np.ndindex(*grid)]
+    for k, at, value in places:
+        for m, other, product in places:
+            shift = other - at
+            if value and product and np.all(np.abs(shift) <= centre):
+                expected[(k, m, *(shift + centre))] += weight * value * product
+    for k in range(n_filters):
+        for m in range(k, n_filters):
+            np.testing.assert_allclose(sums.pairs[sums.first[k] + m - k], expected[k, m], atol=1e-12)
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_signals_taken_together_give_the_bits_of_one_after_the_other(boundary, monkeypatch):
+    rng = np.random.default_rng(0)
+    geometry = Geometry((9, 11), (3, 4), 1, boundary)
+    dense = np.where(rng.random((5, 6, 9, 11)) < 0.3, rng.standard_normal((5, 6, 9, 11)), 0).reshape(5, -1)
+    indices = [np.flatnonzero(codes) for codes in dense]
+    values = [codes[index] for codes, index in zip(dense, indices, strict=True)]
+    weights = [1.0, 0.3, 7.0, 2.5, 0.1]
+    found = []
+    for together in (1, 2 * 99, 10**6):
+        monkeypatch.setattr(statistics, "TUNING", dataclasses.replace(statistics.TUNING, positions=together))
+        sums = ToeplitzStatistics(6, 1, (3, 4)).pairs
+        add_pairs(geometry, 6, indices, values, weights, sums)
+        found.append(sums)
+    assert np.any(found[0])
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_signals_without_codes_add_nothing(boundary):
+    geometry, none = Geometry((9,), (3,), 1, boundary), (np.empty(0, np.int64), np.empty(0, np.float32))
+    one = np.array([4]), np.array([2.0], np.float32)
+    for codes, expected in (([none], 0.0), ([none, none], 0.0), ([none, one, none], 12.0)):
+        sums = ToeplitzStatistics(2, 1, (3,)).pairs
+        indices, values = zip(*codes, strict=True)
+        add_pairs(geometry, 2, indices, values, [3.0] * len(codes), sums)
+        assert sums.sum() == expected
+
+
+@pytest.mark.parametrize("boundary", ["same", "circular"])
+def test_neither_threads_nor_room_change_a_bit(boundary, monkeypatch):
+    rng = np.random.default_rng(0)
+    geometry = Geometry((12, 11), (3, 4), 1, boundary)
+    dense = np.where(rng.random((6, 12, 11)) < 0.5, rng.standard_normal((6, 12, 11)), 0).ravel()
+    indices = np.flatnonzero(dense)
+    found, add = [], kernels.add_pairs
+    for room, least, n_jobs in ((2**15, 400_000, 1), (1, 400_000, 1), (1, 0, 3)):
+        monkeypatch.setattr(kernels, "add_pairs", partial(add, room=room))
+        monkeypatch.setattr(statistics, "TUNING", dataclasses.replace(statistics.TUNING, shared_pairs=least))
+        sums = ToeplitzStatistics(6, 1, (3, 4)).pairs
+        add_pairs(geometry, 6, [indices], [dense[indices]], [1.5], sums, n_jobs)
+        found.append(sums)
+    assert np.count_nonzero(found[0]) > 100
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+SIZES = [(7,), (40,), (5, 3), (6, 4), (7, 20), (11, 11), (13, 6), (2, 6, 3), (3, 7, 9)]
+
+
+def filled(n_filters, size, channels=1, seed=0):
+    """Statistics whose C is positive definite: that of random codes on a small circle."""
+    rng = np.random.default_rng(seed)
+    sums = ToeplitzStatistics(n_filters, channels, size)
+    grid = tuple(2 * s for s in size)
+    spectra = np.fft.fftn(rng.standard_normal((n_filters, *grid)), axes=range(1, len(size) + 1))
+    for k in range(n_filters):
+        products = np.fft.ifftn(spectra[k].conj() * spectra[k:], axes=range(1, len(size) + 1)).real
+        for axis, side in enumerate(size, 1):
+            products = np.take(products, np.arange(1 - side, side) % (2 * side), axis=axis)
+        sums.pairs[sums.first[k] : sums.first[k] + n_filters - k] = products
+    sums.linear[...] = rng.standard_normal(sums.linear.shape) * np.max(sums.energies())
+    return sums, rng.standard_normal((n_filters, channels, *size)) / np.sqrt(np.prod(size))
+
+
+def slow_product(sums, filters, k):
+    """(C d)_k by its definition, sample by sample of the other filters: C_kl(δ) = C_lk(−δ)."""
+    out = np.zeros(filters.shape[1:])
+    for m in range(len(filters)):
+        block = sums.pairs[sums.first[min(k, m)] + abs(m - k)]
+        block = block if m >= k else np.flip(block)
+        for j in np.ndindex(*sums.size):
+            around = tuple(slice(s - 1 - at, 2 * s - 1 - at) for s, at in zip(sums.size, j, strict=True))
+            taps = filters[(m, slice(None), *j)].reshape(-1, *[1] * len(j))
+            out += taps * block[around]
+    return out
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_products_are_sums_over_pairs_of_samples(size):
+    sums, filters = filled(3, size, channels=2)
+    for k in range(3):
+        expected = slow_product(sums, filters, k)
+        np.testing.assert_allclose(sums.product(filters, k), expected, atol=1e-11 * np.max(np.abs(expected)))
+
+
+@pytest.mark.parametrize("size", [(9,), (7, 6), (4, 5)])
+@pytest.mark.parametrize("chosen", [None, np.arange(1, 30, 3)])
+def test_groups_of_filters_change_no_more_than_rounding(size, chosen, monkeypatch):
+    sums, filters = filled(30, size, channels=2)
+    slow = Statistics.sweep(sums, filters, FilterConstraints(), chosen)
+    for group in (1, 7, 24, 100):
+        monkeypatch.setattr(statistics, "TUNING", dataclasses.replace(statistics.TUNING, group=group))
+        np.testing.assert_allclose(sums.sweep(filters, FilterConstraints(), chosen), slow, atol=1e-11)
+    assert np.max(np.abs(slow - filters)) > 0.01
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_do_not_change_a_bit(dtype, monkeypatch):
+    monkeypatch.setattr(statistics, "TUNING", dataclasses.replace(statistics.TUNING, shared_products=0))
+    sums, filters = filled(30, (7, 6))
+    found = [
+        update_filters(filters.astype(dtype), sums, FilterConstraints(), n_sweeps=2, n_jobs=n) for n in (1, 2, 5, 40)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+    assert not np.array_equal(found[0], filters.astype(dtype))
+
+
+def test_nothing_is_read_behind_the_room_of_wide_filters():
+    # Groups of rows reach beyond a block by up to five rows: what is there counts nothing, but must be there.
+    sums, filters = filled(2, (7, 60))
+    assert sums.product(filters, 0).shape == (1, 7, 60)
+    np.testing.assert_allclose(sums.product(filters, 1), slow_product(sums, filters, 1), atol=1e-8)

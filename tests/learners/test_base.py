@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import pointillist as pt
-from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.kernels import compiling, convolution
 from pointillist.learners.step import Step
 

@@ -9,8 +9,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.cuda.device import Device
-from pointillist.dictionary.device import DeviceStatistics
-from pointillist.dictionary.toeplitz import ToeplitzStatistics
+from pointillist.dictionary.statistics import DeviceStatistics, ToeplitzStatistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners import device as learning
 from pointillist.learners.device import ahead, placed, prefetch

@@ -5,6 +5,7 @@ import pytest
 
 import pointillist as pt
 from pointillist.data.sources import ArraySource
+from pointillist.dictionary import statistics
 from pointillist.errors import UnreadableFileError
 from pointillist.learners.online import signal_counts
 from pointillist.sampling import generator
@@ -232,9 +233,8 @@ def test_threads_that_share_every_part_of_a_step_do_not_change_a_bit(monkeypatch
     # By themselves threads share scans, pairs and sweeps of large problems only.
     monkeypatch.setattr("pointillist.solvers.descent._WORTH_THREADS_WITH_RIDGE", 0)
     monkeypatch.setattr("pointillist.solvers.scanning._CHUNK_POSITIONS", 100)
-    monkeypatch.setattr("pointillist.dictionary.pairs._WORTH_THREADS", 0)
-    monkeypatch.setattr("pointillist.dictionary.sweeping._WORTH_THREADS", 0)
-    monkeypatch.setattr("pointillist.dictionary.sweeping._GROUP", 5)
+    small = statistics.Tuning(shared_pairs=0, shared_products=0, group=5)
+    monkeypatch.setattr(statistics, "TUNING", small)
     pictures = np.cumsum(np.random.default_rng(0).standard_normal((6, 31, 24)), axis=1).astype(np.float32)
     found = [
         pt.OnlineCSC(n_filters=12, filter_size=7, penalty=0.5, n_jobs=n, n_epochs=1, random_state=0).fit(pictures)

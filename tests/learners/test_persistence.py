@@ -137,7 +137,7 @@ def test_resumes_exactly(path, signals, parameters):
 
 def test_a_model_of_a_device_is_loaded_for_the_cpu(path, signals, monkeypatch):
     """A file does not choose where its reader works."""
-    monkeypatch.setattr("pointillist.dictionary.device.open_device", lambda device: pytest.fail("opened a device"))
+    monkeypatch.setattr("pointillist.dictionary.statistics.open_device", lambda device: pytest.fail("opened a device"))
     model = OnlineCSC(**SMALL, random_state=0).partial_fit(signals[:2])
     save(model.set_params(device="cuda"), path, resume=True)
     again = load(path)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pointillist.dictionary.update import make_statistics
+from pointillist.dictionary.statistics import make_statistics
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners.calibration import Pace, measure_pace, warm_up
 from pointillist.learners.plan import Plan, RunSizes, duration, in_bytes, parse_bytes, within

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pointillist.cli.inputs import Wanted
-from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import Checkpoints
 from pointillist.learners.plan import parse_bytes

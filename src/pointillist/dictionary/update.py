@@ -10,29 +10,39 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.cuda.device import is_cpu
+from pointillist.arrays import to_host
 from pointillist.dictionary.constraints import FilterConstraints
-from pointillist.dictionary.dense import DenseStatistics, dense_shapes
-from pointillist.dictionary.device import DeviceStatistics
-from pointillist.dictionary.factors import factorise, likeness
-from pointillist.dictionary.patches import draw_patches, spread_patches
+from pointillist.dictionary.low_rank import factorise, likeness
 from pointillist.dictionary.statistics import Statistics
-from pointillist.dictionary.toeplitz import ToeplitzStatistics, toeplitz_shapes
 from pointillist.reprs import ShortRepr, shown
 from pointillist.validation import check_arguments
 
 log = logging.getLogger(__name__)
 
-_DUPLICATES = (0.3, 0.9)
-"""Squared cosines above which a filter of a rank duplicates another: one that is hardly used beside it, one used as much."""
-_FEW = 32
-"""Fewer filters are all updated in every step: that takes little time."""
-_NEW, _TURNS = 0.1, 4
-"""A step whose signals count less than this share of all updates a half of the filters; turns at most (measured)."""
-_MUCH_NEW, _LONGER = 0.2, 1.8
-"""A step whose signals count at least this share of all makes so many times longer updates (measured on pictures)."""
-_NOTHING = 1e-6
-"""The norm that a filter must keep under the constraints to count as more than rounding errors."""
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Which filters a step updates, how far, and which patches filters begin with; measured by benchmarks.learning."""
+
+    few: int = 32
+    """Fewer filters are all updated in every step: that takes little time."""
+    new: float = 0.1
+    """Share of all signals below which those of a step make it update filters in turn: a half of them at first."""
+    turns: int = 4
+    """Steps in which all filters have their turn, at most."""
+    much_new: float = 0.2
+    """Share of all signals from which on those of a step make its updates longer; measured on pictures."""
+    longer: float = 1.8
+    """Factor of the length of such updates."""
+    duplicates: tuple[float, float] = (0.3, 0.9)
+    """Squared cosines above which a filter of a rank duplicates another: one hardly used beside it, one used as much."""
+    candidates: int = 4
+    """Patches drawn for each filter of a rank, and for each of the first filters."""
+    more_candidates: int = 128
+    """Patches drawn besides for filters of a rank: they matter where few are chosen."""
+
+
+TUNING = Tuning()
 
 
 class _Checked:
@@ -103,36 +113,11 @@ class FilterUpdate(ShortRepr, _Checked):
         FilterConstraints(self.zero_mean, self.nonnegative)  # refuses both
 
 
-def statistics_device(kind: str, device: str) -> str:
-    """Say where statistics live while codes are solved for on `device`: only "toeplitz" ones can live on a GPU."""
-    return "cpu" if is_cpu(device) or kind != "toeplitz" else device
-
-
 def as_update(given: FilterUpdate | None) -> FilterUpdate:
     """A filter update as learners take it; None is the usual one."""
     if given is not None and not isinstance(given, FilterUpdate):
         raise ValueError(f"update must be None or a FilterUpdate, got {shown(given)}")
     return given or FilterUpdate()
-
-
-def make_statistics(kind: str, n_filters: int, channels: int, size: tuple[int, ...], device: str = "cpu") -> Statistics:
-    """Empty statistics of a kind, "toeplitz" or "dense", on a device if that is a CUDA device."""
-    if kind == "dense":
-        return DenseStatistics(n_filters, channels, size)
-    if is_cpu(device):
-        return ToeplitzStatistics(n_filters, channels, size)
-    return DeviceStatistics(n_filters, channels, size, device)
-
-
-def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
-    """Bytes of a kind of statistics, and bytes that updating and reordering filters takes besides."""
-    made = DenseStatistics if kind == "dense" else ToeplitzStatistics
-    return made.bytes_for(n_filters, channels, size)
-
-
-def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays that a kind of statistics is stored as, by name."""
-    return (dense_shapes if kind == "dense" else toeplitz_shapes)(n_filters, channels, size)
 
 
 def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
@@ -146,8 +131,8 @@ def filters_in_turn(n_filters: int, step: int, share: float) -> NDArray:
     share : float
         What the signals of the step count, relative to all that the statistics hold.
     """
-    turns = min(1 + int(_NEW / share), _TURNS) if share > 0 else _TURNS
-    if n_filters < _FEW:
+    turns = min(1 + int(TUNING.new / share), TUNING.turns) if share > 0 else TUNING.turns
+    if n_filters < TUNING.few:
         turns = 1
     return np.arange(step % turns, n_filters, turns)
 
@@ -164,7 +149,7 @@ def step_length(share: float, ndim: int) -> float:
     ndim : int
         Dimensions of the signals. On a line, where filters overlap more, nothing is longer.
     """
-    return _LONGER if share >= _MUCH_NEW and ndim > 1 else 1.0
+    return TUNING.longer if share >= TUNING.much_new and ndim > 1 else 1.0
 
 
 def update_filters(
@@ -222,7 +207,7 @@ def duplicate_filters(filters: NDArray, sums: Statistics, rank: int) -> NDArray:
     kept, dropped = list[int](), list[int]()
     for k in np.argsort(-energies, kind="stable").tolist():
         shares = energies[k] / np.maximum(energies[kept], np.finfo(np.float64).tiny)
-        few, many = _DUPLICATES
+        few, many = TUNING.duplicates
         (dropped if np.any(alike[k, kept] > few + (many - few) * shares) else kept).append(k)
     return np.array(sorted(dropped), int)
 
@@ -270,10 +255,15 @@ def initial_filters(
     """
     if isinstance(init, str) and init == "random":
         return constraints.normalise(rng.standard_normal(shape)).astype(dtype)
+    if isinstance(init, str) and constraints.rank is not None:
+        filters = spread_patches(signals, shape[2:], shape[0], constraints.rank, rng)
+        for k, patch in enumerate(filters):
+            left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), 1e-6), k))
+            # Noise takes the place of a patch that the constraints leave nothing of, but for rounding.
+            filters[k] = constraints.unit(patch if left > 1e-6 else rng.standard_normal(shape[1:]), k)
+        return filters.astype(dtype)
     if isinstance(init, str):
-        if constraints.rank is not None:
-            return _first_of_rank(shape, constraints, constraints.rank, signals, rng).astype(dtype)
-        drawn = draw_patches(signals, shape[2:], 4 * shape[0], rng)
+        drawn = draw_patches(signals, shape[2:], TUNING.candidates * shape[0], rng)
         liveliness = np.var(drawn.reshape(len(drawn), -1), axis=1)
         chosen = drawn[np.sort(np.argsort(-liveliness, kind="stable")[: shape[0]])]
         noise = 1e-3 * rng.standard_normal(shape)  # a flat patch would stay zero under zero_mean
@@ -288,16 +278,91 @@ def initial_filters(
     return np.stack([constraints.project(one, k) for k, one in enumerate(given)]).astype(dtype)
 
 
-def _first_of_rank(
-    shape: tuple[int, ...],
-    constraints: FilterConstraints,
-    rank: int,
-    signals: Sequence[NDArray],
-    rng: np.random.Generator,
+_Place = tuple[int, tuple[int, ...]]
+"""The number of a signal, and the corner of a window in it."""
+
+
+def draw_patches(signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator) -> NDArray:
+    """Patches (count, channels, *size) at random places of random signals."""
+    return np.stack([_window(signals, place, size) for place in _draw_places(signals, size, count, rng)])
+
+
+def spread_patches(
+    signals: Sequence[NDArray], size: tuple[int, ...], count: int, rank: int, rng: np.random.Generator
 ) -> NDArray:
-    """First filters from patches of the signals; noise takes the place of a patch that the constraints leave nothing of."""
-    filters = spread_patches(signals, shape[2:], shape[0], rank, rng)
-    for k, patch in enumerate(filters):
-        left = np.linalg.norm(constraints.project(patch / max(float(np.linalg.norm(patch)), _NOTHING), k))
-        filters[k] = constraints.unit(patch if left > _NOTHING else rng.standard_normal(shape[1:]), k)
-    return filters
+    """Filters (count, channels, *size) of a rank, made from patches that explain as much as they can of many others.
+
+    Random patches show the frequent and strong events several times, each at another shift. So every patch is moved until an
+    event lies in its middle, and then those are chosen, one after the other, that explain most of all drawn patches, at any
+    shift, that those before them do not.
+    """
+    places = _draw_places(signals, size, TUNING.candidates * count + TUNING.more_candidates, rng)
+    drawn = [_centred_factors(signals, place, size, rank) for place in places]
+    once = list({place: factors for place, *factors in drawn}.values())  # several patches end in one place
+    found = once if len(once) >= count else [factors for _, *factors in drawn]
+    patterns, shapes = (np.stack(some) for some in zip(*found, strict=True))
+    chosen = _representatives(patterns, shapes, size, count)
+    return (patterns[chosen] @ shapes[chosen]).reshape(count, -1, *size)
+
+
+def _draw_places(
+    signals: Sequence[NDArray], size: tuple[int, ...], count: int, rng: np.random.Generator
+) -> list[_Place]:
+    numbers = rng.integers(len(signals), size=count).tolist()
+    return [
+        (i, tuple(int(rng.integers(n - s + 1)) for n, s in zip(signals[i].shape[1:], size, strict=True)))
+        for i in numbers
+    ]
+
+
+def _window(signals: Sequence[NDArray], place: _Place, size: tuple[int, ...]) -> NDArray:
+    i, corner = place
+    return to_host(signals[i][(slice(None), *(slice(c, c + s) for c, s in zip(corner, size, strict=True)))])
+
+
+def _centred_factors(
+    signals: Sequence[NDArray], place: _Place, size: tuple[int, ...], rank: int
+) -> tuple[_Place, NDArray, NDArray]:
+    """Where a patch lies once its energy lies in its middle, and there its patterns (channels, rank) and shapes."""
+    i, corner = place
+    patterns, shapes = _factors(_window(signals, place, size), rank)
+    for _ in range(4):  # it sees more of an event each time
+        moved = tuple(
+            min(max(c + m, 0), n - s)
+            for c, m, n, s in zip(corner, _offset(shapes, size), signals[i].shape[1:], size, strict=True)
+        )
+        if moved == corner:
+            break
+        corner = moved
+        patterns, shapes = _factors(_window(signals, (i, corner), size), rank)
+    return (i, corner), patterns, shapes
+
+
+def _factors(patch: NDArray, rank: int) -> tuple[NDArray, NDArray]:
+    # Patches have noise, and so any rank: several iterations come near to the nearest factors.
+    patterns, shapes = factorise(patch.reshape(1, len(patch), -1).astype(np.float64), rank, iterations=5)
+    return patterns[0], shapes[0]
+
+
+def _offset(shapes: NDArray, size: tuple[int, ...]) -> list[int]:
+    """How far the centre of the energy of shapes lies from the middle, along every axis."""
+    energy = np.sum(shapes**2, axis=0)
+    energy = np.maximum(energy - np.median(energy), 0).reshape(size)  # noise has as much of it everywhere
+    total = float(np.sum(energy))
+    if total == 0:
+        return [0] * len(size)
+    marginals = [np.sum(energy, axis=tuple(a for a in range(len(size)) if a != axis)) for axis in range(len(size))]
+    return [round(float(np.arange(s) @ m) / total - (s - 1) / 2) for s, m in zip(size, marginals, strict=True)]
+
+
+def _representatives(patterns: NDArray, shapes: NDArray, size: tuple[int, ...], count: int) -> list[int]:
+    """Numbers of the candidates that explain most of all of them, each what those before it do not."""
+    norms = np.sqrt(np.sum(shapes**2, axis=(1, 2)))  # their squares would favour places where two events meet
+    alike = likeness(patterns, shapes, size)
+    explained, chosen = np.zeros(len(norms)), list[int]()
+    for _ in range(count):
+        gains = np.sum(norms[:, None] * np.maximum(alike - explained[:, None], 0), axis=0)
+        gains[chosen] = -1
+        chosen.append(int(np.argmax(gains)))
+        explained = np.maximum(explained, alike[:, chosen[-1]])
+    return chosen

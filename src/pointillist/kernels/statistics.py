@@ -1,6 +1,7 @@
 """Kernels for the dictionary's statistics: pairs of neighbouring codes, and products with block-Toeplitz blocks."""
 
 from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -10,35 +11,32 @@ from pointillist.kernels.compiling import allocating_kernel, kernel, routine, sp
 from pointillist.kernels.layout import flat_offsets, register_width, strides_of
 from pointillist.kernels.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows, lanes_of
 
-
-def first_at(positions, n_positions):
-    """How many of the sorted positions lie before each one: those of p … q − 1 are numbers first[p] … first[q] − 1."""
-    first = np.zeros(n_positions + 1, np.int32)
-    np.cumsum(np.bincount(positions, minlength=n_positions), out=first[1:])
-    return first
-
-
 _ROOM = 2**15
 """Products that are kept before they are added: walking and adding alternate seldom, and the caches hold them."""
 
 
-def add_pairs(
-    owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first, last, out
-):
-    """Add weight · z_i z_j for every pair of codes closer than a filter, for filters first ≤ k < last of the pair (k ≤ l).
+def add_pairs(owners, filters, positions, values, weighted, grid, size, spans, out, mapper, room=_ROOM):
+    """Add weight · z_i z_j for every pair of codes closer than a filter.
 
-    Codes are sorted by grid position: `filters`, `columns` (last coordinate), `values` z, `weighted` weight · z and `row_of`
-    (grid row) hold one entry a code, `first_at` says where those of a position begin, `row_coordinates[r]` are the leading
-    coordinates of row r. `owners` lists the codes filter by filter, so that one filter's sums stay in the cache; `leading`
-    all leading shifts. `out[pair(k ≤ l)]` is the block of shifts δ = (position of l) − (position of k), flat, of shape
-    (2·size − 1).
+    Codes are sorted by position on the grid: `filters`, `positions`, `values` z and `weighted` weight · z hold one entry a
+    code. `owners` lists codes filter by filter, so that one filter's sums stay in the cache. `out[pair(k ≤ l)]` is the block
+    of shifts δ = (position of l) − (position of k), flat, of shape (2·size − 1). `mapper` shares out the `spans` (first,
+    last) of filters k.
     """
-    in_a_row = (2 * int(size[-1]) - 1) * int(np.max(np.diff(first_at), initial=0))  # codes that one can meet there
-    room = max(_ROOM, min(in_a_row, len(filters)))
-    _add_pairs(
-        owners, filters, columns, values, weighted, first_at, row_of, row_coordinates, grid, size, leading, first,
-        last, out, out.reshape(-1), np.empty(room, np.int64), np.empty(room),
-    )  # fmt: skip
+    rows, columns = np.divmod(positions, grid[-1])
+    coordinates = np.stack(np.unravel_index(np.arange(prod(grid[:-1])), grid[:-1]), axis=1)
+    leading = np.array(list(product(*[range(1 - s, s) for s in size[:-1]])), np.int64)
+    first_at = np.zeros(prod(grid) + 1, np.int32)  # codes before each position
+    np.cumsum(np.bincount(positions, minlength=prod(grid)), out=first_at[1:])
+    in_a_row = (2 * size[-1] - 1) * int(np.max(np.diff(first_at), initial=0))  # codes that one can meet there
+    room = max(room, min(in_a_row, len(filters)))
+    arrays = (owners, filters, columns, values, weighted, first_at, rows, coordinates)
+    shapes = (np.array(grid), np.array(size), leading)
+
+    def work(span):
+        _add_pairs(*arrays, *shapes, *span, out, out.reshape(-1), np.empty(room, np.int64), np.empty(room))
+
+    mapper(work, spans)
 
 
 @kernel
@@ -327,8 +325,8 @@ def sweep_group(
     products of filters group[first:last] with all that are not moved before them; they are independent of each other, so
     that threads may share them if each has a block of its own. With it, the filters are moved one after the other.
 
-    Filter m has the place ranks[m] in the group, or −1. C is multiplied by `scale`; `linear` (n_group, channels, n_taps) and
-    `lipschitz` (n_group,) are scaled already; `gradient` (channels, n_taps) is room.
+    Filter m has the place ranks[m] in the group, or −1. C is multiplied by `scale`; `linear` (n_filters, channels, n_taps)
+    and `lipschitz` (n_filters,) are scaled already; `gradient` (channels, n_taps) is room.
     """
     n_filters, n_channels, n_taps = filters.shape
     width = n_channels * len(toeplitz.places)
@@ -336,13 +334,13 @@ def sweep_group(
         _clear(sums, first * width, last * width)
     for n in range(first, last):
         k = group[n]
-        if lipschitz[n] <= 0:
+        if lipschitz[k] <= 0:
             continue
         _add_products(toeplitz, scale, n_channels, k, ranks, moves, sums, n)
         if not moves:
             continue
         _collect(toeplitz, sums, n, gradient)
-        _descend(filters, k, gradient, linear[n], lipschitz[n], support, zero_mean, nonnegative)
+        _descend(filters, k, gradient, linear[k], lipschitz[k], support, zero_mean, nonnegative)
         for c in range(n_channels):
             straight, mirrored = (k * n_channels + c) * n_taps, ((n_filters + k) * n_channels + c) * n_taps
             for i in range(n_taps):

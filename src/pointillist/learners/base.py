@@ -14,9 +14,10 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pointillist.codes import SparseCodes
-from pointillist.dictionary.factors import split_channels
+from pointillist.dictionary.low_rank import split_channels
 from pointillist.dictionary.robust import Robust
-from pointillist.dictionary.update import FilterUpdate, as_update, statistics_device
+from pointillist.dictionary.statistics import statistics_device
+from pointillist.dictionary.update import FilterUpdate, as_update
 from pointillist.learners.coding import Learning
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.parameters import NestedParameters

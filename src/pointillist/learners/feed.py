@@ -23,7 +23,7 @@ from pointillist.data.sources import (
 )
 from pointillist.data.sources.derived import Cache
 from pointillist.data.sources.stream import Least
-from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.learners.inputs import Batch
 from pointillist.learners.step import Step
 from pointillist.validation import Signals

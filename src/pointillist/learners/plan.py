@@ -11,9 +11,9 @@ from math import ceil, prod
 from typing import Any, NamedTuple, TypeVar
 
 from pointillist.codes import CODE_BYTES
-from pointillist.dictionary.pairs import bytes_together
 from pointillist.dictionary.robust import outlier_bytes
-from pointillist.dictionary.update import filter_bytes, statistics_bytes
+from pointillist.dictionary.statistics import pair_bytes, statistics_bytes
+from pointillist.dictionary.update import filter_bytes
 from pointillist.learners.batch import BatchCSC
 from pointillist.learners.feed import default_passes
 from pointillist.learners.online import OnlineCSC
@@ -106,7 +106,7 @@ class RunSizes:
         geometry = Geometry(self.signal, self.size, self.channels, self.boundary)
         samples, positions = self.channels * prod(self.signal), geometry.n_positions
         # The statistics are added once all signals are solved for.
-        adding = 0 if self.statistics == "dense" else bytes_together(positions, self.batch_size, self.density)
+        adding = 0 if self.statistics == "dense" else pair_bytes(positions, self.batch_size, self.density)
         solving = max(self.n_jobs * descent_bytes(geometry, self.density, self.itemsize), adding)
         sample = 2 * self.itemsize + 8  # a signal, its residual, and one of them in float64
         kept = samples * sample + int(self.density * samples) * CODE_BYTES

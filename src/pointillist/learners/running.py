@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.learners.step import Step
 from pointillist.reprs import filters_in_words
 from pointillist.validation import check_arguments

@@ -12,9 +12,10 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.dictionary.robust import Robust
-from pointillist.dictionary.support import filter_shapes
-from pointillist.dictionary.update import FilterUpdate, statistics_shapes
+from pointillist.dictionary.statistics import statistics_shapes
+from pointillist.dictionary.update import FilterUpdate
 from pointillist.errors import ModelFileError
 from pointillist.learners.coding import Ridge
 from pointillist.sampling import Draws

@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
-from pointillist.dictionary.constraints import FilterConstraints
+from pointillist.dictionary.constraints import FilterConstraints, filter_shapes
 from pointillist.dictionary.robust import Robust, cell_counts
-from pointillist.dictionary.statistics import CodedBatch, Statistics
-from pointillist.dictionary.support import filter_shapes
+from pointillist.dictionary.statistics import CodedBatch, Statistics, make_statistics
 from pointillist.dictionary.update import (
     FilterUpdate,
     duplicate_filters,
     filters_in_turn,
     initial_filters,
-    make_statistics,
     replace_filters,
     step_length,
     unused_filters,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.dictionary.factors import split_channels
+from pointillist.dictionary.low_rank import split_channels
 from pointillist.learners import FilterUpdate, OnlineCSC
 from pointillist.mne.recordings import Windows
 from pointillist.mne.sensors import Sensors

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.dictionary.factors import split_channels
+from pointillist.dictionary.low_rank import split_channels
 from pointillist.mne.sensors import Sensors
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pointillist.data.sources import UnreadBatch
 from pointillist.dictionary.robust import Robust, Windows, window_errors, without_outliers
-from pointillist.dictionary.statistics import host_objectives
+from pointillist.dictionary.statistics import objectives
 from pointillist.learners.cluster.connecting import tell
 from pointillist.learners.cluster.work import Brief, Coded, Setup, code, split
 from pointillist.learners.feed import Feed
@@ -87,7 +87,7 @@ def objective_of(coded: Coded, setup: Setup, brief: Brief) -> float:
     assert coded.batch is not None
     assert coded.result is not None
     batch = setup.step.coded(coded.batch, coded.result)
-    return float(np.sum(host_objectives(batch, brief.filters, brief.penalty)))
+    return float(np.sum(objectives(batch, brief.filters, brief.penalty)))
 
 
 def residuals_of(coded: Coded) -> list[NDArray]:

@@ -1,14 +1,27 @@
-"""Filters of low rank over channels as sums of channel patterns times shapes. What is learned stays in full filters."""
+"""Filters of low rank over channels: sums of channel patterns times shapes, and their update. Full filters are what is kept.
+
+Filter k is U V with orthonormal columns in U (channels, rank), so that ‖U V‖ = ‖V‖. The update makes a step of the shapes V,
+then one of the patterns U, filter by filter. Both are projected gradient steps with a Lipschitz constant of their own: the
+surrogate never rises. Zero mean and support act on the rows of V, and the second step keeps them, since its filters stay in
+the span of these rows.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.validation import as_numbers, check_arguments
 
-_SAME = 1e-6
-"""Filters that differ by this share of their norm are the same in single precision."""
+if TYPE_CHECKING:
+    from pointillist.dictionary.constraints import FilterConstraints
+
+Factors = tuple[NDArray, NDArray]
+"""Patterns (n_filters, channels, rank) and shapes (n_filters, rank, n_taps) of all filters, in float64."""
 
 
 def split_channels(filters: ArrayLike, rank: int = 1) -> tuple[NDArray, NDArray]:
@@ -74,7 +87,7 @@ def nearest_of_rank(filter_: NDArray, rank: int) -> NDArray:
         return filter_
     patterns, shapes = factorise(matrix[None], rank)
     nearest = patterns[0] @ shapes[0]
-    if np.linalg.norm(nearest - matrix) > _SAME * np.linalg.norm(
+    if np.linalg.norm(nearest - matrix) > 1e-6 * np.linalg.norm(
         matrix
     ):  # else it has the rank already, but for rounding
         patterns, shapes = _leading(matrix, rank)
@@ -128,9 +141,8 @@ def likeness(patterns: NDArray, shapes: NDArray, size: tuple[int, ...]) -> NDArr
     spectra = np.fft.rfftn(shapes.reshape(*shapes.shape[:2], *size), span, axes)
     cosines = np.empty((len(shapes), len(shapes)))
     for j, (pattern, spectrum) in enumerate(zip(patterns, spectra, strict=True)):
-        seen = np.einsum(
-            "ks...,krs->kr...", np.conj(spectra), pattern.T @ patterns
-        )  # as the patterns of j see the others
+        # As the patterns of j see the others.
+        seen = np.einsum("ks...,krs->kr...", np.conj(spectra), pattern.T @ patterns)
         products = np.fft.irfftn(np.sum(spectrum * seen, axis=1), span, tuple(a - 1 for a in axes))
         largest = np.max(np.abs(products).reshape(len(shapes), -1), axis=1)
         cosines[:, j] = largest / np.maximum(norms * norms[j], np.finfo(np.float64).tiny)
@@ -153,3 +165,54 @@ def _leading(matrices: NDArray, rank: int) -> tuple[NDArray, NDArray]:
     """The largest singular vectors: (…, channels, rank), and (…, rank, n_taps) times their singular values."""
     left, sizes, right = np.linalg.svd(matrices, full_matrices=False)
     return left[..., :rank], sizes[..., :rank, None] * right[..., :rank, :]
+
+
+def sweep_factors(
+    shape_slope: Callable[[Factors, int], NDArray],
+    pattern_slope: Callable[[Factors, int, NDArray], tuple[NDArray, float]],
+    lipschitz: NDArray,
+    filters: NDArray,
+    constraints: FilterConstraints,
+    rank: int,
+) -> NDArray:
+    """One pass over all filters (n_filters, channels, *size).
+
+    Parameters
+    ----------
+    shape_slope : function of factors and k
+        Uᵀ G of filter k, of shape (rank, n_taps), where G = (C d)_k − B_k.
+    pattern_slope : function of factors, k and orthonormal rows W
+        G Wᵀ, of shape (channels, rank), and the largest eigenvalue of W C_kk Wᵀ.
+    lipschitz : (n_filters,) array
+        Bounds of the curvatures; filters without any stay as they are.
+    filters : (n_filters, channels, *size) array
+    constraints : FilterConstraints
+    rank : int
+    """
+    size, moved = filters.shape[2:], filters.copy()
+    patterns, shapes = factorise(filters.reshape(*filters.shape[:2], -1).astype(np.float64), rank)
+    of_shapes = replace(constraints, rank=None)
+    for k in np.flatnonzero(lipschitz > 0).tolist():
+        step = shapes[k] - shape_slope((patterns, shapes), k) / lipschitz[k]
+        shapes[k] = of_shapes.project(step.reshape(rank, *size), k).reshape(rank, -1)
+        scales, rows = _row_basis(shapes[k])
+        slope, curvature = pattern_slope((patterns, shapes), k, rows)
+        if curvature > 1e-10 * lipschitz[k]:  # else the surrogate does not bend the patterns
+            columns = patterns[k] @ scales - slope / curvature
+            columns = np.maximum(columns, 0) if constraints.nonnegative else columns
+            patterns[k], scales = orthonormal(columns / max(1.0, float(np.linalg.norm(columns))))
+            shapes[k] = scales @ rows
+        moved[k] = (patterns[k] @ shapes[k]).reshape(filters.shape[1:])
+    return moved
+
+
+def _row_basis(shapes: NDArray) -> Factors:
+    """Scales (rank, rank) and orthonormal rows with scales @ rows = shapes; rows that shapes do not span are zero."""
+    if len(shapes) == 1:  # without a decomposition, which might change the signs of non-negative shapes
+        norm = float(np.linalg.norm(shapes))
+        return np.full((1, 1), norm), shapes / norm if norm > 0 else shapes
+    left, sizes, _ = np.linalg.svd(shapes, full_matrices=False)
+    spanned = sizes > np.finfo(np.float64).eps * shapes.shape[1] * sizes[0]
+    sizes = np.where(spanned, sizes, 0.0)
+    rows = (left.T @ shapes) * np.where(spanned, 1 / np.where(spanned, sizes, 1.0), 0.0)[:, None]  # keeps zeros exact
+    return left * sizes, rows
