@@ -1,10 +1,11 @@
-"""Blurs against scipy, their adjoint, and where the samples of a coarse picture lie."""
+"""Blurs against scipy, their adjoint, and kernels by their parameters."""
 
 import numpy as np
 import pytest
 import scipy.signal
 
-from pointillist.restore.blur import Blur, as_kernel, decimation_kernel, first_sample
+from pointillist.restore import gaussian_kernel, motion_kernel
+from pointillist.restore.blur import Blur
 
 RNG = np.random.default_rng(0)
 
@@ -31,47 +32,32 @@ def test_filters_seen_through_the_blur():
     np.testing.assert_allclose(blur.filters(filters)[1, 0], expected)
 
 
-@pytest.mark.parametrize("factor", [2, 3, 4])
-def test_the_box_averages_the_pixels_under_a_coarse_one(factor):
-    kernel = decimation_kernel("box", factor)
-    blur, shape = Blur(kernel), (3 * factor, 4 * factor)
-    x = RNG.standard_normal((1, *blur.extended(shape)))
-    top, left = first_sample(kernel, factor)
-    coarse = blur.apply(x)[0, top::factor, left::factor]
-    expected = blur.crop(x, shape)[0].reshape(3, factor, 4, factor).mean(axis=(1, 3))
-    np.testing.assert_allclose(coarse, expected)
+@pytest.mark.parametrize(("length", "angle"), [(1, 0), (5, 30), (12.5, 90), (7, 171)])
+def test_a_motion_has_its_length_and_angle(length, angle):
+    kernel = motion_kernel(length, angle)
+    assert kernel.sum() == pytest.approx(1)
+    np.testing.assert_allclose(kernel, kernel[::-1, ::-1], atol=0.02)
+    rows, columns = np.indices(kernel.shape) - (len(kernel) - 1) / 2
+    spread = np.array([[np.sum(kernel * a * b) for a in (columns, -rows)] for b in (columns, -rows)])
+    along = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
+    assert along @ spread @ along == pytest.approx(length**2 / 12, abs=0.45)
+    assert abs(along @ spread @ [-along[1], along[0]]) < 0.1
 
 
-@pytest.mark.parametrize("factor", [2, 3])
-@pytest.mark.parametrize("kernel", ["box", "bicubic"])
-def test_kernels_do_not_shift(kernel, factor):
-    """A ramp is sampled at the middle of the coarse pixels."""
-    kernel = decimation_kernel(kernel, factor)
-    assert np.sum(kernel) == pytest.approx(1)
-    blur, shape = Blur(kernel), (4 * factor, 4 * factor)
-    extended = blur.extended(shape)
-    ramp = np.broadcast_to(np.arange(extended[0], dtype=float)[:, None], extended)[None]
-    top, left = first_sample(kernel, factor)
-    seen = blur.apply(ramp)[0, top::factor, left::factor][:, 0]
-    fine = blur.crop(ramp, shape)[0, :, 0]
-    np.testing.assert_allclose(seen, fine.reshape(4, factor).mean(axis=1))
+def test_a_gaussian_has_its_deviation():
+    kernel = gaussian_kernel(2.0)
+    offsets = np.arange(len(kernel)) - (len(kernel) - 1) / 2
+    assert kernel.sum() == pytest.approx(1)
+    assert np.sum(kernel.sum(axis=0) * offsets**2) == pytest.approx(4, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("psf", "message"),
-    [
-        (np.ones(3), "psf must be a real array"),
-        (np.zeros((3, 3)), "psf must be finite with a positive sum"),
-        (np.full((2, 2), np.nan), "psf must be finite"),
-        (np.ones((9, 3)), "psf of shape .* larger than the image"),
-    ],
-)
-def test_bad_psf(psf, message):
-    with pytest.raises(ValueError, match=message):
-        as_kernel(psf, (8, 8))
+@pytest.mark.parametrize("sigma", [0, -1, np.nan, np.inf])
+def test_bad_widths(sigma):
+    with pytest.raises(ValueError, match="sigma must be positive"):
+        gaussian_kernel(sigma)
 
 
-@pytest.mark.parametrize("kernel", ["lanczos", np.ones((3, 3)), np.zeros((2, 2))])
-def test_bad_kernels(kernel):
-    with pytest.raises(ValueError, match="kernel"):
-        decimation_kernel(kernel, 2)
+@pytest.mark.parametrize(("length", "angle"), [(0.5, 0), (np.nan, 0), (5, np.inf), (2000, 0)])
+def test_bad_motions(length, angle):
+    with pytest.raises(ValueError, match=r"length must lie in|angle must be a finite"):
+        motion_kernel(length, angle)

@@ -1,11 +1,18 @@
-"""Blurs are undone, without a shift."""
+"""Blurs are undone, without a shift: the linear step against a dense solve, the codes against what they must explain."""
 
 import numpy as np
 import pytest
 import scipy.signal
 
 import pointillist as pt
+from pointillist.codes import SparseCodes
+from pointillist.problem import Geometry
 from pointillist.restore import deblur
+from pointillist.restore.blur import Blur
+from pointillist.restore.deblurring import Area, as_kernel, code_in_turns
+from pointillist.restore.engine import Settings, convolution, synthesise
+
+RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +61,61 @@ def test_bad_blurs_are_named(filters, change, message):
     arguments = {"image": np.zeros((20, 20)), "psf": np.ones((3, 3)), "filters": filters, **change}
     with pytest.raises(ValueError, match=message):
         deblur(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("psf", "message"),
+    [
+        (np.ones(3), "psf must be a real array"),
+        (np.zeros((3, 3)), "psf must be finite with a positive sum"),
+        (np.full((2, 2), np.nan), "psf must be finite"),
+        (np.ones((9, 3)), "psf of shape .* larger than the image"),
+    ],
+)
+def test_bad_psf(psf, message):
+    with pytest.raises(ValueError, match=message):
+        as_kernel(psf, (8, 8))
+
+
+@pytest.mark.parametrize("boundary", ["full", "same"])
+@pytest.mark.parametrize("kernel", [(4, 3), (7, 1)])
+def test_the_linear_step_agrees_with_a_dense_solve(boundary, kernel):
+    blur, shape, size, rho = Blur(RNG.random(kernel) / np.prod(kernel)), (9, 8), (3, 5), 0.1
+    weights = (RNG.random((2, *shape)) < 0.8).astype(np.float32)
+    detail = RNG.standard_normal((2, *shape)).astype(np.float32)
+    area = Area(blur, shape, size, Settings(boundary))
+    target = RNG.standard_normal((2, *area.space)).astype(np.float32)
+    found = area.nearest(detail, weights, np.zeros_like(target), target, rho, 40)
+    # The samples that are seen of each sample of the area, by the definition of the blur.
+    seen = Geometry(shape, blur.extended(size), 1, boundary)
+    dense = np.zeros((*shape, *area.space))
+    for row, column, i, j in np.ndindex(*shape, *kernel):
+        down, right = row + seen.offset[0] - i, column + seen.offset[1] - j
+        if 0 <= down < area.space[0] and 0 <= right < area.space[1]:
+            dense[row, column, down, right] += blur.kernel[i, j]
+    dense = dense.reshape(np.prod(shape), -1)
+    for i in range(2):
+        normal = dense.T * weights[i].ravel() @ dense + rho * np.eye(dense.shape[1])
+        right = dense.T @ (weights[i] * detail[i]).ravel() + rho * target[i].ravel()
+        np.testing.assert_allclose(found[i].ravel(), np.linalg.solve(normal, right), atol=1e-3)
+
+
+@pytest.mark.parametrize("boundary", ["full", "same"])
+def test_codes_have_the_places_of_blurred_filters(boundary):
+    plain = RNG.standard_normal((3, 1, 5, 5)).astype(np.float32)
+    plain /= np.linalg.norm(plain, axis=(2, 3), keepdims=True)
+    blur, shape = Blur(np.full((3, 2), 1 / 6)), (1, 40, 36)
+    settings = Settings(boundary, tol=0.05)
+    operator = convolution(blur.filters(plain), shape, boundary)
+    places = RNG.choice(operator.geometry.n_positions * 3, 12, replace=False)
+    places.sort()
+    values = RNG.choice([-1.0, 1.0], 12).astype(np.float32)
+    detail = operator.synthesise(places, values)
+    area = Area(blur, shape[1:], (5, 5), settings)
+    found = code_in_turns(area, detail, np.ones_like(detail), plain, 1e-4, settings)
+    seen = operator.synthesise(found.codes.indices[0], found.codes.values[0])
+    assert np.linalg.norm(seen - detail) < 0.1 * np.linalg.norm(detail)
+    assert found.gap.max() <= 0.05
+    sharp = synthesise(found.codes, plain, [shape], blur, boundary)[0]
+    right = synthesise(SparseCodes([places], [values], found.codes.grids, 3), plain, [shape], blur, boundary)[0]
+    assert np.linalg.norm(sharp - right) < 0.5 * np.linalg.norm(right)

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from pointillist.restore import denoise
+from pointillist.restore import denoise, denoising
+from pointillist.restore.denoising import destabilise, find_impulses, find_outliers, stabilise
+from pointillist.restore.engine import Settings
+from pointillist.restore.picture import open_canvas
+from pointillist.restore.subject import Tuning
 
 RNG = np.random.default_rng
 
@@ -110,3 +114,39 @@ def test_outliers_include_specks_of_dust(filters, error):
     cleaner, details = denoise(dusty, filters=filters, noise="outliers", return_details=True, data_range=1.0)
     assert details.missing[15:22, 55:62].all()
     assert error(cleaner, sky) < 0.1 * error(dusty, sky)
+
+
+@pytest.mark.parametrize("large", [4000, 10000])
+def test_pepper_in_a_white_sky_is_found_and_the_sky_kept(picture, filters, monkeypatch, large):
+    monkeypatch.setattr(denoising, "SUBJECT", Tuning(large=large, side=24))
+    noisy = np.rint(40 + 160 * picture).astype(np.uint8)
+    noisy[:, :60] = 255
+    noisy[20, 20] = 0
+    odd = find_impulses(open_canvas(noisy), filters[:, None], Settings())[0]
+    assert odd[20, 20]
+    assert np.sum(odd[:, :55]) == 1
+
+
+def test_what_is_missing_is_not_odd(picture, filters):
+    holed = picture.copy()
+    holed[10:14, 10:14] = np.nan
+    holed[40, 40] = 1 - np.round(holed[40, 40])
+    for find in (find_impulses, find_outliers):
+        odd = find(open_canvas(holed), filters[:, None], Settings())
+        assert odd.shape == (1, *picture.shape)
+        assert not np.any(odd[0, 10:14, 10:14])
+        assert odd[0, 40, 40]
+
+
+@pytest.mark.parametrize("mean", [2.0, 5.0, 40.0])
+def test_counts(mean):
+    counts = np.random.default_rng(0).poisson(mean, 200_000)
+    values = stabilise(counts)
+    assert np.std(values) == pytest.approx(1, abs=0.12)
+    assert destabilise(np.mean(values, keepdims=True))[0] == pytest.approx(mean, rel=0.02)
+
+
+def test_levels_in_small_types_are_numbers_like_others():
+    picture = (255 * np.random.default_rng(0).random((24, 24))).astype(np.uint16)
+    same = [denoise(picture, sigma=kind(2.0)) for kind in (np.float16, float)]
+    np.testing.assert_array_equal(*same)

@@ -7,7 +7,17 @@ import scipy.signal
 from pointillist.codes import SparseCodes
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.restore.blur import Blur
-from pointillist.restore.engine import Damaged, Settings, choose_filters, code, recover, refit, separate, synthesise
+from pointillist.restore.engine import (
+    Damaged,
+    Settings,
+    check_settings,
+    choose_filters,
+    code,
+    recover,
+    refit,
+    separate,
+    synthesise,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -51,7 +61,17 @@ def test_no_detail_is_no_codes(filters):
 @pytest.mark.parametrize("change", [{"boundary": "circular"}, {"tol": 0}])
 def test_bad_settings(change):
     with pytest.raises(ValueError, match=next(iter(change))):
-        Settings(**change)
+        check_settings(
+            **{
+                "boundary": "same",
+                "tol": 0.1,
+                "debias": False,
+                "n_jobs": 1,
+                "device": "cpu",
+                "progress": None,
+                **change,
+            }
+        )
 
 
 @pytest.mark.parametrize(

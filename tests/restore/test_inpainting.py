@@ -1,12 +1,22 @@
-"""Missing pixels come back, in every form of picture."""
+"""Missing pixels come back in every form of picture: tiles join without seams, holes end where their border says."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.ndimage
+import scipy.signal
 
 import pointillist as pt
 from pointillist.restore import Details, inpaint
+from pointillist.restore.engine import Settings
+from pointillist.restore.inpainting import TUNING, Coding, beside, fill_channels, scattered
+from pointillist.restore.picture import Canvas, open_canvas
+from pointillist.restore.prediction import TUNING as PREDICTION
 from pointillist.restore.smooth import smooth_part
 from pointillist.solvers.base import Status
+
+TILE = TUNING.tile
 
 
 @pytest.fixture(scope="module")
@@ -283,3 +293,334 @@ def test_a_hole_larger_than_tiles():
     mended, details = inpaint(picture, mask, return_details=True, deviations=True)
     assert np.max(np.abs(mended.astype(int) - picture)) <= 4
     assert np.all(np.isfinite(details.deviation))
+
+
+def waves(height, width):
+    """A smooth picture of 3 channels in [0, 1] without straight lines, (3, height, width)."""
+    y, x = np.mgrid[:height, :width]
+    wave = np.sin(x / 9 + 0.5 * np.sin(y / 14)) * np.cos(y / 11)
+    return np.stack([0.5 + 0.3 * wave, 0.5 + 0.2 * wave + 0.0005 * x, 0.4 - 0.25 * wave])
+
+
+def sky(height, width):
+    y, x = np.mgrid[:height, :width]
+    return np.stack([0.8 - 0.3 * y / height + 0.05 * x / width, 0.9 - 0.2 * y / height, 0.97 - 0.1 * x / width])
+
+
+def filled(planes, missing, coding=None, n_jobs=1, progress=None, **options):
+    """Planes with their missing pixels filled in by neighbours, and the deviations."""
+    out, deviation = np.where(missing, np.nan, planes), np.zeros((1, *missing.shape))
+    settings = Settings(n_jobs=n_jobs, progress=progress)
+    fill_channels(Canvas(out.copy(), missing[None]), coding, out, settings, deviation=deviation, **options)
+    return out, deviation[0]
+
+
+def lines(height, width):
+    """Scratches 3 pixels wide along and across the borders of tiles."""
+    missing = np.zeros((height, width), bool)
+    for at in range(20, height, 36):
+        missing[at : at + 3] = True
+    for at in range(TILE - 1, width, TILE):
+        missing[:, at : at + 3] = True
+    return missing
+
+
+def test_no_seams_between_tiles():
+    planes = waves(300, 290)
+    missing = np.zeros((300, 290), bool)
+    for at in range(7, 300, 12):
+        missing[at : at + 4] = True
+    wrong = np.abs(filled(planes, missing)[0] - planes).max(axis=0)
+    near = np.zeros_like(missing)
+    for at in (TILE, 2 * TILE):
+        near[at - 2 : at + 2], near[:, at - 2 : at + 2] = True, True
+    inner = np.zeros_like(missing)
+    inner[16:-16, 16:-16] = True
+    there, elsewhere = wrong[missing & near & inner], wrong[missing & ~near & inner]
+    assert np.sqrt(np.mean(there**2)) < 1.5 * np.sqrt(np.mean(elsewhere**2))
+    assert np.max(there) < 0.01
+
+
+def test_narrow_tiles_at_the_far_border_see_as_much_as_others(error):
+    """The last tile has 6 × 6 pixels: without surroundings it could not know the stripes."""
+    y, x = np.mgrid[: TILE + 6, : TILE + 6]
+    stripes = (0.5 + 0.3 * np.sin(0.86 * (0.8 * x + 0.6 * y)))[None]
+    missing = np.zeros(stripes.shape[1:], bool)
+    missing[TILE - 5 : TILE + 5, TILE - 5 : TILE + 5] = True
+    values, _ = filled(stripes, missing)
+    assert error(values[:, missing], stripes[:, missing]) < 0.02
+
+
+def test_what_lies_farther_than_the_surroundings_does_not_matter():
+    planes = waves(3 * TILE, 3 * TILE)
+    missing = np.zeros(planes.shape[1:], bool)
+    missing[TILE + 50 : TILE + 58, TILE + 40 : TILE + 90] = True
+    other = np.random.default_rng(0).random(planes.shape)
+    near = (slice(None), *2 * [slice(TILE - PREDICTION.surroundings, 2 * TILE + PREDICTION.surroundings)])
+    other[near] = planes[near]
+    np.testing.assert_array_equal(filled(other, missing)[0][:, missing], filled(planes, missing)[0][:, missing])
+    other[near] += 0.1
+    assert np.all(filled(other, missing)[0][:, missing] != filled(planes, missing)[0][:, missing])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        (slice(70, 130), slice(90, 150)),
+        (slice(0, 70), slice(0, 60)),
+        (slice(60, 120), slice(-50, None)),
+        (slice(30, 31 + TILE + 40), slice(20, 20 + TILE + 50)),
+    ],
+    ids=["hole", "corner", "border", "larger than a tile"],
+)
+def test_deep_holes_in_a_sky(place):
+    planes = sky(220, 240)
+    missing = np.zeros(planes.shape[1:], bool)
+    missing[place] = True
+    out, _ = filled(planes, missing)
+    assert np.max(np.abs(out - planes)) < 0.01
+
+
+def test_a_hole_over_whole_tiles_is_filled_from_several_levels():
+    planes = sky(3 * TILE, 3 * TILE)
+    missing = np.zeros(planes.shape[1:], bool)
+    missing[40:-40, 40:-40] = True
+    out, _ = filled(planes, missing)
+    assert np.max(np.abs(out - planes)) < 0.02
+
+
+def test_expected_errors_inside_a_deep_hole_are_not_zero():
+    rng = np.random.default_rng(0)
+    planes = waves(200, 200) + 0.02 * rng.standard_normal((3, 200, 200))
+    missing = np.zeros((200, 200), bool)
+    missing[60:130, 70:140] = True
+    _, spread = filled(planes, missing)
+    assert np.all(spread[missing] > 0)
+    assert not np.any(spread[~missing])
+    assert np.median(spread[85:105, 95:115]) > np.median(spread[60:62, 70:140])
+
+
+def test_the_number_of_threads_does_not_matter():
+    rng = np.random.default_rng(1)
+    planes, missing = waves(200, 210), rng.random((200, 210)) < 0.01
+    missing[50:90, 100:150] = True
+    for one, other in zip(*(filled(planes, missing, n_jobs=n) for n in (1, 3)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_types_of_samples_agree():
+    planes, missing = waves(150, 140), lines(150, 140)
+    missing[60:100, 20:60] = True
+    picture = np.moveaxis(planes, 0, -1)
+    truth = inpaint(picture, missing, method="neighbours", data_range=1.0)
+    for dtype, full, apart in (
+        (np.uint8, 255, 0.02),
+        (np.uint16, 65535, 1e-3),
+        (np.float16, 1, 0.02),
+        (np.float32, 1, 1e-4),
+    ):
+        own = (np.rint(full * picture) if full > 1 else picture).astype(dtype)
+        answer = inpaint(own, missing, method="neighbours", data_range=full)
+        assert answer.dtype == dtype
+        np.testing.assert_array_equal(answer[~missing], own[~missing])
+        np.testing.assert_allclose(answer[missing] / full, truth[missing], atol=apart)
+
+
+def test_large_values_and_offsets_do_not_matter():
+    """Kelvin, say, or a picture of 1e30 in float64: coarse pictures are float32 only in units of full scale."""
+    planes = sky(150, 150)
+    missing = np.zeros((150, 150), bool)
+    missing[40:90, 40:90] = True
+    huge = 1e40 * planes
+    fill_channels(Canvas(1e40 * planes, missing[None], 1e40), None, huge, Settings())
+    np.testing.assert_allclose(huge[:, missing] / 1e40, filled(planes, missing)[0][:, missing], atol=1e-5)
+
+
+def test_a_mask_for_each_channel_by_neighbours():
+    picture = np.moveaxis(waves(150, 160), 0, -1)
+    missing = np.zeros(picture.shape, bool)
+    missing[40:44, :, 0], missing[:, 60:64, 1] = True, True
+    answer, details = inpaint(picture, missing, method="neighbours", return_details=True, deviations=True)
+    np.testing.assert_array_equal(answer[~missing], picture[~missing])
+    assert np.max(np.abs(answer - picture)) < 0.01
+    assert details.deviation.shape == picture.shape
+    np.testing.assert_array_equal(details.deviation > 0, missing)
+
+
+@pytest.mark.parametrize("hole", [False, True])
+def test_memory_goes_with_the_damage(hole):
+    """Nothing of the picture's size is made in floating point: that would be 72 MB in float64 for 3000 × 3000 pixels."""
+    picture = np.full((3000, 3000), 100, np.uint8)
+    picture[:, 1500:] += 20
+    missing = np.zeros(picture.shape, bool)
+    missing[700:703, 1300:1700] = True
+    if hole:
+        missing[1000:1040, 1000:1040] = True
+    inpaint(picture[:200, :200], missing[600:800, 1300:1500], method="neighbours", n_jobs=2)
+    tracemalloc.start()
+    try:
+        answer = inpaint(picture, missing, method="neighbours", n_jobs=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(answer[~missing], picture[~missing])
+    assert peak - answer.nbytes < 60e6
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_progress_rises_to_one_and_what_it_raises_ends_the_work(n_jobs):
+    planes, missing = waves(300, 290), lines(300, 290)
+    missing[40:90, 40:90] = True
+    told = []
+    filled(planes, missing, n_jobs=n_jobs, progress=told.append)
+    assert told == sorted(told)
+    assert told[0] > 0
+    assert told[-1] == pytest.approx(1)
+    for kind in (RuntimeError, KeyboardInterrupt):
+        seen = []
+
+        def stop(share, seen=seen, kind=kind):
+            seen.append(share)
+            raise kind("stopped")
+
+        with pytest.raises(kind, match="stopped"):
+            filled(planes, missing, n_jobs=n_jobs, progress=stop)
+        assert len(seen) == 1
+
+
+def test_progress_rises_to_one_where_only_some_channels_are_damaged():
+    picture, told = np.moveaxis(waves(60, 60), 0, -1), []
+    missing = np.zeros(picture.shape, bool)
+    missing[20:24, 10:50, 1] = True
+    inpaint(picture, missing, method="neighbours", progress=told.append)
+    assert told[-1] == pytest.approx(1)
+
+
+def test_scattered_and_beside():
+    rng = np.random.default_rng(2)
+    missing = np.zeros((60, 60), bool)
+    missing[20:40, 20:40] = True
+    assert not scattered(missing)
+    rim = beside(missing)
+    assert np.count_nonzero(rim) == 22**2 - 20**2
+    assert not np.any(rim & missing)
+    assert scattered(rng.random((60, 60)) < 0.3)
+    assert not scattered(rng.random((60, 60)) < 0.03)
+    assert not scattered(np.ones((5, 5), bool))
+
+
+HEIGHT, WIDTH = 260, 400
+
+
+def halves(left, right, seed=0):
+    """A picture (260, 400) with noise of one deviation on its left and of another on its right."""
+    noise = np.random.default_rng(seed).standard_normal((HEIGHT, WIDTH))
+    return 0.5 + noise * np.where(np.arange(WIDTH) < WIDTH // 2, left, right)
+
+
+def damage(side):
+    """Scattered pixels in the tiles of one side alone."""
+    missing = np.random.default_rng(1).random((HEIGHT, WIDTH)) < 0.3
+    missing[:, 120:280] = False
+    missing[:, 280:] &= side == "right"
+    missing[:, :120] &= side == "left"
+    return missing
+
+
+def coder(picture, missing, filters, price="auto", trusted=False):
+    canvas = open_canvas(picture, missing, data_range=1.0)
+    return Coding(filters[:, None], price, 0.3).coder(canvas, Settings(n_jobs=1), trusted=trusted)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("price", ["auto", "5%"])
+def test_the_penalty_is_that_of_the_damaged_part(filters, side, price):
+    """What lies on the other side changes nothing; ten times the detail here asks for more penalty."""
+    quiet, loud = (0.005, 0.1) if side == "left" else (0.1, 0.005), (0.05, 0.1) if side == "left" else (0.1, 0.05)
+    missing = damage(side)
+    here = coder(halves(*quiet), missing, filters, price).penalty
+    other = halves(quiet[0], quiet[1] / 3) if side == "left" else halves(quiet[0] / 3, quiet[1])
+    assert coder(other, missing, filters, price).penalty == here
+    assert coder(halves(*loud), missing, filters, price).penalty > 3 * here
+
+
+def test_numbers_and_percentages(filters):
+    picture, missing = halves(0.05, 0.05), damage("left")
+    assert coder(picture, missing, filters, 0.07).penalty == 0.07
+    assert coder(picture, missing, filters, "0.07").penalty == 0.07
+    five, ten = (coder(picture, missing, filters, price).penalty for price in ("5%", "10%"))
+    assert ten == pytest.approx(2 * five)
+    assert 0 < five < 1
+
+
+@pytest.mark.parametrize("price", ["auto", "5%"])
+def test_holes_of_whole_tiles_leave_something_to_choose_by(filters, price):
+    missing = np.zeros((HEIGHT, WIDTH), bool)
+    missing[128:256, 128:256] = True
+    assert 0 < coder(halves(0.05, 0.05), missing, filters, price).penalty < 1
+
+
+@pytest.mark.parametrize("price", ["auto", "5%"])
+def test_one_seen_pixel_leaves_something_to_choose_by(filters, price):
+    missing = np.ones((100, 100), bool)
+    missing[50, 50] = False
+    assert coder(np.full((100, 100), 0.5), missing, filters, price).penalty > 0
+
+
+def scattered_and_scratched():
+    """Scattered pixels in the first tile, and a scratch in the last ones."""
+    missing = np.zeros((128, WIDTH), bool)
+    missing[:, :128] = np.random.default_rng(2).random((128, 128)) < 0.4
+    missing[60:63, 300:390] = True
+    return missing
+
+
+@pytest.mark.parametrize(("everywhere", "boxes"), [(False, {(0, 0)}), (True, {(0, 0), (0, 208), (0, 336)})])
+def test_only_scattered_pixels_are_coded_unless_everywhere(filters, everywhere, boxes):
+    missing = scattered_and_scratched()
+    settings = Settings(n_jobs=1)
+    picture = halves(0.05, 0.05)[:128]
+    canvas = open_canvas(picture, missing, data_range=1.0)
+    target = picture[None].copy()
+    made = fill_channels(canvas, Coding(filters[:, None], 0.1, 0.3), target, settings, everywhere=everywhere)
+    assert set(made[0].coded) == boxes
+    np.testing.assert_array_equal(target[0][~missing], picture[~missing])
+    assert np.all(target[0][missing] != picture[missing])
+
+
+def test_without_a_coder_nothing_is_coded_and_deviations_are_in_the_pictures_units():
+    picture = np.rint(255 * np.clip(halves(0.05, 0.1)[:128], 0, 1)).astype(np.uint8)
+    missing, settings = scattered_and_scratched(), Settings(n_jobs=1)
+    canvas = open_canvas(picture, missing)
+    target, deviation = picture[None].copy(), np.zeros((1, *missing.shape))
+    assert fill_channels(canvas, None, target, settings, deviation=deviation) == []
+    np.testing.assert_array_equal(deviation[0] > 0, missing)
+    # White noise cannot be predicted: the right half's is 25 grey levels.
+    assert np.median(deviation[0][:, 300:][missing[:, 300:]]) == pytest.approx(25, rel=0.2)
+
+
+def test_each_mask_has_a_coder_of_its_own(filters):
+    rng = np.random.default_rng(3)
+    picture = rng.random((60, 64, 3))
+    missing = rng.random(picture.shape) < 0.3
+    missing[..., 1] = False
+    settings = Settings(n_jobs=1)
+    canvas = open_canvas(picture, missing)
+    target = np.moveaxis(picture, -1, 0).copy()
+    made = fill_channels(canvas, Coding(filters[:, None], 0.1, 0.3), target, settings)
+    assert len(made) == 2
+    np.testing.assert_array_equal(np.moveaxis(target, 0, -1)[~missing], picture[~missing])
+
+
+def test_codes_are_trusted_where_they_tell_hidden_pixels_better(filters):
+    """A picture that is made of the filters, and one that is a smooth random texture."""
+    rng = np.random.default_rng(5)
+    codes = np.where(rng.random((48, 96, 96)) < 3e-4, 1.0, 0.0)
+    drawn = 0.5 + sum(scipy.signal.convolve(z, f, "same") for z, f in zip(codes, filters, strict=True))
+    texture = 0.5 + scipy.ndimage.gaussian_filter(rng.standard_normal((96, 96)), 1.2)
+    missing = rng.random((96, 96)) < 0.4
+
+    def trust(picture):
+        return coder(picture, missing, filters, 0.02, trusted=True).trust
+
+    assert 0 <= trust(texture) < 0.3 < trust(drawn) <= 1

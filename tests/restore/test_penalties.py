@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pointillist.restore.engine import Damaged, Settings
-from pointillist.restore.penalties import choose_penalty, predicted_penalty
+from pointillist.restore.penalties import choose_penalty, contrast, predicted_penalty, trial_of
 
 
 def seen(picture, keep=0.6):
@@ -35,7 +35,10 @@ def test_a_part_of_nothing_but_rounding_is_no_penalty(picture, filters):
 
 def test_hidden_samples_want_more_penalty_under_noise(picture, filters):
     noisy = picture + 0.15 * np.random.default_rng(2).standard_normal(picture.shape)
-    quiet = predicted_penalty(seen(picture), filters[:, None], Settings(n_jobs=1))
-    loud = predicted_penalty(seen(noisy), filters[:, None], Settings(n_jobs=1))
-    assert 2 * quiet < loud
-    assert quiet == predicted_penalty(seen(picture), filters[:, None], Settings(n_jobs=2))
+
+    def chosen(damaged, n_jobs=1):
+        bank, settings = filters[:, None], Settings(n_jobs=n_jobs)
+        return predicted_penalty(trial_of(damaged, bank, settings), contrast(damaged), bank, settings)
+
+    assert 2 * chosen(seen(picture)) < chosen(seen(noisy))
+    assert chosen(seen(picture)) == chosen(seen(picture), n_jobs=2)

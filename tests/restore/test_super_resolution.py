@@ -5,6 +5,11 @@ import pytest
 from scipy.ndimage import zoom
 
 from pointillist.restore import super_resolve
+from pointillist.restore.blur import Blur
+from pointillist.restore.picture import Picture
+from pointillist.restore.super_resolution import decimation_kernel, on_fine_grid
+
+RNG = np.random.default_rng(0)
 
 
 def test_enlarging_beats_interpolation(picture, error):
@@ -49,3 +54,17 @@ def test_bad_enlargements_are_named(filters, change, message):
     arguments = {"image": np.zeros((20, 20)), "filters": filters, **change}
     with pytest.raises(ValueError, match=message):
         super_resolve(**arguments)
+
+
+@pytest.mark.parametrize("factor", [2, 3, 4])
+@pytest.mark.parametrize("kernel", ["box", "bicubic"])
+def test_coarse_samples_lie_where_their_kernels_are_centred(kernel, factor):
+    """A ramp is sampled at the middle of the coarse pixels; the box averages any picture."""
+    blur, shape = Blur(decimation_kernel(kernel, factor)), (4 * factor, 5 * factor)
+    assert np.sum(blur.kernel) == pytest.approx(1)
+    extended = blur.extended(shape)
+    x = RNG.standard_normal((1, *extended)) if kernel == "box" else np.add.outer(*map(np.arange, extended))[None] * 1.0
+    expected = blur.crop(x, shape).reshape(1, 4, factor, 5, factor).mean(axis=(2, 4))
+    fine = on_fine_grid(Picture(expected, np.ones_like(expected), 1.0), blur, factor)
+    np.testing.assert_allclose(fine.planes[fine.weights > 0], blur.apply(x)[fine.weights > 0])
+    assert np.sum(fine.weights) == expected.size

@@ -1,13 +1,12 @@
 """Pictures mended with the same engine: each damage is a weighted coding problem with (blurred) filters."""
 
+from pointillist.restore.blur import gaussian_kernel, motion_kernel
+from pointillist.restore.blur_estimation import BlurEstimate, estimate_blur
 from pointillist.restore.deblurring import deblur
 from pointillist.restore.demosaicing import demosaic
-from pointillist.restore.denoising import denoise
-from pointillist.restore.details import Details
-from pointillist.restore.estimating import BlurEstimate, estimate_blur
+from pointillist.restore.denoising import denoise, estimate_sigma
 from pointillist.restore.inpainting import inpaint
-from pointillist.restore.kernels import gaussian_kernel, motion_kernel
-from pointillist.restore.noise import estimate_sigma
+from pointillist.restore.subject import Details
 from pointillist.restore.super_resolution import super_resolve
 
 __all__ = [

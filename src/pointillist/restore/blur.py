@@ -1,17 +1,19 @@
 """A known blur h and how it meets filters: h∗d_k in place of d_k, on an area that reaches past the border.
 
 A seen sample is y_i = Σ_j h_j x_(i − j + c) with the centre c at sample (size − 1) // 2 of h, as in
-``scipy.signal.convolve(x, h, mode="same")`` away from the border. The kernels of super-resolution live here too.
+``scipy.signal.convolve(x, h, mode="same")`` away from the border. Kernels of common blurs stand here too.
 """
 
 from dataclasses import dataclass
+from math import ceil, cos, radians, sin
 
 import numpy as np
 import scipy.fft
 import scipy.signal
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from pointillist.validation import as_numbers
+from pointillist.reprs import shown
+from pointillist.validation import check_arguments, is_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,83 +37,99 @@ class Blur:
 
     def apply(self, x: NDArray) -> NDArray:
         """Seen samples of an extended signal (channels, height, width); the signal itself where there is no blur."""
-        if self.kernel.size == 1:
-            return x if self.gain == 1 else x * x.dtype.type(self.gain)
-        return scipy.signal.fftconvolve(x, self.kernel[None].astype(x.dtype), mode="valid", axes=(1, 2))
+        return self._convolved(x, self.kernel, "valid")
 
     def adjoint(self, y: NDArray) -> NDArray:
         """The transpose of `apply`."""
-        if self.kernel.size == 1:
-            return y if self.gain == 1 else y * y.dtype.type(self.gain)
-        return scipy.signal.fftconvolve(y, self.kernel[None, ::-1, ::-1].astype(y.dtype), mode="full", axes=(1, 2))
+        return self._convolved(y, self.kernel[::-1, ::-1], "full")
+
+    def filters(self, filters: NDArray) -> NDArray:
+        """h∗d_k for filters (n_filters, channels, height, width)."""
+        return self._convolved(filters, self.kernel, "full")
+
+    def _convolved(self, x: NDArray, kernel: NDArray, mode: str) -> NDArray:
+        """x (…, height, width) convolved with a kernel."""
+        if kernel.size == 1:
+            return x if self.gain == 1 else x * x.dtype.type(self.gain)
+        kernel = kernel.reshape((1,) * (x.ndim - 2) + kernel.shape).astype(x.dtype)
+        return scipy.signal.fftconvolve(x, kernel, mode=mode, axes=(-2, -1))
 
     def crop(self, x: NDArray, shape: tuple[int, ...]) -> NDArray:
         """The samples of an extended signal that lie on the seen area's own grid."""
-        first = [k - 1 - c for k, c in zip(self.kernel.shape, self.centre, strict=True)]
-        return x[:, first[0] : first[0] + shape[0], first[1] : first[1] + shape[1]]
+        top, left = (k - 1 - c for k, c in zip(self.kernel.shape, self.centre, strict=True))
+        return x[:, top : top + shape[0], left : left + shape[1]]
 
     def power(self, shape: tuple[int, ...]) -> NDArray:
         """|ĥ|² on the frequencies of the cosine transform of `shape`."""
         if self.kernel.size == 1:
             return np.full(shape, self.gain**2)
-        doubled = scipy.fft.fft2(self.kernel, [2 * n for n in shape])
-        return np.abs(doubled[: shape[0], : shape[1]]) ** 2
-
-    def filters(self, filters: NDArray) -> NDArray:
-        """h∗d_k for filters (n_filters, channels, height, width)."""
-        if self.kernel.size == 1:
-            return filters * filters.dtype.type(self.kernel[0, 0])
-        return scipy.signal.fftconvolve(filters, self.kernel[None, None], axes=(2, 3)).astype(filters.dtype)
+        return np.abs(scipy.fft.fft2(self.kernel, [2 * n for n in shape])[: shape[0], : shape[1]]) ** 2
 
 
-def as_kernel(psf: ArrayLike, shape: tuple[int, ...]) -> NDArray:
-    """A point spread function scaled to sum to one, checked against the picture it blurred."""
-    kernel = as_numbers(psf, "psf")
-    if kernel.ndim != 2 or kernel.size == 0:
-        raise ValueError(f"psf must be a real array (height, width), got {kernel.dtype} of shape {kernel.shape}")
-    kernel = kernel.astype(np.float64)
-    if not np.all(np.isfinite(kernel)) or not np.sum(kernel) > 0:
-        raise ValueError(f"psf must be finite with a positive sum, its sum is {np.sum(kernel):g}")
-    if any(k > n for k, n in zip(kernel.shape, shape, strict=True)):
-        raise ValueError(f"psf of shape {kernel.shape} is larger than the image {tuple(shape)}")
-    return kernel / np.sum(kernel)
+NO_BLUR = Blur(np.ones((1, 1)))
+
+_LARGEST = 1000.0
 
 
-def decimation_kernel(kernel: str | ArrayLike, factor: int) -> NDArray:
-    """The blur before decimation by `factor`, on the fine grid, summing to one.
+def gaussian_kernel(sigma: float) -> NDArray[np.float64]:
+    """A Gaussian blur, cut off at three deviations.
 
-    ``"box"`` is the mean of the factor × factor fine pixels under a coarse one; ``"bicubic"`` the antialiased cubic
-    of image editors, 4 · factor wide. An array is used as it is; its centre is that of the coarse pixel where its
-    size has the parity of the factor.
+    Parameters
+    ----------
+    sigma : float
+        Deviation in pixels.
+
+    Returns
+    -------
+    (size, size) array of odd size that sums to one
+
+    Examples
+    --------
+    >>> from pointillist.restore import gaussian_kernel
+    >>> gaussian_kernel(1.6).shape
+    (11, 11)
     """
-    if isinstance(kernel, str):
-        if kernel not in ("box", "bicubic"):
-            raise ValueError(f'kernel must be "box", "bicubic" or an array, got {kernel!r}')
-        if kernel == "box":
-            return np.full((factor, factor), 1 / factor**2)
-        length = 4 * factor - factor % 2
-        taps = _cubic((np.arange(length) - (length - 1) / 2) / factor)
-        return np.outer(taps, taps) / np.sum(taps) ** 2
-    array = as_numbers(kernel, "kernel", np.float64)
-    if array.ndim != 2 or not np.all(np.isfinite(array)) or not np.sum(array) > 0:
-        raise ValueError("kernel must be a finite array (height, width) with a positive sum")
-    if any((size - factor) % 2 for size in array.shape):
-        raise ValueError(f"kernel of shape {array.shape} must be as even or odd as factor={factor}, or it would shift")
-    return array / np.sum(array)
+    if not (is_number(sigma) and 0 < sigma <= _LARGEST):
+        raise ValueError(f"sigma must be positive and at most {_LARGEST:g} pixels, got {shown(sigma)}")
+    radius = max(1, ceil(3 * float(sigma)))
+    line = np.exp(-0.5 * (np.arange(-radius, radius + 1) / float(sigma)) ** 2)
+    kernel = np.outer(line, line)
+    return kernel / kernel.sum()
 
 
-def _cubic(t: NDArray) -> NDArray:
-    """Keys' cubic with a = −½."""
-    t = np.abs(t)
-    near = 1.5 * t**3 - 2.5 * t**2 + 1
-    far = -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+def motion_kernel(length: float, angle: float) -> NDArray[np.float64]:
+    """The blur of a straight motion at constant speed.
 
+    Parameters
+    ----------
+    length : float
+        Length of the line that a point leaves, in pixels, at least 1.
+    angle : float
+        Its direction in degrees, anticlockwise from the horizontal.
 
-def first_sample(kernel: NDArray, factor: int) -> tuple[int, ...]:
-    """Row and column of the fine grid at which the first coarse sample is seen, so that no half pixel is lost.
+    Returns
+    -------
+    (size, size) array of odd size that sums to one
+        The line, each of its points shared out between the four pixels around it.
 
-    The kernel's middle, (size − 1) / 2 past its start, must meet the middle of the coarse pixel, (factor − 1) / 2; a sample
-    is written where the kernel's centre sample lies. For kernels of the factor's parity both are whole: no half-pixel shift.
+    Examples
+    --------
+    >>> from pointillist.restore import motion_kernel
+    >>> motion_kernel(3, 0)[2].round(2).tolist()
+    [0.04, 0.29, 0.33, 0.29, 0.04]
     """
-    return tuple((factor + size) // 2 - 1 - (size - 1) // 2 for size in kernel.shape)
+    check_arguments(angle=angle)
+    if not (is_number(length) and 1 <= length <= _LARGEST):
+        raise ValueError(f"length must lie in [1, {_LARGEST:g}] pixels, got {shown(length)}")
+    radius = ceil(length / 2)
+    kernel = np.zeros((2 * radius + 2, 2 * radius + 2))  # one row and column more, for pixels on the edge
+    along = (np.arange(ceil(32 * length)) + 0.5) / 32
+    along = along[along < length] - length / 2
+    rows, columns = radius - along * sin(radians(angle)), radius + along * cos(radians(angle))
+    top, left = np.floor(rows).astype(int), np.floor(columns).astype(int)
+    down, right = rows - top, columns - left
+    np.add.at(kernel, (top, left), (1 - down) * (1 - right))
+    np.add.at(kernel, (top, left + 1), (1 - down) * right)
+    np.add.at(kernel, (top + 1, left), down * (1 - right))
+    np.add.at(kernel, (top + 1, left + 1), down * right)
+    return kernel[:-1, :-1] / kernel[:-1, :-1].sum()

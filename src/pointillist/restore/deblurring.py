@@ -1,36 +1,96 @@
-"""A known blur undone, if it fits."""
+"""A known blur undone, if it fits.
+
+    minimise over x and z   ½ Σ w (y − h∗x)² + ½ ρ ‖x − Dz‖² + λ Σ|z|
+
+Blurred filters are large and alike, so that descent on their codes takes long. Here only plain filters are coded, each
+time from the codes before. A turn is the best x for given codes, by a few conjugate gradients in Fourier space, and then
+the codes of x with penalty λ / ρ. The first turns have a small ρ, which lets x go where the samples pull it, and a small λ.
+The schedule is part of the answer: few turns of it come nearer to sharp photographs than the minimiser for one ρ.
+
+Colours have their edges where luminance has. So only luminance is coded. A colour difference is its smooth part plus the
+detail of luminance times a slope that varies slowly over the picture, fitted to both as they were seen. What codes and
+slopes leave unexplained goes through a Wiener filter, which knows nothing of edges.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.fft
+import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from pointillist.codes import SparseCodes
 from pointillist.errors import BlurMisfitWarning
 from pointillist.kernels.compiling import working_time
-from pointillist.parallel import effective_jobs
-from pointillist.restore.blur import Blur, as_kernel
-from pointillist.restore.details import Details, answer, coding_details, finish
-from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
-from pointillist.restore.large import open_subject
-from pointillist.restore.misfit import misfit
-from pointillist.restore.noise import given_level
+from pointillist.problem import Geometry
+from pointillist.restore.blur import Blur
+from pointillist.restore.blur_estimation import misfit
+from pointillist.restore.engine import (
+    Damaged,
+    Recovered,
+    Settings,
+    check_settings,
+    choose_filters,
+    convolution,
+    detail_of,
+    encode_details,
+    recover,
+    refit,
+    separate,
+    synthesise,
+)
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
-from pointillist.restore.pictures import ChannelAxis, Picture, check_size
-from pointillist.restore.sharpening import sharpen
-from pointillist.solvers.tiles import Progress
-from pointillist.validation import check_arguments
+from pointillist.restore.picture import ChannelAxis, Picture, Progress, check_size, share_of
+from pointillist.restore.smooth import Smooth
+from pointillist.restore.subject import answer, details_of, open_subject
+from pointillist.solvers.base import Result
+from pointillist.solvers.encoding import warn_unless_converged
+from pointillist.validation import as_numbers, check_arguments
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
-_PER_SIGMA = 0.17
-_SMALLEST = 0.0003
-_TRIAL_TOLERANCE = 0.4
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.restoration``."""
+
+    per_sigma: float = 0.17
+    """λ / σ."""
+    smallest: float = 0.0003
+    """λ at least, of the contrast."""
+    turns: int = 9
+    """Turns of x and z."""
+    coupling: tuple[float, float] = (5e-4, 0.04)
+    """ρ of the first and the last turn."""
+    first_penalty: float = 0.18
+    """λ of the first turn, of the last one's."""
+    first_steps: int = 8
+    """Conjugate gradients of the first turn."""
+    steps: int = 2
+    """Those of the others."""
+    trial_tol: float = 0.4
+    """Relative duality gap of the trial on crops, at least."""
+    reach: float = 6.0
+    """Deviation, in pixels, of the neighbourhoods that slopes are fitted on."""
+    missed: float = 0.12
+    """Share of the detail's power that codes miss."""
+    least_noise: float = 0.05
+    """Power of the noise beside what codes miss, at least."""
+    colour_fall: float = -2.4
+    """Exponent of the power of the colour that slopes leave, over the frequency."""
+    colour_share: float = 6.0
+    """Times more of it there is than is seen above the noise."""
+    fills: int = 3
+    """Times that a Wiener filter is applied, with unseen samples filled in from the time before."""
+
+
+TUNING = Tuning()
 
 
 def deblur(
@@ -115,63 +175,248 @@ def deblur(
     True
     """
     begin = working_time()
-    check_arguments(sigma=sigma, force=force, return_details=return_details, progress=progress)
-    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    check_arguments(sigma=sigma, force=force, return_details=return_details)
+    settings = check_settings(boundary, tol, debias, n_jobs, device, progress)
     subject = open_subject(image, channel_axis, data_range)
     sample = subject.sample
     blur = Blur(as_kernel(psf, sample.shape))
     bank = choose_filters(filters, sample.shape)
     check_size(sample.shape, blur.extended(bank.shape[2:]), "image, blurred by this psf,")
     damaged = Damaged(*sample.signals(bank.shape[1]), blur)
-    level = given_level(sigma, sample)
-    usual = max(_PER_SIGMA * level, _SMALLEST * contrast(damaged))
+    level = sample.noise(sigma)
+    usual = max(TUNING.per_sigma * level, TUNING.smallest * contrast(damaged))
     value = choose_penalty(penalty, usual, damaged, bank, settings)
     reason = None if force else _misfit(sample, blur, bank, usual, settings)
     if reason is not None:
-        _warn(reason)
-        untouched = coding_details([], value, sample.laid_out(sample.weights == 0), len(bank))
-        return answer(subject.canvas.copied(image)[0], replace(untouched, misfit=reason), begin, return_details)
+        warnings.warn(
+            f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
+            "force=True deblurs it all the same",
+            BlurMisfitWarning,
+            stacklevel=2,
+        )
+        untouched = subject.canvas.copied(image)[0]
+        return answer(untouched, details_of([], value, subject.canvas, misfit=reason), begin, return_details)
 
-    def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
-        return _deblurred(picture, blur, bank, value, level, settings)
+    def work(picture: Picture, settings: Settings) -> Recovered:
+        seen = Damaged(*picture.signals(bank.shape[1]), blur)
+        if blur.kernel.size == 1 or not (picture.unmixed or len(seen.signals) == 1):
+            return recover(seen, bank, value, settings)
+        return sharpen(seen, bank, value, level, settings)
 
     margin = max(bank.shape[2:]) + 2 * max(blur.kernel.shape)
-    return answer(*subject.restored(work, settings, margin=margin), begin, return_details)
+    told = level * sample.scale
+    return answer(*subject.restored(work, settings, value, margin=margin, sigma=told), begin, return_details)
 
 
-def _deblurred(
-    picture: Picture, blur: Blur, filters: NDArray, penalty: float, level: float, settings: Settings
-) -> tuple[NDArray, Details]:
-    """Undo a blur that fits."""
-    damaged = Damaged(*picture.signals(filters.shape[1]), blur)
-    if blur.kernel.size == 1 or not (picture.unmixed or len(damaged.signals) == 1):
-        recovered = recover(damaged, filters, penalty, settings)
-    else:
-        recovered = sharpen(damaged, filters, penalty, level, settings)
-    return finish(picture, picture.gather(recovered.signals), recovered, penalty, level * picture.scale)
-
-
-def _warn(reason: str) -> None:
-    warnings.warn(
-        f"the psf does not seem to be this picture's blur ({reason}); it is returned as it came, "
-        "force=True deblurs it all the same",
-        BlurMisfitWarning,
-        stacklevel=3,
-    )
+def as_kernel(psf: ArrayLike, shape: tuple[int, ...]) -> NDArray:
+    """A point spread function scaled to sum to one, checked against the picture it blurred."""
+    kernel = as_numbers(psf, "psf")
+    if kernel.ndim != 2 or kernel.size == 0:
+        raise ValueError(f"psf must be a real array (height, width), got {kernel.dtype} of shape {kernel.shape}")
+    kernel = kernel.astype(np.float64)
+    if not np.all(np.isfinite(kernel)) or not np.sum(kernel) > 0:
+        raise ValueError(f"psf must be finite with a positive sum, its sum is {np.sum(kernel):g}")
+    if any(k > n for k, n in zip(kernel.shape, shape, strict=True)):
+        raise ValueError(f"psf of shape {kernel.shape} is larger than the image {tuple(shape)}")
+    return kernel / np.sum(kernel)
 
 
 def _misfit(picture: Picture, blur: Blur, filters: NDArray, penalty: float, settings: Settings) -> str | None:
-    """Why the blur cannot be the picture's, with a trial on crops of its mean channel."""
+    """A reason why the blur cannot be the picture's, with a trial on crops of its mean channel."""
     begin = working_time()
-    bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
-    rough = replace(settings, tol=max(settings.tol, _TRIAL_TOLERANCE), debias=False, progress=None)
+    bank = filters.mean(axis=1, keepdims=True)
+    rough = replace(settings, tol=max(settings.tol, TUNING.trial_tol), debias=False, progress=None)
 
     def trial(plane: NDArray) -> NDArray:
         seen = Damaged([plane[None]], [np.ones((1, *plane.shape))], blur)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return sharpen(seen, bank, penalty, penalty / _PER_SIGMA, rough, polish=False).signals[0][0]
+            return sharpen(seen, bank, penalty, penalty / TUNING.per_sigma, rough, polish=False).signals[0][0]
 
     reason = misfit(picture.mean(), blur, trial)
-    _LOG.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, working_time() - begin, reason or "it fits")
+    log.debug("blur of %s checked in %.2f s: %s", blur.kernel.shape, working_time() - begin, reason or "it fits")
     return reason
+
+
+class Area:
+    """An area that holds every plain filter of codes whose blurred filters touch seen samples, and its Fourier transform.
+
+    Attributes
+    ----------
+    space : (height, width)
+        Of the area; codes with boundary "valid" on it have the indices of codes of blurred filters.
+    box : slices
+        Where the seen samples lie on the area.
+    shape : (height, width)
+        Of the Fourier transforms: no seen sample meets the other side of the area.
+    response, power : (height, width // 2 + 1) float32 arrays
+        ĥ and |ĥ|².
+    """
+
+    def __init__(self, blur: Blur, shape: tuple[int, ...], size: tuple[int, ...], settings: Settings) -> None:
+        seen = Geometry(shape, blur.extended(size), 1, settings.boundary)
+        self.space = tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True))
+        firsts = [offset - c for offset, c in zip(seen.offset, blur.centre, strict=True)]
+        self.box = (slice(None), *(slice(first, first + n) for first, n in zip(firsts, shape, strict=True)))
+        self.workers = settings.n_jobs
+        ends = zip(self.space, blur.kernel.shape, self.box[1:], strict=True)
+        self.shape = tuple(
+            scipy.fft.next_fast_len(max(n + max(k - 1 - b.start, 0), b.stop + k - 1), real=True) for n, k, b in ends
+        )
+        kernel = np.zeros(self.shape, np.float32)
+        kernel[: blur.kernel.shape[0], : blur.kernel.shape[1]] = blur.kernel
+        self.response = scipy.fft.rfft2(np.roll(kernel, [-c for c in blur.centre], (0, 1)))
+        self.power = np.abs(self.response) ** 2
+
+    def spectrum(self, x: NDArray) -> NDArray:
+        return scipy.fft.rfft2(x, self.shape, workers=self.workers)
+
+    def samples(self, spectrum: NDArray) -> NDArray:
+        """All samples of a spectrum, those beyond the area too."""
+        return scipy.fft.irfft2(spectrum, self.shape, workers=self.workers)
+
+    def apply(self, x: NDArray) -> NDArray:
+        """Samples that would be seen of x (channels, *space)."""
+        return self.samples(self.spectrum(x) * self.response)[self.box]
+
+    def adjoint(self, y: NDArray) -> NDArray:
+        """The transpose of `apply`."""
+        wide = np.zeros((len(y), *self.space), np.float32)
+        wide[self.box] = y
+        return self._cut(self.samples(self.spectrum(wide) * np.conj(self.response)))
+
+    def _cut(self, x: NDArray) -> NDArray:
+        return x[:, : self.space[0], : self.space[1]]
+
+    def nearest(
+        self, detail: NDArray, weights: NDArray, x: NDArray, target: NDArray, rho: float, steps: int
+    ) -> NDArray:
+        """The x (channels, *space) of least ½ Σ w (y − h∗x)² + ½ ρ ‖x − target‖², by conjugate gradients from some x."""
+        inverse = 1 / (self.power + np.float32(rho))
+        residual = self.adjoint(weights * (detail - self.apply(x))) + rho * (target - x)
+        direction, size = np.zeros_like(x), np.inf
+        for _ in range(steps):
+            step = self._cut(self.samples(self.spectrum(residual) * inverse))
+            size, previous = float(np.vdot(residual, step)), size
+            direction = step + np.float32(size / previous) * direction
+            image = self.adjoint(weights * self.apply(direction)) + rho * direction
+            curvature = float(np.vdot(direction, image))
+            if not curvature > 0:  # nothing is left to do
+                break
+            length = np.float32(size / curvature)
+            x = x + length * direction
+            residual -= length * image
+        return x
+
+    def wiener(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
+        """The spectrum of a signal (channels, height, width) without the blur, for noise of that power over the signal's.
+
+        Every pass fills in what was not seen from the one before; beyond the picture the first sees zero, or its mirror
+        image.
+        """
+        inverse = (np.conj(self.response) / (self.power + noise)).astype(np.complex64)
+        margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self.box[1:], self.shape, strict=True))]
+        known = np.where(weights > 0, signal, 0.0).astype(np.float32)
+        seen = np.pad(known, margins, "symmetric" if mirror else "constant")
+        spectrum = self.spectrum(seen) * inverse
+        for _ in range(TUNING.fills - 1):
+            seen = self.samples(spectrum * self.response)
+            seen[self.box] = np.where(weights > 0, signal, seen[self.box])
+            spectrum = self.spectrum(seen) * inverse
+        return spectrum
+
+    def picture(self, spectrum: NDArray) -> NDArray:
+        """Samples of a spectrum on the seen grid, float64."""
+        return self.samples(spectrum)[self.box].astype(np.float64)
+
+
+def code_in_turns(
+    area: Area, detail: NDArray, weights: NDArray, filters: NDArray, penalty: float, settings: Settings
+) -> Result:
+    """Codes of the detail behind a blur, with indices as those of blurred filters; λ of the last turn is `penalty`.
+
+    The objective and the gap are those of the last turn's coding.
+    """
+    synthesis = convolution(filters, (len(detail), *area.space), "valid")
+    fit = x = np.zeros((len(detail), *area.space), np.float32)
+    turns = TUNING.turns
+    result: Result | None = None
+    for i, rho in enumerate(np.geomspace(*TUNING.coupling, turns).tolist()):
+        x = area.nearest(detail, weights, x, fit, rho, TUNING.steps if i else TUNING.first_steps)
+        price = penalty * TUNING.first_penalty ** (1 - i / (turns - 1))
+        own = replace(settings, boundary="valid", progress=share_of(settings.progress, i / turns, (i + 1) / turns))
+        start = None if result is None else result.codes
+        result = encode_details([x], None, filters, price / rho, own, start, cells=(2,), inner=0.9)
+        fit = synthesis.synthesise(result.codes.indices[0], result.codes.values[0])
+    assert result is not None, "there is at least one turn"
+    return result
+
+
+def sharpen(
+    damaged: Damaged, filters: NDArray, penalty: float, level: float, settings: Settings, *, polish: bool = True
+) -> Recovered:
+    """Undo the blur of signals: luminance and perhaps two colour differences, or one signal of all channels.
+
+    Only the first signal is coded. `level` is the deviation of the noise; without `polish` what the codes of luminance leave
+    is left.
+    """
+    first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
+    signal, weights = first.signals[0], first.weights[0]
+    area = Area(damaged.blur, signal.shape[1:], filters.shape[2:], settings)
+    smooth = separate(first, settings)
+    detail = detail_of(signal, weights, smooth[0])
+    result = code_in_turns(area, detail, weights.astype(np.float32), filters, penalty, settings)
+    warn_unless_converged(result)
+    codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
+    sharp, seen = _synthesised(codes, filters, first, settings)
+    signals = [smooth[0].sharp + sharp]
+    if polish:
+        # Detail that the codes missed, taken where they found detail too.
+        noise = max(level, penalty) ** 2
+        power = _nearby(sharp**2)
+        missed = TUNING.missed * float(np.mean(power))
+        left = area.wiener(signal - smooth[0].seen - seen, weights, max(TUNING.least_noise, noise / max(missed, 1e-12)))
+        signals[0] += area.picture(left) * power / (power + noise / TUNING.missed)
+    for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
+        part = _smooth_part(area, signal, weights, settings.mu)
+        # Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise.
+        product, square = (np.where(weights > 0, x * seen, 0.0) for x in (signal - part.seen, seen))
+        slope = _nearby(product) / (_nearby(square) + level**2 + 1e-12)
+        left = np.where(weights > 0, signal - part.seen - slope * seen, 0.0)
+        rest = area.picture(area.wiener(left, weights, _colour_noise(area, left, weights, level)))
+        signals.append(part.sharp + slope * sharp + rest)
+        smooth.append(part)
+    return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
+
+
+def _synthesised(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> tuple[NDArray, NDArray]:
+    """The detail that codes make, as it is and as it was seen through the blur; both (channels, height, width)."""
+    shape = damaged.signals[0].shape
+    blurred = convolution(damaged.blur.filters(filters), shape, settings.boundary)
+    sharp = synthesise(codes, filters, [shape], damaged.blur, settings.boundary)[0]
+    return sharp, blurred.synthesise(codes.indices[0], codes.values[0]).astype(np.float64)
+
+
+def _nearby(x: NDArray) -> NDArray:
+    return scipy.ndimage.gaussian_filter(x, (0, TUNING.reach, TUNING.reach), mode="constant")
+
+
+def _frequencies(area: Area) -> tuple[NDArray, NDArray]:
+    return scipy.fft.fftfreq(area.shape[0])[:, None], scipy.fft.rfftfreq(area.shape[1])[None]
+
+
+def _smooth_part(area: Area, signal: NDArray, weights: NDArray, mu: float) -> Smooth:
+    """The smooth part of a signal as `smooth_part` has it, from a border that mirrors the picture."""
+    down, right = _frequencies(area)
+    bending = ((4 - 2 * np.cos(2 * np.pi * down) - 2 * np.cos(2 * np.pi * right)) ** 2).astype(np.float32)
+    mean = float(np.sum(weights * signal) / max(np.sum(weights), 1))
+    spectrum = area.wiener(signal - mean, weights, 2 * mu * bending + 1e-6, mirror=True)
+    return Smooth(mean + area.picture(spectrum), mean + area.picture(spectrum * area.response), 0.0)
+
+
+def _colour_noise(area: Area, left: NDArray, weights: NDArray, level: float) -> NDArray:
+    """Power of the noise over that of the colour that `left` still holds, for every frequency."""
+    fall = (np.maximum(np.hypot(*_frequencies(area)), 0.05) / 0.1).astype(np.float32) ** TUNING.colour_fall
+    above = max(float(np.sum(weights * left**2) / max(np.sum(weights), 1)) - level**2, 0.01 * level**2 + 1e-9)
+    amplitude = TUNING.colour_share * above / float(np.mean(area.power * fall))
+    return level**2 / (amplitude * fall) + 1e-6

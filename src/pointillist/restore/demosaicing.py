@@ -1,42 +1,46 @@
-"""Colour from a sensor that saw one channel at each pixel: weights per channel, coded with colour filters."""
+"""Colour from a sensor that saw one channel at each pixel: weights per channel, coded with colour filters.
+
+What a sensor with a Bayer pattern sees of a filter depends on where the filter lies relative to the pattern, and on nothing
+else. So the pattern's phases become channels of a picture of half the size, and every filter becomes one for each phase, cut
+to what is seen of it: the same problem, with a third of the samples to multiply or less, and no weights.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.data import load_filters
 from pointillist.kernels.compiling import working_time
-from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry
-from pointillist.restore.details import Details, answer, finish
+from pointillist.restore.blur import NO_BLUR
 from pointillist.restore.engine import (
-    NO_BLUR,
     Damaged,
     Recovered,
     Settings,
+    check_settings,
     choose_filters,
     detail_of,
     encode_details,
-    quick_coder,
     refit,
     separate,
     synthesise,
 )
-from pointillist.restore.large import open_subject
-from pointillist.restore.lattice import Lattice
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
-from pointillist.restore.pictures import Picture
+from pointillist.restore.picture import Picture, Progress
+from pointillist.restore.subject import answer, open_subject
 from pointillist.solvers.encoding import warn_unless_converged
-from pointillist.solvers.tiles import Progress
 from pointillist.validation import as_numbers, check_arguments
 
 PATTERNS = ("RGGB", "BGGR", "GRBG", "GBRG")
 
-_PENALTY = 0.005  # of the contrast
+Places = list[tuple[int, int, int]]
+"""Channel, row and column of the samples seen in every block of 2×2 pixels."""
 
 
 def demosaic(
@@ -100,85 +104,94 @@ def demosaic(
     [90, 90, 90]
     """
     begin = working_time()
-    check_arguments(keep_seen=keep_seen, return_details=return_details, progress=progress)
-    places = str(pattern).upper()
-    if places not in PATTERNS:
+    check_arguments(keep_seen=keep_seen, return_details=return_details)
+    letters = str(pattern).upper()
+    if letters not in PATTERNS:
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, got {pattern!r}")
     mosaic = as_numbers(mosaic, "mosaic")
     if mosaic.ndim != 2:
         raise ValueError(f"mosaic must be (height, width), got shape {mosaic.shape}")
-    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    settings = check_settings(boundary, tol, debias, n_jobs, device, progress)
     subject = open_subject(mosaic, None, data_range, period=2, name="mosaic")
     bank = choose_filters(load_filters("natural-colour-100") if filters is None else filters, subject.sample.shape)
     if bank.shape[1] != 3:
         raise ValueError("filters must be colour filters (n_filters, 3, height, width) for a mosaic")
-    sample = _sorted(subject.sample, places)
-    damaged = Damaged([sample.planes], [sample.weights])
-    value = choose_penalty(penalty, _PENALTY * contrast(damaged), damaged, bank, settings)
+    places = [("RGB".index(letter), i // 2, i % 2) for i, letter in enumerate(letters)]
+    damaged = sorted_by_channel(subject.sample, places)
+    value = choose_penalty(penalty, 0.005 * contrast(damaged), damaged, bank, settings)
 
-    def work(grey: Picture, settings: Settings) -> tuple[NDArray, Details]:
-        return _coloured(_sorted(grey, places), places, bank, value, settings, keep_seen=keep_seen)
+    def work(grey: Picture, settings: Settings) -> Recovered:
+        return _recovered(sorted_by_channel(grey, places), places, bank, value, settings)
 
     # The margin is even, so that all tiles begin with the same place of the pattern.
-    image, details = subject.restored(work, settings, margin=2 * max(bank.shape[2:]), channels=3)
-    if keep_seen and subject.tiled:
-        _put_back(subject.canvas.planes[0], image, places)
+    image, details = subject.restored(work, settings, value, margin=2 * max(bank.shape[2:]), channels=3)
+    if keep_seen:
+        for channel, top, left in places:
+            samples = subject.canvas.planes[0, top::2, left::2]
+            np.copyto(image[top::2, left::2, channel], samples, where=~np.isnan(samples))
     return answer(image, details, begin, return_details)
 
 
-def _sorted(grey: Picture, places: str) -> Picture:
+def sorted_by_channel(grey: Picture, places: Places) -> Damaged:
     """A mosaic as three planes, each seen where the pattern says so."""
-    seen = _pattern(grey.shape, places) * grey.weights
-    if not np.all(np.any(seen > 0, axis=(1, 2))):
+    weights = np.zeros((3, *grey.shape))
+    for channel, top, left in places:
+        weights[channel, top::2, left::2] = grey.weights[0, top::2, left::2]
+    if not np.all(np.any(weights > 0, axis=(1, 2))):
         raise ValueError("mosaic has no seen pixel of one of its channels")
-    return replace(grey, planes=grey.planes * seen, weights=seen, axis=2)
+    return Damaged([grey.planes * weights], [weights])
 
 
-def _coloured(
-    picture: Picture, places: str, filters: NDArray, penalty: float, settings: Settings, *, keep_seen: bool
-) -> tuple[NDArray, Details]:
-    damaged = Damaged([picture.planes], [picture.weights])
-    recovered = _recovered(damaged, _lattice(places), filters, penalty, settings)
-    planes = recovered.signals[0]
-    if keep_seen:
-        planes = np.where(picture.weights > 0, picture.planes, planes)
-    return finish(picture, planes, recovered, penalty)
-
-
-def _put_back(mosaic: NDArray, colour: NDArray, places: str) -> None:
-    """Write the seen samples of a mosaic into a colour picture: sums of faded tiles are rounded."""
-    for i, letter in enumerate(places):
-        samples = mosaic[i // 2 :: 2, i % 2 :: 2]
-        plane = colour[i // 2 :: 2, i % 2 :: 2, "RGB".index(letter)]
-        np.copyto(plane, samples, where=~np.isnan(samples))
-
-
-def _lattice(places: str) -> Lattice:
-    return Lattice(2, tuple(("RGB".index(letter), i // 2, i % 2) for i, letter in enumerate(places)))
-
-
-def _recovered(damaged: Damaged, lattice: Lattice, filters: NDArray, penalty: float, settings: Settings) -> Recovered:
+def _recovered(damaged: Damaged, places: Places, filters: NDArray, penalty: float, settings: Settings) -> Recovered:
     """Recover one mosaic: its detail is coded as a picture of half the size, with filters for each phase of the pattern."""
     smooth = separate(damaged, settings)
-    signal, weights, shape = damaged.signals[0], damaged.weights[0], damaged.signals[0].shape
-    detail = lattice.gathered(detail_of(signal, weights, smooth[0]))
-    seen = lattice.gathered(weights.astype(np.float32))
-    phases = lattice.filters(filters)
-    known = None if np.all(seen == 1) else [seen]
-    coder = quick_coder(settings.tol, cells=(1,), inner=0.95, max_sweeps=2, extra=2)
-    result = encode_details([detail], known, phases, penalty, settings, coder)
+    signal, weights = damaged.signals[0], damaged.weights[0]
+    detail, seen = (gathered(x, places) for x in (detail_of(signal, weights, smooth[0]), weights.astype(np.float32)))
+    phases = phase_filters(filters, places)
+    result = encode_details([detail], None if np.all(seen == 1) else [seen], phases, penalty, settings)
     warn_unless_converged(result)
     coarse = Geometry(detail.shape[1:], phases.shape[2:], len(detail), settings.boundary)
-    codes = lattice.fine(result.codes, coarse.offset, filters.shape[2:], shape[1:])
+    codes = fine_codes(result.codes, coarse.offset, filters.shape[2:], signal.shape[1:])
     settings = replace(settings, boundary="full")  # of the codes where they are now
     codes = refit(damaged, smooth, filters, codes, settings) if settings.debias else codes
-    more = synthesise(codes, filters, [shape], NO_BLUR, settings.boundary)[0]
+    more = synthesise(codes, filters, [signal.shape], NO_BLUR, settings.boundary)[0]
     return Recovered([smooth[0].sharp + more], [smooth[0].sharp], smooth[0].unsettled, codes, result)
 
 
-def _pattern(shape: tuple[int, int], places: str) -> NDArray:
-    """Weights (3, height, width) of a mosaic: which channel each pixel saw."""
-    weights = np.zeros((3, *shape))
-    for i, letter in enumerate(places):
-        weights["RGB".index(letter), i // 2 :: 2, i % 2 :: 2] = 1
-    return weights
+def gathered(planes: NDArray, places: Places) -> NDArray:
+    """Seen samples of planes (3, height, width), a channel of half the size for each place; zero beyond the picture."""
+    planes = np.pad(planes, [(0, 0), *((0, n % 2) for n in planes.shape[1:])])
+    return np.stack([planes[channel, top::2, left::2] for channel, top, left in places])
+
+
+def phase_filters(filters: NDArray, places: Places) -> NDArray:
+    """Filters (n_filters, 3, height, width) as seen, (4 · n_filters, places, half the height, half the width).
+
+    Those of phase (i, j), which begin i rows and j columns into a block, come together, phase by phase.
+    """
+    height, width = (2 * -(-(f + 1) // 2) for f in filters.shape[2:])
+    out = []
+    for i, j in product(range(2), repeat=2):
+        ends = [(0, 0), (0, 0), (i, height - i - filters.shape[2]), (j, width - j - filters.shape[3])]
+        wide = np.pad(filters, ends)
+        out.append(np.stack([wide[:, channel, top::2, left::2] for channel, top, left in places], axis=1))
+    return np.concatenate(out)
+
+
+def fine_codes(
+    codes: SparseCodes, offset: tuple[int, ...], size: tuple[int, ...], shape: tuple[int, ...]
+) -> SparseCodes:
+    """Codes of one picture's phases as codes of the filters of `size`, on the "full" grid of a picture of `shape`.
+
+    `offset` is that of the coarse geometry: how many blocks before the picture the first position lies.
+    """
+    n_filters = codes.n_filters // 4
+    grid = tuple(n + f - 1 for n, f in zip(shape, size, strict=True))
+    which, place = np.divmod(codes.indices[0], np.prod(codes.grids[0]))
+    phase, which = np.divmod(which, n_filters)
+    down = 2 * (place // codes.grids[0][1] - offset[0]) + phase // 2 + size[0] - 1
+    right = 2 * (place % codes.grids[0][1] - offset[1]) + phase % 2 + size[1] - 1
+    touching = (down >= 0) & (down < grid[0]) & (right >= 0) & (right < grid[1])
+    fine = ((which * grid[0] + down) * grid[1] + right)[touching]
+    order = np.argsort(fine)
+    return SparseCodes([fine[order]], [codes.values[0][touching][order]], [grid], n_filters)

@@ -3,35 +3,71 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
+import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
-from pointillist.parallel import effective_jobs
-from pointillist.restore.arguments import check_unused
-from pointillist.restore.details import Details, answer, filling_details, finish
-from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
-from pointillist.restore.guessing import Coder, fill_canvas
-from pointillist.restore.large import open_subject
-from pointillist.restore.noise import destabilise, given_level, stabilise
-from pointillist.restore.outliers import find_impulses, find_outliers
+from pointillist.restore.blur import NO_BLUR
+from pointillist.restore.engine import (
+    Damaged,
+    Recovered,
+    Settings,
+    check_settings,
+    choose_filters,
+    code,
+    recover,
+    separate,
+    synthesise,
+)
+from pointillist.restore.inpainting import Coding, fill_channels, filling_details
 from pointillist.restore.penalties import Penalty, choose_penalty, parse_penalty
-from pointillist.restore.pictures import Canvas, ChannelAxis, Picture, open_canvas
-from pointillist.restore.tiling import share_of
-from pointillist.solvers.tiles import Progress
+from pointillist.restore.picture import (
+    Box,
+    Canvas,
+    ChannelAxis,
+    Picture,
+    Progress,
+    check_unused,
+    inside,
+    open_canvas,
+    run_all,
+    share_of,
+    tiles,
+    widened,
+)
+from pointillist.restore.subject import TUNING as SUBJECT
+from pointillist.restore.subject import Details, answer, open_subject
 from pointillist.validation import check_arguments
 
 NOISES = ("gaussian", "salt_pepper", "outliers", "poisson")
 
-PER_SIGMA = 2.2
-"""λ / σ: within 0.1 dB of the best for σ from 15 to 50 of 255."""
 
-_NOISY_MU = 10.0  # averages over more pixels than elsewhere; worth 0.1 dB
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.restoration``."""
 
-_QUIET = 1e-3
-_FINDING = 0.7  # share of the work of removing outliers that is finding them
+    per_sigma: float = 2.2
+    """λ / σ: within 0.1 dB of the best for σ from 15 to 50 of 255."""
+    mu: float = 10.0
+    """Stiffness of the smooth part: averages over more pixels than elsewhere, worth 0.1 dB."""
+    outlier: float = 0.1
+    """Deviation from the fit, of full scale, below which a sample is detail or noise."""
+    impulse: float = 0.03
+    """The same for samples at either end of the range, which are suspect already."""
+    price: float = 0.1
+    """λ of the fit that outliers are told from."""
+    window: int = 5
+    """Side of the windows that tell suspects from white skies and black shadows, in pixels."""
+    solid: float = 0.8
+    """Share of a window at one end of the range from which on nothing in it is suspect."""
+    context: int = 32
+    """Pixels around a tile that are coded with it."""
+
+
+TUNING = Tuning()
 
 
 def denoise(
@@ -109,68 +145,99 @@ def denoise(
     True
     """
     begin = working_time()
-    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range, progress=progress)
+    check_arguments(sigma=sigma, gain=gain, return_details=return_details, data_range=data_range)
     if not isinstance(noise, str) or noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(NOISES)}, got {noise!r}")
+    mode = f'noise="{noise}"'
     if noise != "gaussian":
-        check_unused(denoise, f'noise="{noise}"', 'noise="gaussian"', sigma=sigma)
+        check_unused(denoise, mode, 'noise="gaussian"', sigma=sigma)
     if noise == "poisson":
-        check_unused(denoise, 'noise="poisson"', "gain", data_range=data_range)
+        check_unused(denoise, mode, "gain", data_range=data_range)
     else:
-        check_unused(denoise, f'noise="{noise}"', 'noise="poisson"', gain=gain)
-    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+        check_unused(denoise, mode, 'noise="poisson"', gain=gain)
+    settings = check_settings(boundary, tol, debias, n_jobs, device, progress)
     if noise in ("salt_pepper", "outliers"):
         canvas = open_canvas(image, channel_axis=channel_axis, data_range=data_range)
         return answer(*_without_outliers(image, canvas, filters, penalty, noise, settings), begin, return_details)
     subject = open_subject(image, channel_axis, data_range)
-    counts = Counts.of(subject.canvas, gain) if noise == "poisson" else None
+    counts = Counts(subject.canvas, gain) if noise == "poisson" else None
     sample = subject.sample if counts is None else counts.stabilised(subject.sample)
     bank = choose_filters(filters, sample.shape)
-    level = given_level(sigma, sample) if counts is None else 1 / counts.full
-    settings = replace(settings, mu=_NOISY_MU)
+    level = sample.noise(sigma) if counts is None else 1 / counts.full
+    settings = replace(settings, mu=TUNING.mu)
     damaged = Damaged(*sample.signals(bank.shape[1]))
-    value = choose_penalty(penalty, PER_SIGMA * max(level, _QUIET), damaged, bank, settings)
+    value = choose_penalty(penalty, TUNING.per_sigma * max(level, 1e-3), damaged, bank, settings)
 
-    def work(picture: Picture, settings: Settings) -> tuple[NDArray, Details]:
-        return _smoothed(picture, bank, value, level, counts, settings)
+    def work(picture: Picture, settings: Settings) -> Recovered:
+        working = picture if counts is None else counts.stabilised(picture)
+        recovered = recover(Damaged(*working.signals(bank.shape[1])), bank, value, settings)
+        if counts is None:
+            return recovered
+        sharp, smooth = (
+            counts.destabilised(picture.gather(one)) / picture.scale for one in (recovered.signals, recovered.smooth)
+        )
+        return replace(recovered, signals=[sharp], smooth=[smooth])
 
-    return answer(*subject.restored(work, settings, margin=2 * max(bank.shape[2:])), begin, return_details)
+    margin, told = 2 * max(bank.shape[2:]), None if counts is not None else level * sample.scale
+    return answer(*subject.restored(work, settings, value, margin=margin, sigma=told), begin, return_details)
 
 
-@dataclass(frozen=True)
+def estimate_sigma(image: ArrayLike, mask: ArrayLike | None = None, *, channel_axis: ChannelAxis = "auto") -> float:
+    """Deviation of the noise of a picture, from the median size of its finest diagonal details.
+
+    Parameters
+    ----------
+    image : (height, width) or (height, width, 3) array
+    mask : (height, width) or image-shaped bool array, optional
+        True marks missing pixels, beside those that are NaN; details that touch them are left out.
+    channel_axis : int, None or "auto"
+        Axis of the channels, as in `denoise`.
+
+    Returns
+    -------
+    float
+        In the image's own units; over several channels the root of the mean square. Texture is taken for noise where it
+        covers most of the picture.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = 0.1 * np.random.default_rng(0).standard_normal((128, 128))
+    >>> abs(estimate_sigma(noise) - 0.1) < 0.01
+    True
+    """
+    return open_canvas(image, mask, channel_axis=channel_axis, data_range=1.0).picture().noise()
+
+
 class Counts:
     """The transform of counts to samples with noise of deviation one: `gain` counts in a unit of the image, up to `full`."""
 
-    gain: float
-    full: float
-
-    @classmethod
-    def of(cls, canvas: Canvas, gain: float) -> Self:
+    def __init__(self, canvas: Canvas, gain: float) -> None:
         low, high = canvas.extremes()
         if low < 0:
             raise ValueError("image must not be negative for Poisson noise: these are counts")
         none, most = stabilise(np.array([0.0, high * gain]))
-        return cls(gain, float(most - none) or 1.0)
+        self.gain, self.full = gain, float(most - none) or 1.0
 
     def stabilised(self, picture: Picture) -> Picture:
         values = stabilise(picture.planes * picture.scale * self.gain) / self.full
-        return replace(picture, planes=values * (picture.weights > 0), scale=self.full, bounded=False)
+        return Picture(values * (picture.weights > 0), picture.weights, self.full)
 
-    def destabilised(self, planes: NDArray, scale: float) -> NDArray:
-        """Planes in units of the picture's full scale from restored stabilised ones."""
-        return destabilise(planes * self.full) / self.gain / scale
+    def destabilised(self, planes: NDArray) -> NDArray:
+        """Planes in the image's own units from restored stabilised ones."""
+        return destabilise(planes * self.full) / self.gain
 
 
-def _smoothed(
-    picture: Picture, filters: NDArray, penalty: float, level: float, counts: Counts | None, settings: Settings
-) -> tuple[NDArray, Details]:
-    """Code a picture, or its stabilised counts."""
-    working = picture if counts is None else counts.stabilised(picture)
-    recovered = recover(Damaged(*working.signals(filters.shape[1])), filters, penalty, settings)
-    planes = working.gather(recovered.signals)
-    if counts is None:
-        return finish(picture, planes, recovered, penalty, level * picture.scale)
-    return finish(picture, counts.destabilised(planes, picture.scale), recovered, penalty)
+def stabilise(counts: NDArray) -> NDArray:
+    """Anscombe's transform 2√(x + 3/8): Poisson counts get a deviation of one, nearly, from four counts on."""
+    return 2 * np.sqrt(np.maximum(counts, 0) + 0.375)
+
+
+def destabilise(values: NDArray) -> NDArray:
+    """The closed form of the exact unbiased inverse of `stabilise` (Mäkitalo and Foi, 2011), never negative."""
+    d = np.maximum(values, 2 * np.sqrt(0.375))
+    root = np.sqrt(1.5)
+    return np.maximum(d**2 / 4 + root / (4 * d) - 11 / (8 * d**2) + 5 * root / (8 * d**3) - 0.125, 0)
 
 
 def _without_outliers(
@@ -180,15 +247,95 @@ def _without_outliers(
     bank = choose_filters(filters, canvas.shape)
     parse_penalty(penalty)
     find = find_impulses if noise == "salt_pepper" else find_outliers
-    missing = canvas.missing | find(canvas, bank, replace(settings, progress=share_of(settings.progress, 0, _FINDING)))
+    missing = canvas.missing | find(canvas, bank, replace(settings, progress=share_of(settings.progress, 0, 0.7)))
     if np.any(np.all(missing, axis=(1, 2))):
         raise ValueError("image holds nothing but outliers in one of its channels")
-    if np.all(missing == missing[:1]):
-        missing = missing[:1]
-    canvas = replace(canvas, missing=missing)
+    canvas = replace(canvas, missing=missing[:1] if np.all(missing == missing[:1]) else missing)
     restored, target = canvas.copied(image)
-    coders: list[Coder] = []
-    if np.any(missing):
-        filling = replace(settings, progress=share_of(settings.progress, _FINDING, 1))
-        coders = fill_canvas(canvas, Coder(canvas, bank, penalty, filling), target, filling)
+    filling = replace(settings, progress=share_of(settings.progress, 0.7, 1))
+    coders = fill_channels(canvas, Coding(bank, penalty, settings.tol), target, filling)
     return restored, filling_details(canvas, coders)
+
+
+def find_impulses(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
+    """Samples at either end of the picture's range that their neighbours do not predict, (channels, height, width).
+
+    Inside areas that lie at one end, as white skies do, nothing is suspect.
+    """
+    low, high = canvas.extremes()
+    if not all(np.any((plane > low) & (plane < high)) for plane in canvas.planes):
+        return ((canvas.planes <= low) | (canvas.planes >= high)) & ~canvas.missing
+
+    def find(picture: Picture, settings: Settings) -> NDArray:
+        seen = picture.weights > 0
+        suspect = np.zeros(seen.shape, bool)
+        for at_end in (seen & (picture.planes <= low / canvas.scale), seen & (picture.planes >= high / canvas.scale)):
+            alike = scipy.ndimage.uniform_filter(at_end.astype(np.float32), (0, TUNING.window, TUNING.window))
+            suspect |= at_end & (alike < TUNING.solid)
+        good = picture.weights * ~suspect
+        if not np.all(np.any(good > 0, axis=(1, 2))):
+            return suspect
+        planes = [_fit(plane, weights, filters, settings) for plane, weights in zip(picture.planes, good, strict=True)]
+        return suspect & (np.abs(picture.planes - planes) > TUNING.impulse)
+
+    return _by_tiles(canvas, find, settings)
+
+
+def find_outliers(canvas: Canvas, filters: NDArray, settings: Settings) -> NDArray:
+    """Samples of any value that their neighbours do not predict, and specks of dust, (channels, height, width).
+
+    Samples are odd that a filter of one pixel explains at a smaller price than the filters of the dictionary: it makes a
+    Huber loss of the squared one. Those found are left out of a second pass, which shows outliers that others had hidden
+    and brings back what was only detail. Specks of dust are too large for it and are found by their shape.
+    """
+    from pointillist import find_damage  # of `retouch`, which stands on this package
+
+    def find(picture: Picture, settings: Settings) -> NDArray:
+        odd = np.zeros(picture.planes.shape, bool)
+        for _ in range(2):
+            good = picture.weights * ~odd
+            if not np.all(np.any(good > 0, axis=(1, 2))):
+                break
+            pairs = zip(picture.planes, good, strict=True)
+            planes = [_fit(plane, weights, filters, settings, spikes=True) for plane, weights in pairs]
+            odd = (picture.weights > 0) & (np.abs(picture.planes - planes) > TUNING.outlier)
+        return odd
+
+    odd = _by_tiles(canvas, find, settings)
+    pixels = np.moveaxis(canvas.planes, 0, -1)
+    odd |= find_damage(pixels, "dust", data_range=canvas.scale, n_jobs=settings.n_jobs)
+    return odd & ~canvas.missing
+
+
+def _by_tiles(canvas: Canvas, find: Any, settings: Settings) -> NDArray:
+    """Odd samples of a picture, found by ``find(picture, settings)`` tile by tile with some context if it is large."""
+    odd = np.zeros(canvas.planes.shape, bool)
+    boxes = tiles(canvas.shape, SUBJECT.side if odd[0].size >= SUBJECT.large else max(canvas.shape))
+    own = replace(settings, n_jobs=settings.n_jobs if len(boxes) == 1 else 1, progress=None)
+
+    def work(tile: Box) -> None:
+        outer = widened(tile, TUNING.context, canvas.shape)
+        odd[(slice(None), *tile)] = find(canvas.picture(outer), own)[(slice(None), *inside(tile, outer))]
+
+    run_all(work, boxes, settings.n_jobs, settings.progress)
+    return odd
+
+
+def _fit(plane: NDArray, weights: NDArray, filters: NDArray, settings: Settings, *, spikes: bool = False) -> NDArray:
+    """A plane as the filters explain it; with spikes, samples that these explain better are left to them."""
+    bank = filters if filters.shape[1] == 1 else filters.mean(axis=1, keepdims=True)
+    prices, trusted = np.full(len(bank), TUNING.price), weights
+    plain = bank
+    if spikes:
+        point = np.zeros_like(bank[:1])
+        point[(0, 0, *((f - 1) // 2 for f in bank.shape[2:]))] = 1
+        bank, prices = np.concatenate([bank, point]), np.append(prices, TUNING.outlier)
+        plain = np.concatenate([plain, 0 * point])
+        # Pixels far from the median of their neighbours say nothing of the smooth part.
+        full = np.where(weights > 0, plane, np.median(plane[weights > 0]))
+        near = weights * (np.abs(plane - scipy.ndimage.median_filter(full, TUNING.window)) <= 2 * TUNING.outlier)
+        trusted = near if np.any(near) else weights
+    settings = replace(settings, boundary="same", debias=False)
+    smooth = separate(Damaged([plane[None]], [trusted[None]]), settings)
+    codes = code(Damaged([plane[None]], [weights[None]]), smooth, bank, prices, settings).codes
+    return (smooth[0].sharp + synthesise(codes, plain, [(1, *plane.shape)], NO_BLUR, "same")[0])[0]

@@ -4,39 +4,31 @@ The tasks say what was seen, through which blur and at which penalty; how photog
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.fft
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
-from threadpoolctl import threadpool_limits
 
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import check_device
 from pointillist.data import load_filters
-from pointillist.parallel import parallel
+from pointillist.parallel import effective_jobs, parallel
 from pointillist.problem import ConvolutionOperator, Geometry
-from pointillist.restore.blur import Blur
-from pointillist.restore.pictures import check_size
-from pointillist.restore.smooth import CURVATURE, Smooth, smooth_part
+from pointillist.restore.blur import NO_BLUR, Blur
+from pointillist.restore.picture import Progress, check_size
+from pointillist.restore.smooth import TUNING as SMOOTH
+from pointillist.restore.smooth import Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
-from pointillist.solvers.base import Result, check_numbers
+from pointillist.solvers.base import Result
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
-from pointillist.solvers.tiles import Progress
-from pointillist.validation import HOST, as_filters
-
-_REFIT_STEPS = 20
-_ROUGH = 0.05  # tolerances above it ask for little descent within a round
-_TOGETHER = 2**16
-
-NO_BLUR = Blur(np.ones((1, 1)))
+from pointillist.validation import HOST, as_filters, check_arguments
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How signals are recovered: the checked settings of a task.
+    """How signals are recovered.
 
     Attributes
     ----------
@@ -46,6 +38,8 @@ class Settings:
         Threads.
     mu : float
         Weight of the smooth part's squared second differences.
+    min_iter : int
+        Rounds of the solver at least.
     """
 
     boundary: str = "same"
@@ -54,20 +48,26 @@ class Settings:
     n_jobs: int = 1
     device: str = "cpu"
     progress: Progress | None = None
-    mu: float = CURVATURE
+    mu: float = SMOOTH.curvature
+    min_iter: int = 0
 
-    def __post_init__(self) -> None:
-        check_numbers(self)
-        if self.boundary not in ("same", "full"):
-            raise ValueError(f'boundary must be "same" or "full", got {self.boundary!r}')
-        if not self.tol:
-            raise ValueError(f"tol must be positive, got {self.tol}")
-        check_device(self.device)  # before any other work
+
+def check_settings(
+    boundary: str, tol: float, debias: bool, n_jobs: int | None, device: str, progress: Progress | None
+) -> Settings:
+    """Check the arguments that all tasks share."""
+    check_arguments(boundary=boundary, tol=tol, debias=debias, progress=progress)
+    if boundary not in ("same", "full"):
+        raise ValueError(f'boundary must be "same" or "full", got {boundary!r}')
+    if not tol:
+        raise ValueError(f"tol must be positive, got {tol}")
+    check_device(device)
+    return Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
 
 
 @dataclass(frozen=True, eq=False)
 class Damaged:
-    """What was seen of some signals: samples, weights and the blur that they came through.
+    """Signals as they were seen: samples, weights and the blur that they came through.
 
     Attributes
     ----------
@@ -91,8 +91,11 @@ class Recovered:
     result: Result
 
 
-def as_bank(filters: ArrayLike | None) -> NDArray:
-    """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary."""
+def choose_filters(filters: ArrayLike | None, shape: tuple[int, int] | None = None) -> NDArray:
+    """Filters (n_filters, channels, height, width) from what people pass; None is the default dictionary.
+
+    A picture that is smaller than a filter is refused, where its shape is given.
+    """
     array = load_filters() if filters is None else HOST.array(filters, "filters")
     if array.ndim not in (3, 4):
         raise ValueError(
@@ -104,13 +107,8 @@ def as_bank(filters: ArrayLike | None) -> NDArray:
         raise ValueError("filters are too large for pictures in [0, 1]: divide them by their norms")
     if bank.shape[1] not in (1, 3):
         raise ValueError(f"filters must have one channel or three, got {bank.shape[1]}")
-    return bank
-
-
-def choose_filters(filters: ArrayLike | None, shape: tuple[int, int]) -> NDArray:
-    """Make filters of what people pass, and refuse a picture that is smaller than a filter."""
-    bank = as_bank(filters)
-    check_size(shape, bank.shape[2:])
+    if shape is not None:
+        check_size(shape, bank.shape[2:])
     return bank
 
 
@@ -118,43 +116,15 @@ def separate(damaged: Damaged, settings: Settings) -> list[Smooth]:
     """The smooth part of each signal."""
 
     def work(i: int) -> Smooth:
-        signal, weights = damaged.signals[i], damaged.weights[i]
-        return smooth_part(signal, weights, damaged.blur, settings.mu, colour=len(signal) == 3)
+        signal = damaged.signals[i]
+        return smooth_part(signal, damaged.weights[i], damaged.blur, settings.mu, colour=len(signal) == 3)
 
-    # The sums and products here are too short for threads of BLAS, which would only wait for each other.
-    with threadpool_limits(1, "blas"), scipy.fft.set_workers(settings.n_jobs if len(damaged.signals) == 1 else 1):
-        alike = len({signal.shape for signal in damaged.signals}) == 1 and len(damaged.signals[0]) == 1
-        if alike and sum(signal.size for signal in damaged.signals) <= _TOGETHER:
-            return _together(damaged, settings)
+    with scipy.fft.set_workers(settings.n_jobs if len(damaged.signals) == 1 else 1):
         return parallel(work, range(len(damaged.signals)), settings.n_jobs)
 
 
-def _together(damaged: Damaged, settings: Settings) -> list[Smooth]:
-    """The smooth parts of small grey signals of one shape, as if they were channels: fewer and longer operations."""
-    both = smooth_part(np.concatenate(damaged.signals), np.concatenate(damaged.weights), damaged.blur, settings.mu)
-    return [Smooth(sharp[None], seen[None], both.unsettled) for sharp, seen in zip(both.sharp, both.seen, strict=True)]
-
-
-def code(
-    damaged: Damaged,
-    smooth: list[Smooth],
-    filters: NDArray,
-    penalty: float | NDArray,
-    settings: Settings,
-    start: SparseCodes | None = None,
-    coder: CoordinateDescent | None = None,
-) -> Result:
-    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them; perhaps by another coder."""
-    details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
-    weights = [weights.astype(np.float32) for weights in damaged.weights]
-    if coder is None:  # a blur makes filters alike, so that few codes are to be taken at a time
-        rough = {"inner": 0.7} if damaged.blur.kernel.size > 1 else {"cells": (1,), "inner": 0.9, "max_sweeps": 2}
-        coder = quick_coder(settings.tol, **rough)
-    return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, coder, start)
-
-
 def detail_of(signal: NDArray, weights: NDArray, part: Smooth) -> NDArray:
-    """What the smooth part leaves of a signal, float32, zero where nothing was seen."""
+    """Signal without its smooth part, float32, zero where nothing was seen."""
     return np.where(weights > 0, signal - part.seen, 0.0).astype(np.float32)
 
 
@@ -164,26 +134,37 @@ def encode_details(
     filters: NDArray,
     penalty: float | NDArray,
     settings: Settings,
-    coder: CoordinateDescent,
     start: SparseCodes | None = None,
+    cells: tuple[int, ...] = (1,),
+    inner: float = 0.5,
 ) -> Result:
-    """Codes of details (channels, height, width), perhaps weighted, by a coder of one's own."""
+    """Codes of details (channels, height, width), perhaps weighted, by coordinate descent."""
+    solver = CoordinateDescent(tol=settings.tol, min_iter=settings.min_iter, cells=cells, inner=inner)
     return encode_signals(
         details,
         filters,
         penalty,
         weights=weights,
         boundary=settings.boundary,
-        solver=on_device(coder, settings.device),
+        solver=on_device(solver, settings.device),
         n_jobs=settings.n_jobs,
         start=start,
         progress=settings.progress,
     )
 
 
-def quick_coder(tol: float, **rough: Any) -> CoordinateDescent:
-    """Coordinate descent to a tolerance, with settings that reach rough ones sooner: few rounds that take many codes."""
-    return CoordinateDescent(tol=tol, **(rough if tol > _ROUGH else {}))
+def code(
+    damaged: Damaged,
+    smooth: list[Smooth],
+    filters: NDArray,
+    penalty: float | NDArray,
+    settings: Settings,
+    start: SparseCodes | None = None,
+) -> Result:
+    """Codes of the detail that the smooth parts leave, for the filters as the blur shows them."""
+    details = [detail_of(*each) for each in zip(damaged.signals, damaged.weights, smooth, strict=True)]
+    weights = [weights.astype(np.float32) for weights in damaged.weights]
+    return encode_details(details, weights, damaged.blur.filters(filters), penalty, settings, start)
 
 
 def recover(
@@ -192,15 +173,10 @@ def recover(
     penalty: float | NDArray,
     settings: Settings,
     smooth: list[Smooth] | None = None,
-    coder: CoordinateDescent | None = None,
 ) -> Recovered:
-    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known.
-
-    A coder of one's own takes the place of that for the tolerance of the settings.
-    """
-    if smooth is None:
-        smooth = separate(damaged, settings)
-    result = code(damaged, smooth, filters, penalty, settings, coder=coder)
+    """Recover signals: code their detail, synthesise it without the blur and add the smooth part, which may be known."""
+    smooth = smooth or separate(damaged, settings)
+    result = code(damaged, smooth, filters, penalty, settings)
     warn_unless_converged(result)
     codes = refit(damaged, smooth, filters, result.codes, settings) if settings.debias else result.codes
     detail = synthesise(codes, filters, [one.shape for one in damaged.signals], damaged.blur, settings.boundary)
@@ -208,9 +184,9 @@ def recover(
     return Recovered(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
 
 
-def convolution(filters: NDArray, shape: tuple[int, ...], settings: Settings) -> ConvolutionOperator:
+def convolution(filters: NDArray, shape: tuple[int, ...], boundary: str) -> ConvolutionOperator:
     """The operator from codes of filters to signals of a shape (channels, height, width)."""
-    return ConvolutionOperator(filters, Geometry(shape[1:], filters.shape[2:], shape[0], settings.boundary))
+    return ConvolutionOperator(filters, Geometry(shape[1:], filters.shape[2:], shape[0], boundary))
 
 
 def synthesise(
@@ -222,8 +198,8 @@ def synthesise(
     for index, values, (channels, *space) in zip(codes.indices, codes.values, shapes, strict=True):
         seen = Geometry(tuple(space), blur.extended(size), channels, boundary)
         # Every code's plain filter fits on an area of the codes' grid and one filter; the blur moves it by its centre.
-        area = Geometry(tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True)), size, channels, "valid")
-        whole = ConvolutionOperator(filters, area).synthesise(index, values)
+        area = tuple(g + f - 1 for g, f in zip(seen.grid, size, strict=True))
+        whole = convolution(filters, (channels, *area), "valid").synthesise(index, values)
         top, left = (first - c for first, c in zip(seen.offset, blur.centre, strict=True))
         details.append(whole[:, top : top + space[0], left : left + space[1]].astype(np.float64))
     return details
@@ -233,20 +209,20 @@ def refit(
     damaged: Damaged, smooth: list[Smooth], filters: NDArray, codes: SparseCodes, settings: Settings
 ) -> SparseCodes:
     """Move the non-zeros towards their least-squares fit, which the penalty had shrunk; a few steps, from where they are."""
-    values = []
     blurred = damaged.blur.filters(filters).astype(np.float64)
-    for i, part in enumerate(smooth):
-        signal, index = damaged.signals[i], codes.indices[i]
-        root = np.sqrt(damaged.weights[i])
-        operator = convolution(blurred, signal.shape, settings)
+
+    def fitted(i: int) -> NDArray:
+        signal, root, index = damaged.signals[i], np.sqrt(damaged.weights[i]), codes.indices[i]
+        operator = convolution(blurred, signal.shape, settings.boundary)
         matrix = LinearOperator(
             (signal.size, len(index)),
-            matvec=lambda z, o=operator, k=index, r=root: (r * o.synthesise(k, z)).ravel(),
-            rmatvec=lambda y, o=operator, k=index, r=root: o.correlate(r * y.reshape(r.shape), k),
+            matvec=lambda z: (root * operator.synthesise(index, z)).ravel(),
+            rmatvec=lambda y: operator.correlate(root * y.reshape(root.shape), index),
             dtype=np.float64,
         )
-        target = (root * np.where(root > 0, signal - part.seen, 0.0)).ravel()
+        target = (root * np.where(root > 0, signal - smooth[i].seen, 0.0)).ravel()
         start = codes.values[i].astype(np.float64)
-        fitted = lsqr(matrix, target, x0=start, iter_lim=_REFIT_STEPS)[0] if len(index) else start
-        values.append(fitted.astype(codes.dtype))
+        return lsqr(matrix, target, x0=start, iter_lim=20)[0] if len(index) else start
+
+    values = [fitted(i).astype(codes.dtype) for i in range(len(smooth))]
     return SparseCodes(codes.indices, values, codes.grids, codes.n_filters)

@@ -1,28 +1,77 @@
-"""Missing pixels filled in from the ones that were seen."""
+"""Missing pixels filled in from the ones that were seen, tile by tile: only what is damaged is read and worked on.
+
+Each tile gets a first guess without holes, coded with filters where its missing pixels are scattered and interpolated where
+they lie together, and from it the conditional mean of its missing pixels (`prediction`). The inside of large holes comes
+from the picture at half the size, filled in the same way.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+import scipy.ndimage
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
-from pointillist.parallel import effective_jobs
-from pointillist.restore.arguments import check_unused
-from pointillist.restore.details import answer, filling_details
-from pointillist.restore.engine import Settings, as_bank
-from pointillist.restore.filling import LARGE_TILE
-from pointillist.restore.guessing import GUESS_TOL, Coder, fill_canvas
-from pointillist.restore.penalties import Penalty, parse_penalty
-from pointillist.restore.pictures import Canvas, ChannelAxis, check_size, open_canvas
-from pointillist.restore.tiling import Box, inside, run_all, tiles, tiles_with, widened
-from pointillist.solvers.tiles import Progress
+from pointillist.parallel import parallel
+from pointillist.restore.engine import Damaged, Recovered, Settings, check_settings, choose_filters, recover
+from pointillist.restore.penalties import (
+    Penalty,
+    Trial,
+    choose_penalty,
+    contrast,
+    parse_penalty,
+    predicted_penalty,
+    trial_of,
+)
+from pointillist.restore.picture import (
+    Box,
+    Canvas,
+    ChannelAxis,
+    Picture,
+    Progress,
+    check_size,
+    check_unused,
+    inside,
+    open_canvas,
+    run_all,
+    share_of,
+    tiles,
+    widened,
+)
+from pointillist.restore.prediction import TUNING as PREDICTION
+from pointillist.restore.prediction import predicted
+from pointillist.restore.smooth import doubled, halved, without_holes
+from pointillist.restore.subject import Details, answer, details_of
 from pointillist.validation import check_arguments
 
 METHODS = ("auto", "neighbours", "codes")
-_TOL = 0.3  # of codes that are the answer
-_CONTEXT = 32  # pixels around a tile that are coded with it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.fills``."""
+
+    tile: int = 128
+    """Side of a tile, in pixels, where missing pixels lie together."""
+    large_tile: int = 512
+    """The same where they are scattered: coding is faster on large tiles."""
+    scattered: float = 0.5
+    """Share of the seen pixels with a missing neighbour, from which on missing ones are scattered."""
+    tol: float = 0.3
+    """Relative duality gap of codes that are the answer."""
+    guess_tol: float = 0.8
+    """The same of first guesses, which one round reaches as a rule: neighbours make no better of a smaller one."""
+    sampled: int = 8
+    """Damaged tiles that the penalty is chosen on."""
+    context: int = 32
+    """Pixels around a tile that are coded with it."""
+
+
+TUNING = Tuning()
 
 
 def inpaint(
@@ -111,8 +160,7 @@ def inpaint(
     ('uint8', 0)
     """
     begin = working_time()
-    check_arguments(texture=texture, keep_seen=keep_seen, deviations=deviations, return_details=return_details, tol=tol)
-    check_arguments(debias=debias, boundary=boundary, progress=progress)
+    check_arguments(texture=texture, keep_seen=keep_seen, deviations=deviations, return_details=return_details)
     if not isinstance(method, str) or method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if method == "neighbours":
@@ -126,14 +174,18 @@ def inpaint(
         check_unused(inpaint, f'method="{method}"', 'method="codes"', keep_seen=keep_seen)
     if deviations and not return_details:
         raise ValueError("deviations=True is told in Details: give return_details=True too")
-    settings = Settings(boundary, _TOL if tol is None else tol, debias, effective_jobs(n_jobs), device, progress)
+    settings = check_settings(boundary, TUNING.tol if tol is None else tol, debias, n_jobs, device, progress)
     canvas = open_canvas(image, mask, channel_axis=channel_axis, data_range=data_range)
     given = parse_penalty(penalty) is not None or filters is not None
-    coder = None
+    coding = None
     if method != "neighbours":
-        guess_tol = GUESS_TOL if tol is None and not given else None
-        coder = _coder(canvas, filters, penalty, settings, guess_tol, needed=given or method == "codes")
-    mixed = len(canvas.missing) > 1 and coder is not None and coder.filters.shape[1] == 3
+        bank = choose_filters(filters)
+        needed = given or method == "codes"
+        # Pictures smaller than the shipped filters can do without.
+        if needed or all(n >= f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
+            check_size(canvas.shape, bank.shape[2:])
+            coding = Coding(bank, penalty, TUNING.guess_tol if tol is None and not given else settings.tol)
+    mixed = len(canvas.missing) > 1 and coding is not None and coding.filters.shape[1] == 3
     if mixed and (texture or deviations):
         raise ValueError(
             "filters of three channels fill in by codes alone where channels miss different pixels: give grey filters, or "
@@ -142,55 +194,247 @@ def inpaint(
     restored, target = canvas.copied(image)
     deviation = np.zeros(canvas.missing.shape) if deviations else None
     coders: list[Coder] = []
-    if coder is not None and (method == "codes" or mixed):
-        coders = [coder]
-        _by_codes(canvas, coder, target, keep_seen=keep_seen)
-    elif np.any(canvas.missing):
-        coders = fill_canvas(canvas, coder, target, settings, everywhere=given, texture=texture, deviation=deviation)
-    return answer(restored, filling_details(canvas, coders, deviation), begin, return_details)
+    if not np.any(canvas.missing):
+        pass
+    elif coding is not None and (method == "codes" or mixed):
+        coders = [replace(coding, guess_tol=settings.tol).coder(canvas, settings, trusted=False)]
+        _fill_by_codes(coders[0], target, settings, keep_seen=keep_seen)
+    else:
+        coders = fill_channels(canvas, coding, target, settings, everywhere=given, texture=texture, deviation=deviation)
+    more = {} if deviation is None else {"deviation": canvas.laid_out(deviation)}
+    return answer(restored, filling_details(canvas, coders, **more), begin, return_details)
 
 
-def _coder(
-    canvas: Canvas,
-    filters: ArrayLike | None,
-    penalty: Penalty,
-    settings: Settings,
-    guess_tol: float | None,
-    *,
-    needed: bool,
-) -> Coder | None:
-    """Make the coder of first guesses; None for pictures smaller than the shipped filters, which can do without."""
-    bank = as_bank(filters)
-    if not needed and any(n < f for n, f in zip(canvas.shape, bank.shape[2:], strict=True)):
-        return None
-    check_size(canvas.shape, bank.shape[2:])
-    return Coder(canvas, bank, penalty, settings, guess_tol)
+def filling_details(canvas: Canvas, coders: Sequence[Coder], **more: Any) -> Details:
+    """Details of missing pixels that were filled in, with what the codes are worth where there are any."""
+    used = [coder for coder in coders if coder.coded]
+    found = [coder.coded[corner] for coder in used for corner in sorted(coder.coded)]
+    return details_of(found, used[0].penalty if used else float("nan"), canvas, **more)
 
 
-def _by_codes(canvas: Canvas, coder: Coder, target: NDArray, *, keep_seen: bool) -> None:
+def _fill_by_codes(coder: Coder, target: NDArray, settings: Settings, *, keep_seen: bool) -> None:
     """Write missing pixels, or all pixels, to the target: the sum of smooth part and decoded codes."""
-    missing = np.any(canvas.missing, axis=0)
-    if not np.any(missing):
-        return
-    boxes = tiles_with(missing, LARGE_TILE) if keep_seen else tiles(missing.shape, LARGE_TILE)
-    jobs = coder.settings.n_jobs
+    canvas, side = coder.canvas, TUNING.large_tile
+    boxes = damaged_tiles(np.any(canvas.missing, axis=0), side) if keep_seen else tiles(canvas.shape, side)
 
     def work(tile: Box) -> None:
-        outer = _with_seen(tile, canvas)
-        planes = coder.picture(outer, jobs if len(boxes) == 1 else 1)
+        margin = TUNING.context
+        outer = widened(tile, margin, canvas.shape)
+        # Inside large holes the context grows until something of every channel is seen.
+        while np.any(np.all(canvas.missing[(slice(None), *outer)], axis=(1, 2))):
+            margin *= 2
+            outer = widened(tile, margin, canvas.shape)
+        planes = coder.recovered(canvas.picture(outer), outer, settings.n_jobs if len(boxes) == 1 else 1)
         made = canvas.in_own_type(planes[(slice(None), *inside(tile, outer))])
         here = (slice(0, len(made)), *tile)
         gone = np.broadcast_to(canvas.missing[(slice(None), *tile)], made.shape)
         target[here] = np.where(gone, made, target[here]) if keep_seen else made
 
-    run_all(work, boxes, jobs, coder.settings.progress)
+    run_all(work, boxes, settings.n_jobs, settings.progress)
 
 
-def _with_seen(tile: Box, canvas: Canvas) -> Box:
-    """A tile with its context, which grows inside large holes until something of every channel is seen."""
-    margin = _CONTEXT
-    while True:
-        outer = widened(tile, margin, canvas.shape)
-        if not np.any(np.all(canvas.missing[(slice(None), *outer)], axis=(1, 2))):
-            return outer
-        margin *= 2
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How codes are asked for: filters (n_filters, 1 or 3, height, width), the penalty as people give it, and the relative
+    duality gap of first guesses."""
+
+    filters: NDArray
+    price: Penalty
+    guess_tol: float
+
+    def coder(self, canvas: Canvas, settings: Settings, *, trusted: bool) -> Coder:
+        """Choose a penalty for a picture near its damage, and, for guesses, how much they are to be trusted."""
+        settings = replace(settings, progress=None)
+        boxes: list[Box] = [(slice(0, canvas.shape[0]), slice(0, canvas.shape[1]))]
+        if canvas.shape[0] * canvas.shape[1] > 4 * TUNING.tile**2:
+            gone = np.any(canvas.missing, axis=0)
+            near = damaged_tiles(beside(canvas.missing[0]), TUNING.tile) or damaged_tiles(gone, TUNING.tile)
+            chosen = np.unique(np.linspace(0, len(near) - 1, TUNING.sampled).astype(int))
+            boxes = [widened(near[i], max(self.filters.shape[2:]), canvas.shape) for i in chosen]
+        pairs = [canvas.picture(box).signals(self.filters.shape[1]) for box in boxes]
+        sample = Damaged([signals[0] for signals, _ in pairs], [weights[0] for _, weights in pairs])
+        auto = parse_penalty(self.price) is None
+        trial = trial_of(sample, self.filters, settings) if auto or trusted else None
+        if auto and trial is not None:
+            penalty = predicted_penalty(trial, contrast(sample), self.filters, settings)
+        else:
+            penalty = choose_penalty(self.price, 0.0, sample, self.filters, settings)
+        trust = _trust(trial, self.filters, penalty, settings) if trusted and trial is not None else 0.0
+        return Coder(canvas, self.filters, penalty, trust, replace(settings, tol=self.guess_tol))
+
+
+def _trust(trial: Trial, filters: NDArray, penalty: float, settings: Settings) -> float:
+    """Weight of codes, from 0 to 1, in the mixture with what neighbours predict that comes nearest to hidden pixels."""
+    fitted = recover(trial.left, filters, penalty, settings, trial.smooth).signals
+
+    def work(i: int) -> tuple[float, float]:
+        truth, guess = np.mean(trial.crops.signals[i], axis=0), np.mean(fitted[i], axis=0)
+        known: NDArray = np.all(trial.left.weights[i] > 0, axis=0)
+        wanted: NDArray = np.any(trial.hidden[i], axis=0)
+        full = np.array(np.where(known, truth, guess))
+        made = predicted(full[None], wanted, known, full, scattered=True)[0][0]
+        away = (guess - made)[wanted]
+        return float(np.sum(away * (truth - made)[wanted])), float(np.sum(away**2))
+
+    along, square = np.sum(parallel(work, range(len(fitted)), settings.n_jobs), axis=0)
+    return float(np.clip(along / square, 0.0, 1.0)) if square > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Coder:
+    """Codes boxes of a picture, all at one penalty, and keeps what the solver says of each by its upper left corner."""
+
+    canvas: Canvas
+    filters: NDArray
+    penalty: float
+    trust: float
+    settings: Settings
+    coded: dict[tuple[int, int], Recovered] = field(default_factory=dict)
+
+    def recovered(self, picture: Picture, box: Box, n_jobs: int, min_iter: int = 0) -> NDArray:
+        """A box of the picture as smooth part and codes make it: planes (channels, height, width)."""
+        settings = replace(self.settings, n_jobs=n_jobs, min_iter=min_iter)
+        recovered = recover(Damaged(*picture.signals(self.filters.shape[1])), self.filters, self.penalty, settings)
+        self.coded[box[0].start, box[1].start] = recovered
+        return picture.gather(recovered.signals)
+
+    def guess(self, planes: NDArray, seen: NDArray, box: Box, n_jobs: int) -> NDArray:
+        """The mean of the channels of a box, without holes; grey filters code that mean alone."""
+        if self.filters.shape[1] != len(planes):
+            planes = np.mean(planes, axis=0, keepdims=True)
+        picture = Picture(planes, np.broadcast_to(seen, planes.shape).astype(np.float64), 1.0)
+        # Without codes the gap may be small enough already.
+        return np.mean(self.recovered(picture, box, n_jobs, min_iter=1), axis=0)
+
+
+def fill_channels(
+    canvas: Canvas,
+    coding: Coding | None,
+    target: NDArray,
+    settings: Settings,
+    *,
+    everywhere: bool = False,
+    texture: float = 0.0,
+    deviation: NDArray | None = None,
+) -> list[Coder]:
+    """Write the missing samples of a canvas to the target, all channels together or each with its own mask.
+
+    Parameters
+    ----------
+    canvas : Canvas
+    coding : Coding or None
+        First guesses where missing pixels are scattered.
+    target : (channels, height, width) array of the canvas's type
+    settings : Settings
+    everywhere : bool
+        True for first guesses that are coded in all damaged tiles.
+    texture : float
+        How much of the texture that conditional means lack is taken from nearby, from 0 to 1.
+    deviation : (1 or channels, height, width) float64 array, optional
+        Gets the deviations that are to be expected, in the canvas's own units.
+
+    Returns
+    -------
+    list of Coder
+        Coders of the masks whose first guesses were coded.
+    """
+    coders: list[Coder] = []
+    damaged = [c for c, missing in enumerate(canvas.missing) if np.any(missing)]
+    for number, c in enumerate(damaged):
+        chosen = slice(None) if len(canvas.missing) == 1 else slice(c, c + 1)
+        one = replace(canvas, planes=canvas.planes[chosen], missing=canvas.missing[c : c + 1])
+        own = replace(
+            settings, progress=share_of(settings.progress, number / len(damaged), (number + 1) / len(damaged))
+        )
+        spread = None if deviation is None else deviation[c]
+        coder = _fill(one, target[chosen], own, coding, everywhere=everywhere, texture=texture, deviation=spread)
+        coders += [] if coder is None else [coder]
+    return coders
+
+
+def _fill(
+    canvas: Canvas,
+    target: NDArray,
+    settings: Settings,
+    coding: Coding | None,
+    *,
+    everywhere: bool,
+    texture: float,
+    deviation: NDArray | None,
+) -> Coder | None:
+    """Write every missing pixel of a canvas with one mask to the target (channels, height, width), from several threads."""
+    missing, shape = canvas.missing[0], canvas.shape
+    # Pixels that lie deeper in a hole than the neighbourhood reaches come from the picture at half the size.
+    reach = 2 * PREDICTION.deepest + 1
+    deep = scipy.ndimage.minimum_filter(missing.view(np.uint8), reach, mode="constant", cval=1).view(bool)
+    coarse: NDArray | None = None
+    coarse_deviation: NDArray | None = None
+    begin = 0.0
+    if np.any(deep):
+        begin = 0.1
+        bands = [(slice(top, min(top + 256, shape[0])), slice(0, shape[1])) for top in range(0, shape[0], 256)]
+        halves = [halved(canvas.picture(band).planes.astype(np.float32), ~missing[None, band[0]]) for band in bands]
+        coarse, known = (np.concatenate(parts, axis=1) for parts in zip(*halves, strict=True))
+        coarse_deviation = None if deviation is None else np.zeros(known.shape[1:], np.float32)
+        own = replace(settings, progress=share_of(settings.progress, 0.0, begin))
+        small = Canvas(coarse, ~known)
+        _fill(small, coarse, own, None, everywhere=False, texture=texture, deviation=coarse_deviation)
+    boxes = damaged_tiles(missing, TUNING.large_tile if coding is not None and scattered(missing) else TUNING.tile)
+    outers = [widened(tile, PREDICTION.surroundings, shape) for tile in boxes]
+    alone = [scattered(missing[outer]) for outer in outers]
+    coder = None
+    if coding is not None and (everywhere or any(alone)):
+        coder = coding.coder(canvas, settings, trusted=any(alone))
+
+    def work(number: int) -> None:
+        tile, outer, lone = boxes[number], outers[number], alone[number]
+        core = inside(tile, outer)
+        planes, gone, lost = canvas.picture(outer).planes, missing[outer], deep[outer]
+        if coarse is not None and np.any(lost):
+            planes[:, lost] = doubled(coarse, outer)[:, lost]
+        known = ~gone | lost
+        wanted = np.zeros_like(gone)
+        wanted[core] = ~known[core]
+        light = np.mean(planes, axis=0)
+        jobs = settings.n_jobs if len(boxes) == 1 else 1
+        if coder is not None and (everywhere or lone):
+            guess = coder.guess(planes, ~gone, outer, jobs)
+        else:
+            guess = without_holes(light[None], known[None])[0]
+        guess = np.where(known, light, guess)
+        values, spread = predicted(
+            planes, wanted, known, guess,
+            texture=texture, scattered=lone, n_jobs=jobs, deviations=deviation is not None,
+        )  # fmt: skip
+        if coder is not None and lone:
+            values[:, wanted] += coder.trust * (guess[wanted] - np.mean(values[:, wanted], axis=0))
+        here = gone[core]
+        target[(slice(None), *tile)][:, here] = canvas.in_own_type(values[(slice(None), *core)][:, here])
+        if deviation is not None:
+            if coarse_deviation is not None and np.any(lost):
+                spread[lost] = doubled(coarse_deviation[None], outer)[0, lost]
+            deviation[tile][here] = canvas.scale * spread[core][here]
+
+    run_all(work, range(len(boxes)), settings.n_jobs, share_of(settings.progress, begin, 1.0))
+    return coder
+
+
+def damaged_tiles(mask: NDArray, side: int) -> list[Box]:
+    """Tiles that hold a true pixel of the mask (height, width), in raster order."""
+    return [box for box in tiles(mask.shape, side) if np.any(mask[box])]
+
+
+def scattered(missing: NDArray) -> bool:
+    """True where most of the seen pixels have a missing neighbour, as when pixels are lost one by one."""
+    return bool(np.count_nonzero(beside(missing)) > TUNING.scattered * np.count_nonzero(~missing))
+
+
+def beside(missing: NDArray) -> NDArray:
+    """Seen pixels (height, width) with a missing one among their eight neighbours."""
+    near = missing.copy()
+    near[1:] |= missing[:-1]
+    near[:-1] |= missing[1:]
+    around = near.copy()
+    around[:, 1:] |= near[:, :-1]
+    around[:, :-1] |= near[:, 1:]
+    return around & ~missing

@@ -1,4 +1,6 @@
-"""Which penalty to use: what people pass, or the one that predicts hidden samples best."""
+"""Penalties as people pass them, or those that predict hidden samples best."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -6,32 +8,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.codes import SparseCodes
 from pointillist.problem import Geometry, Problem, lambda_max
 from pointillist.reprs import shown
 from pointillist.restore.engine import Damaged, Settings, code, convolution, separate
+from pointillist.restore.picture import crops
 from pointillist.restore.smooth import Smooth
-from pointillist.restore.tiling import spans
 from pointillist.sampling import generator
 from pointillist.validation import is_number
 
-_HIDDEN = 0.25
-_CROPS = 8
-_CROP_SIDE = 48
-_TRIED = (0.2, 0.065, 0.02)  # of the contrast; below them coding takes long and pictures gain little
-_WORTHWHILE = 0.015
-"""The largest penalty is taken whose log error lies so near to the smallest: smaller penalties take longer."""
 
-_BETWEEN = 101
-_NO_DETAIL = 1e-4  # λ_max below which there is nothing but rounding to code
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.fills``."""
+
+    tried: tuple[float, ...] = (0.2, 0.065, 0.02)
+    """Penalties tried, of the contrast: below them coding takes long and pictures gain little."""
+    hidden: float = 0.25
+    """Share of the seen samples that is hidden to see how well it is predicted."""
+    crops: int = 8
+    """Crops that penalties are tried on."""
+    crop: int = 48
+    """Their side in pixels."""
+    worthwhile: float = 0.015
+    """Log error above the smallest for which the largest penalty is taken: smaller penalties take longer."""
+
+
+TUNING = Tuning()
 
 Penalty = float | str
 
-_LARGEST = 1e9
-
 
 def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
-    """The number that people passed and whether it is relative to λ_max; None where they left it to the task."""
+    """The number that people passed, and True if it is relative to λ_max; None where they left it to the task."""
     if isinstance(penalty, str) and penalty == "auto":
         return None
     relative = isinstance(penalty, str) and penalty.endswith("%")
@@ -43,21 +51,31 @@ def parse_penalty(penalty: Penalty) -> tuple[float, bool] | None:
             raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {penalty!r}') from None
     if not isinstance(value, float) and not is_number(value):
         raise ValueError(f'penalty must be a number, "auto" or for instance "5%", got {shown(penalty)}')
-    if not 0 < float(value) <= _LARGEST:
-        raise ValueError(f"penalty must be positive, and at most {_LARGEST:g} times full scale, got {penalty!r}")
+    if not 0 < float(value) <= 1e9:
+        raise ValueError(f"penalty must be positive, and at most 1e+09 times full scale, got {penalty!r}")
     return float(value), relative
 
 
 def choose_penalty(penalty: Penalty, usual: float, damaged: Damaged, filters: NDArray, settings: Settings) -> float:
     """The penalty that people passed, as a number, or the usual one where they left it to the task ("auto").
 
-    A string such as ``"5%"`` is relative to the largest λ_max of the signals.
+    A string such as ``"5%"`` is relative to the largest λ_max of the signals, from which on all codes are zero; to one where
+    there is no detail but rounding.
     """
     parsed = parse_penalty(penalty)
     if parsed is None:
         return usual
     value, relative = parsed
-    return value * largest_penalty(damaged, separate(damaged, settings), filters, settings) if relative else value
+    if not relative:
+        return value
+    blurred = damaged.blur.filters(filters)
+    largest = 0.0
+    for signal, weights, part in zip(damaged.signals, damaged.weights, separate(damaged, settings), strict=True):
+        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
+        problem = Problem(filters=blurred, geometry=geometry, penalty=np.ones((len(blurred), 1)), weights=weights)
+        detail = np.where(weights > 0, signal - part.seen, 0.0)
+        largest = max(largest, float(lambda_max(problem, [detail])[0]))
+    return value * (largest if largest >= 1e-4 else 1.0)
 
 
 def contrast(damaged: Damaged) -> float:
@@ -65,18 +83,6 @@ def contrast(damaged: Damaged) -> float:
     pairs = zip(damaged.signals, damaged.weights, strict=True)
     ends = [(np.min(seen), np.max(seen)) for signal, weights in pairs if (seen := signal[weights > 0]).size]
     return min(1.0, float(max(high for _, high in ends) - min(low for low, _ in ends))) or 1.0
-
-
-def largest_penalty(damaged: Damaged, smooth: list[Smooth], filters: NDArray, settings: Settings) -> float:
-    """λ_max of the detail: from there on all codes are zero. One where there is no detail but rounding."""
-    blurred = damaged.blur.filters(filters)
-    largest = 0.0
-    for signal, weights, part in zip(damaged.signals, damaged.weights, smooth, strict=True):
-        geometry = Geometry(signal.shape[1:], blurred.shape[2:], len(signal), settings.boundary)
-        problem = Problem(filters=blurred, geometry=geometry, penalty=np.ones((len(blurred), 1)), weights=weights)
-        detail = np.where(weights > 0, signal - part.seen, 0.0)
-        largest = max(largest, float(lambda_max(problem, [detail])[0]))
-    return largest if largest >= _NO_DETAIL else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,75 +107,57 @@ class Trial:
 
 
 def trial_of(damaged: Damaged, filters: NDArray, settings: Settings) -> Trial:
-    """Hide a quarter of the seen samples of a few crops of the signals."""
-    crops = sample_crops(damaged, max(_CROP_SIDE, 2 * max(damaged.blur.extended(filters.shape[2:]))))
-    hidden = [hide_some(weights, i) for i, weights in enumerate(crops.weights)]
-    left = [weights * ~gone for weights, gone in zip(crops.weights, hidden, strict=True)]
-    remaining = Damaged(crops.signals, left, crops.blur)
-    return Trial(crops, hidden, remaining, separate(remaining, settings))
+    """Hide a quarter of the seen samples of a few crops that were seen well enough.
+
+    They are spread from the calmest to the liveliest, so that they stand for the picture: those of most detail would ask
+    for too small a penalty.
+    """
+    side = max(TUNING.crop, 2 * max(damaged.blur.extended(filters.shape[2:])))
+    cut = [
+        (signal[:, rows, columns], weights[:, rows, columns])
+        for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
+        for rows, columns in crops(signal.shape[1:], side)
+    ]
+    enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
+    cut = [crop for crop in cut if np.mean(crop[1]) >= enough] or cut[:1]
+    spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in cut]
+    order = np.argsort(spreads, kind="stable")
+    chosen = [cut[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, TUNING.crops).astype(int))]
+    signals, weights = [signal for signal, _ in chosen], [weights for _, weights in chosen]
+    hidden = []
+    for i, one in enumerate(weights):
+        seen = np.flatnonzero(one)
+        count = min(max(1, round(TUNING.hidden * len(seen))), max(len(seen) - 1, 0))
+        gone = np.zeros(one.size, bool)
+        gone[generator(0, i).choice(seen, count, replace=False)] = True
+        hidden.append(gone.reshape(one.shape))
+    left = Damaged(signals, [one * ~gone for one, gone in zip(weights, hidden, strict=True)], damaged.blur)
+    return Trial(Damaged(signals, weights, damaged.blur), hidden, left, separate(left, settings))
 
 
-def predicted_penalty(damaged: Damaged, filters: NDArray, settings: Settings, trial: Trial | None = None) -> float:
-    """The penalty whose restoration predicts the hidden samples of a trial best.
+def predicted_penalty(trial: Trial, usual: float, filters: NDArray, settings: Settings) -> float:
+    """The penalty, in `usual` units, whose restoration predicts the hidden samples of a trial best, through the blur.
 
     What is left of the crops is coded with three falling penalties, each from the codes of the one before; a parabola
     through the logarithms of the errors, over that of the penalty, says the rest.
     """
     settings = replace(settings, progress=None)
-    trial = trial or trial_of(damaged, filters, settings)
-    penalties = contrast(damaged) * np.array(_TRIED)
-    errors: list[float] = []
-    start = None
-    for penalty in penalties:
-        start = code(trial.left, trial.smooth, filters, float(penalty), settings, start).codes
-        errors.append(_error(trial, filters, start, settings))
-        if errors[-1] > errors[0]:
-            break
-    return _largest_of_the_best(penalties[: len(errors)], np.array(errors))
-
-
-def _largest_of_the_best(penalties: NDArray, errors: NDArray) -> float:
-    """The largest penalty whose error, as a parabola tells it, is within `_WORTHWHILE` of the smallest."""
-    if errors[0] <= np.min(errors[1:]):
-        return float(penalties[0])
-    places, heights = np.log(penalties), np.log(np.maximum(errors, np.finfo(np.float64).tiny))
-    between = np.linspace(places[0], places[-1], _BETWEEN)
-    curve = np.polyval(np.polyfit(places, heights, len(places) - 1), between)
-    return float(np.exp(between[np.flatnonzero(curve <= np.min(curve) + _WORTHWHILE)[0]]))
-
-
-def sample_crops(damaged: Damaged, side: int) -> Damaged:
-    """Square crops of the signals that were seen well enough, evenly spread in variance."""
-    crops = [
-        (signal[:, rows, columns], weights[:, rows, columns])
-        for signal, weights in zip(damaged.signals, damaged.weights, strict=True)
-        for rows in spans(signal.shape[1], side)
-        for columns in spans(signal.shape[2], side)
-    ]
-    enough = 0.5 * np.mean([np.mean(weights) for weights in damaged.weights])
-    crops = [crop for crop in crops if np.mean(crop[1]) >= enough] or crops[:1]
-    spreads = [float(np.std(signal[weights > 0])) if np.any(weights) else 0.0 for signal, weights in crops]
-    # From the calmest to the liveliest, so that they stand for the picture: those of most detail would ask for too little.
-    order = np.argsort(spreads, kind="stable")
-    chosen = [crops[order[i]] for i in np.unique(np.linspace(0, len(order) - 1, _CROPS).astype(int))]
-    return Damaged([signal for signal, _ in chosen], [weights for _, weights in chosen], damaged.blur)
-
-
-def hide_some(weights: NDArray, i: int) -> NDArray:
-    """A quarter of the seen samples, at least one and never all of them."""
-    seen = np.flatnonzero(weights)
-    count = min(max(1, round(_HIDDEN * len(seen))), max(len(seen) - 1, 0))
-    hidden = np.zeros(weights.size, bool)
-    hidden[generator(0, i).choice(seen, count, replace=False)] = True
-    return hidden.reshape(weights.shape)
-
-
-def _error(trial: Trial, filters: NDArray, codes: SparseCodes, settings: Settings) -> float:
-    """Sum of squared errors on the hidden samples, as they were seen (through the blur)."""
     blurred = trial.crops.blur.filters(filters)
-    total = 0.0
-    for i, gone in enumerate(trial.hidden):
-        detail = convolution(blurred, gone.shape, settings).synthesise(codes.indices[i], codes.values[i])
-        fit = trial.smooth[i].seen + detail
-        total += float(np.sum((trial.crops.signals[i] - fit)[gone] ** 2))
-    return total
+    penalties = usual * np.array(TUNING.tried)
+    errors: list[float] = []
+    codes = None
+    for penalty in penalties.tolist():
+        codes = code(trial.left, trial.smooth, filters, penalty, settings, codes).codes
+        error = 0.0
+        for i, gone in enumerate(trial.hidden):
+            detail = convolution(blurred, gone.shape, settings.boundary).synthesise(codes.indices[i], codes.values[i])
+            error += float(np.sum((trial.crops.signals[i] - trial.smooth[i].seen - detail)[gone] ** 2))
+        errors.append(max(error, np.finfo(np.float64).tiny))
+        if error > errors[0]:
+            break
+    if errors[0] <= min(errors[1:]):
+        return float(penalties[0])
+    places = np.log(penalties[: len(errors)])
+    between = np.linspace(places[0], places[-1], 101)
+    curve = np.polyval(np.polyfit(places, np.log(errors), len(places) - 1), between)
+    return float(np.exp(between[np.flatnonzero(curve <= np.min(curve) + TUNING.worthwhile)[0]]))

@@ -9,7 +9,6 @@ iterations end when the residual is small and, for a few steps, no sample that w
 in the residual.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,18 +16,27 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from pointillist.kernels.bending import bend
-from pointillist.restore.blur import Blur
-from pointillist.restore.levels import without_holes
-from pointillist.restore.pictures import OPPONENT
+from pointillist.restore.blur import NO_BLUR, Blur
+from pointillist.restore.picture import OPPONENT, Box
 
-CURVATURE = 2.0
-"""μ: structures longer than about 2π (2μ)^¼ ≈ 9 pixels are smooth. The shipped filters are learned on what it leaves."""
 
-_COLOUR = 20.0
-_TOLERANCE = 1e-3
-_STILL = 1e-3
-_STILL_STEPS = 3
-_MAX_STEPS = 500
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.restoration``."""
+
+    curvature: float = 2.0
+    """μ: structures longer than about 2π (2μ)^¼ ≈ 9 pixels are smooth. The shipped filters are learned on what it leaves."""
+    colour: float = 20.0
+    """Times as stiff as luminance are colour differences where channels see different pixels: they hold less detail."""
+    tolerance: float = 1e-3
+    """Relative residual at the end."""
+    still: float = 1e-3
+    """Movement of unseen samples, in units of full scale, that counts as none: a quarter of a level of 255."""
+    still_steps: int = 3
+    """Steps in a row without movement: conjugate gradients rest now and then."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,83 +52,66 @@ class Smooth:
 
 
 def smooth_part(
-    signal: NDArray, weights: NDArray, blur: Blur | None = None, mu: float = CURVATURE, *, colour: bool = False
+    signal: NDArray,
+    weights: NDArray,
+    blur: Blur = NO_BLUR,
+    mu: float = TUNING.curvature,
+    *,
+    colour: bool = False,
+    tuning: Tuning = TUNING,
 ) -> Smooth:
     """Separate the smooth part of one signal.
 
     Parameters
     ----------
     signal, weights : (channels, height, width) arrays
-        What was seen and with which weight; samples of weight zero are not read.
+        Samples and their weights; samples of weight zero are not read.
     blur : Blur, optional
         Through which the signal was seen.
     mu : float
         Weight of the squared second differences.
     colour : bool
-        Whether the three channels are tied: colour differences are held smoother than luminance, which helps where
-        channels are seen at different pixels.
+        Ties three channels: colour differences are held smoother than luminance, which helps where channels are seen at
+        different pixels.
     """
-    blur = blur or Blur(np.ones((1, 1)))
-    stiffness = mu * np.array([1.0, _COLOUR, _COLOUR] if colour else [1.0] * len(signal), np.float32)
-    mix = OPPONENT.astype(np.float32) if colour else None
+    stiffness = 2 * mu * np.array([1.0, tuning.colour, tuning.colour] if colour else [1.0] * len(signal), np.float32)
+    mix = OPPONENT.astype(np.float32) if colour else np.eye(len(signal), dtype=np.float32)
     shape = blur.extended(signal.shape[1:])
-    roughness = 2 * stiffness[:, None, None] * _laplacian_symbol(shape) ** 2
+    # Eigenvalues of minus the Laplacian in the cosine transform; their squares are nearly those of `bend`.
+    rows, columns = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in shape)
+    roughness = stiffness[:, None, None] * (rows[:, None] + columns) ** 2
     inverse = (1 / (np.mean(weights) * blur.power(shape) + roughness + 1e-12)).astype(np.float32)
     weights = weights.astype(np.float32)
 
-    def matrix(s: NDArray) -> NDArray:
-        mixed = _mixed(s, mix)
-        bent = np.empty_like(mixed)
-        bend(mixed, 2 * stiffness, bent)
-        return blur.adjoint(weights * blur.apply(s)) + _mixed(bent, mix, back=True)
+    def mixed(x: NDArray, matrix: NDArray) -> NDArray:
+        return np.tensordot(matrix, x, 1) if colour else x
+
+    def normal(s: NDArray) -> NDArray:
+        channels = np.ascontiguousarray(mixed(s, mix))
+        bent = np.empty_like(channels)
+        bend(channels, stiffness, bent)
+        return blur.adjoint(weights * blur.apply(s)) + mixed(bent, mix.T)
 
     def precondition(r: NDArray) -> NDArray:
-        spectrum = scipy.fft.dctn(_mixed(r, mix), axes=(1, 2), norm="ortho")
-        return _mixed(scipy.fft.idctn(spectrum * inverse, axes=(1, 2), norm="ortho"), mix, back=True)
+        spectrum = scipy.fft.dctn(mixed(r, mix), axes=(1, 2), norm="ortho")
+        return mixed(scipy.fft.idctn(spectrum * inverse, axes=(1, 2), norm="ortho"), mix.T)
 
     known = np.where(weights > 0, signal, 0.0).astype(np.float32)
-    start = _start(known, weights > 0, blur)
+    ends = [(k - 1 - c, c) for k, c in zip(blur.kernel.shape, blur.centre, strict=True)]
+    x = np.pad(without_holes(known, weights > 0) / np.float32(blur.gain), [(0, 0), *ends], mode="edge")
     unseen = None
     if np.any(weights == 0):
-        unseen = (blur.adjoint((weights > 0).astype(np.float32)) < _BARELY).astype(np.float32)
-    s, unsettled = _conjugate_gradients(matrix, precondition, blur.adjoint(weights * known), start, unseen)
-    sharp, seen = (one.astype(np.float64) for one in (blur.crop(s, signal.shape[1:]), blur.apply(s)))
-    return Smooth(sharp, seen, unsettled)
-
-
-_BARELY = 1e-3  # samples whose seen ones depend on them with less than this weight, in all, count as not seen
-
-
-def _start(known: NDArray, seen: NDArray, blur: Blur) -> NDArray:
-    """A first smooth part on all that seen samples depend on: holes from coarser pictures, borders repeated."""
-    full = without_holes(known, seen) / np.float32(blur.gain)
-    centre = [k - 1 - c for k, c in zip(blur.kernel.shape, blur.centre, strict=True)]
-    ends = [(first, k - 1 - first) for first, k in zip(centre, blur.kernel.shape, strict=True)]
-    return np.pad(full, [(0, 0), *ends], mode="edge")
-
-
-def _mixed(x: NDArray, mix: NDArray | None, *, back: bool = False) -> NDArray:
-    return x if mix is None else np.tensordot(mix.T if back else mix, x, 1)
-
-
-def _conjugate_gradients(
-    matrix: Callable[[NDArray], NDArray],
-    precondition: Callable[[NDArray], NDArray],
-    target: NDArray,
-    start: NDArray,
-    unseen: NDArray | None,
-) -> tuple[NDArray, float]:
-    """The solution, and by how much the last step moved an unseen sample at most."""
-    x = np.array(start)
-    residual = target - matrix(x)
-    step = direction = precondition(residual)
-    size = float(np.vdot(residual, step))
-    goal = _TOLERANCE**2 * float(np.vdot(target, precondition(target)))
+        unseen = (blur.adjoint((weights > 0).astype(np.float32)) < 1e-3).astype(np.float32)
+    target = blur.adjoint(weights * known)
+    residual = target - normal(x)
+    direction = precondition(residual)
+    size = float(np.vdot(residual, direction))
+    goal = tuning.tolerance**2 * float(np.vdot(target, precondition(target)))
     moved, still = 0.0, 0
-    for _ in range(_MAX_STEPS):
-        if size <= goal and (unseen is None or still >= _STILL_STEPS):
+    for _ in range(500):
+        if size <= goal and (unseen is None or still >= tuning.still_steps):
             break
-        image = matrix(direction)
+        image = normal(direction)
         curvature = float(np.vdot(direction, image))
         if not curvature > 0:  # nothing is left to do
             break
@@ -128,15 +119,52 @@ def _conjugate_gradients(
         x += length * direction
         if unseen is not None:
             moved = abs(length) * float(np.max(np.abs(direction * unseen)))
-            still = still + 1 if moved <= _STILL else 0
+            still = still + 1 if moved <= tuning.still else 0
         residual -= length * image
         step = precondition(residual)
         size, previous = float(np.vdot(residual, step)), size
         direction = step + size / previous * direction
-    return x, moved
+    sharp, seen = (one.astype(np.float64) for one in (blur.crop(x, signal.shape[1:]), blur.apply(x)))
+    return Smooth(sharp, seen, moved)
 
 
-def _laplacian_symbol(shape: tuple[int, ...]) -> NDArray:
-    """Eigenvalues of minus the Laplacian in the cosine transform; their squares are nearly those of `bend`."""
-    rows, columns = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in shape)
-    return rows[:, None] + columns
+def halved(planes: NDArray, known: NDArray) -> tuple[NDArray, NDArray]:
+    """Planes at half the size, rounded up, and their known pixels: means of the known ones among each four.
+
+    planes: (channels, height, width), read where known; known: (1 or channels, height, width) bool.
+    """
+    ends = [(0, 0), *((0, n % 2) for n in planes.shape[1:])]
+    weights, values = np.pad(known, ends).astype(planes.dtype), np.pad(np.where(known, planes, 0), ends)
+    total, count = (x[:, ::2, ::2] + x[:, 1::2, ::2] + x[:, ::2, 1::2] + x[:, 1::2, 1::2] for x in (values, weights))
+    return total / np.maximum(count, 1), count > 0
+
+
+def doubled(planes: NDArray, box: Box) -> NDArray:
+    """Coarse planes (channels, height, width) at twice their size, cut to a box that is given in fine pixels.
+
+    Bilinear between the middles of pixels: each becomes two, a quarter of the way towards its neighbours.
+    """
+    first = [max(ends.start // 2 - 2, 0) for ends in box]
+    last = [-(-ends.stop // 2) + 2 for ends in box]
+    fine = planes[:, first[0] : last[0], first[1] : last[1]]
+    for axis in (1, 2):
+        x = np.moveaxis(fine, axis, -1)
+        wide = np.concatenate([x[..., :1], x, x[..., -1:]], axis=-1)
+        pairs = np.stack([0.75 * x + 0.25 * wide[..., :-2], 0.75 * x + 0.25 * wide[..., 2:]], axis=-1)
+        fine = np.moveaxis(pairs.reshape(*x.shape[:-1], -1), -1, axis)
+    top, left = (ends.start - 2 * start for ends, start in zip(box, first, strict=True))
+    height, width = (ends.stop - ends.start for ends in box)
+    return fine[:, top : top + height, left : left + width]
+
+
+def without_holes(planes: NDArray, known: NDArray) -> NDArray:
+    """Planes (channels, height, width) with unknown pixels taken from the finest coarser picture that knows them.
+
+    `known` is (1 or channels, height, width). A plane of which nothing is known becomes zero.
+    """
+    if np.all(known):
+        return planes
+    if planes.shape[1:] == (1, 1):
+        return np.where(known, planes, 0).astype(planes.dtype)
+    full = without_holes(*halved(planes, known))
+    return np.where(known, planes, doubled(full, (slice(0, planes.shape[1]), slice(0, planes.shape[2]))))

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.kernels.compiling import working_time
-from pointillist.parallel import effective_jobs
 from pointillist.reprs import shown
-from pointillist.restore.blur import Blur, decimation_kernel, first_sample
-from pointillist.restore.details import Details, answer, finish
-from pointillist.restore.engine import Damaged, Settings, choose_filters, recover
-from pointillist.restore.large import open_subject
+from pointillist.restore.blur import Blur
+from pointillist.restore.engine import Damaged, Recovered, Settings, check_settings, choose_filters, recover
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast, parse_penalty
-from pointillist.restore.pictures import ChannelAxis, Picture, check_size
-from pointillist.solvers.tiles import Progress
-from pointillist.validation import check_arguments, is_integer
-
-_PENALTY = 0.005  # of the contrast
+from pointillist.restore.picture import ChannelAxis, Picture, Progress, check_size
+from pointillist.restore.subject import answer, open_subject
+from pointillist.validation import as_numbers, check_arguments, is_integer
 
 _LARGEST_FACTOR = 1000
 
@@ -91,42 +85,64 @@ def super_resolve(
     (32, 40)
     """
     begin = working_time()
-    check_arguments(return_details=return_details, progress=progress)
+    check_arguments(return_details=return_details)
     if not is_integer(factor) or not 1 <= factor <= _LARGEST_FACTOR:
         raise ValueError(f"factor must be a whole number of at least 1, {_LARGEST_FACTOR} at most, got {shown(factor)}")
     factor = int(factor)
-    settings = Settings(boundary, tol, debias, effective_jobs(n_jobs), device, progress)
+    settings = check_settings(boundary, tol, debias, n_jobs, device, progress)
     blur = Blur(decimation_kernel(kernel, factor))
     subject = open_subject(image, channel_axis, data_range, factor=factor)
     sample = subject.sample
-    bank = choose_filters(filters, _times(sample.shape, factor))
-    check_size(_times(sample.shape, factor), blur.extended(bank.shape[2:]), f"image, enlarged by factor={factor},")
+    fine = factor * sample.shape[0], factor * sample.shape[1]
+    bank = choose_filters(filters, fine)
+    check_size(fine, blur.extended(bank.shape[2:]), f"image, enlarged by factor={factor},")
     if parse_penalty(penalty) is not None:
-        sample = _on_fine_grid(sample, blur.kernel, factor)
+        sample = on_fine_grid(sample, blur, factor)
     damaged = Damaged(*sample.signals(bank.shape[1]), blur)
-    value = choose_penalty(penalty, _PENALTY * contrast(damaged), damaged, bank, settings)
+    value = choose_penalty(penalty, 0.005 * contrast(damaged), damaged, bank, settings)
 
-    def work(coarse: Picture, settings: Settings) -> tuple[NDArray, Details]:
-        picture = _on_fine_grid(coarse, blur.kernel, factor)
-        recovered = recover(Damaged(*picture.signals(bank.shape[1]), blur), bank, value, settings)
-        return finish(picture, picture.gather(recovered.signals), recovered, value)
+    def work(coarse: Picture, settings: Settings) -> Recovered:
+        picture = on_fine_grid(coarse, blur, factor)
+        return recover(Damaged(*picture.signals(bank.shape[1]), blur), bank, value, settings)
 
     margin = -(-(2 * max(bank.shape[2:]) + max(blur.kernel.shape)) // factor)
-    return answer(*subject.restored(work, settings, margin=margin, factor=factor), begin, return_details)
+    return answer(*subject.restored(work, settings, value, margin=margin, factor=factor), begin, return_details)
 
 
-def _times(shape: tuple[int, int], factor: int) -> tuple[int, int]:
-    return factor * shape[0], factor * shape[1]
+def decimation_kernel(kernel: str | ArrayLike, factor: int) -> NDArray:
+    """The blur before decimation by `factor`, on the fine grid, summing to one.
+
+    ``"box"`` is the mean of the factor × factor fine pixels under a coarse one; ``"bicubic"`` the antialiased cubic
+    of image editors (Keys' with a = −½), 4 · factor wide. An array is used as it is; its centre is that of the coarse pixel
+    where its size has the parity of the factor.
+    """
+    if isinstance(kernel, str):
+        if kernel not in ("box", "bicubic"):
+            raise ValueError(f'kernel must be "box", "bicubic" or an array, got {kernel!r}')
+        if kernel == "box":
+            return np.full((factor, factor), 1 / factor**2)
+        length = 4 * factor - factor % 2
+        t = np.abs(np.arange(length) - (length - 1) / 2) / factor
+        far = np.where(t < 2, -0.5 * t**3 + 2.5 * t**2 - 4 * t + 2, 0.0)
+        taps = np.where(t <= 1, 1.5 * t**3 - 2.5 * t**2 + 1, far)
+        return np.outer(taps, taps) / np.sum(taps) ** 2
+    array = as_numbers(kernel, "kernel", np.float64)
+    if array.ndim != 2 or not np.all(np.isfinite(array)) or not np.sum(array) > 0:
+        raise ValueError("kernel must be a finite array (height, width) with a positive sum")
+    if any((size - factor) % 2 for size in array.shape):
+        raise ValueError(f"kernel of shape {array.shape} must be as even or odd as factor={factor}, or it would shift")
+    return array / np.sum(array)
 
 
-def _on_fine_grid(coarse: Picture, kernel: NDArray, factor: int) -> Picture:
-    """The coarse samples where their kernels are centred on the fine grid, with weight zero in between."""
-    top, left = first_sample(kernel, factor)
+def on_fine_grid(coarse: Picture, blur: Blur, factor: int) -> Picture:
+    """The coarse samples where their kernels are centred on the fine grid, with weight zero in between.
+
+    A kernel's middle, (size − 1) / 2 past its start, must meet the middle of the coarse pixel, (factor − 1) / 2; a sample is
+    written where the kernel's centre sample lies. For kernels of the factor's parity both are whole: no half-pixel shift.
+    """
+    top, left = ((factor + size) // 2 - 1 - (size - 1) // 2 for size in blur.kernel.shape)
     shape = (len(coarse.planes), *(factor * n for n in coarse.shape))
     planes, weights = np.zeros(shape), np.zeros(shape)
     planes[:, top::factor, left::factor] = coarse.planes
     weights[:, top::factor, left::factor] = coarse.weights
-    alpha = coarse.alpha
-    if alpha is not None:
-        alpha = np.repeat(np.repeat(alpha, factor, axis=1), factor, axis=2)
-    return replace(coarse, planes=planes, weights=weights, alpha=alpha)
+    return Picture(planes, weights, coarse.scale)

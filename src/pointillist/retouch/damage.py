@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from pointillist.parallel import effective_jobs
-from pointillist.restore.tiling import Box, inside, run_all, widened
+from pointillist.restore.picture import Box, inside, run_all, widened
 from pointillist.retouch.forest import load_forest
 from pointillist.retouch.lines import lines_in
 from pointillist.retouch.marks import checked, full_scale, grown

@@ -15,7 +15,7 @@ from PIL import ImageColor
 from scipy import ndimage
 
 from pointillist.reprs import shown
-from pointillist.restore.pictures import LARGEST_SAMPLE
+from pointillist.restore.picture import LARGEST_SAMPLE
 from pointillist.validation import as_numbers, check_arguments, extremes, is_number
 
 Colour = str | tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Blurs are found in noisy pictures, and none in sharp ones."""
+"""Blurs are found in noisy pictures, none in sharp ones; wrong ones are refused before they do harm, right ones are not."""
 
 import warnings
 
@@ -7,6 +7,8 @@ import pytest
 import scipy.signal
 
 import pointillist as pt
+from pointillist.restore.blur import Blur
+from pointillist.restore.blur_estimation import misfit
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +89,56 @@ def test_a_constant_picture_stays_constant_when_deblurred():
         warnings.simplefilter("error", RuntimeWarning)
         warnings.simplefilter("ignore", pt.BlurMisfitWarning)
         np.testing.assert_array_equal(pt.deblur(np.full((80, 80), 90, np.uint8), np.ones((3, 3))), 90)
+
+
+@pytest.fixture(scope="module")
+def camera():
+    return pt.photographs("test")["camera"].astype(np.float64)
+
+
+RIGHT = {"motion": pt.motion_kernel(11, 30), "gaussian": pt.gaussian_kernel(1.8)}
+WRONG = {
+    "turned": (RIGHT["motion"], pt.motion_kernel(11, 120)),
+    "twice as long": (RIGHT["motion"], pt.motion_kernel(22, 30)),
+    "too wide": (RIGHT["gaussian"], pt.gaussian_kernel(3.6)),
+    "sharp": (np.ones((1, 1)), pt.motion_kernel(11, 30)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_blurs_are_undone(camera, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pt.BlurMisfitWarning)
+        _, details = pt.deblur(
+            _blurred(camera[..., None], RIGHT[name])[..., 0], RIGHT[name], return_details=True, data_range=1.0
+        )
+    assert details.misfit is None
+    assert details.codes.nnz > 0
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_blurs_leave_the_picture_alone(camera, name):
+    kernel, given = WRONG[name]
+    seen = _blurred(camera[..., None], kernel)[..., 0]
+    with pytest.warns(pt.BlurMisfitWarning, match="force=True"):
+        answer, details = pt.deblur(seen, given, return_details=True, data_range=1.0)
+    np.testing.assert_array_equal(answer, seen)
+    assert answer is not seen
+    assert details.misfit
+    assert details.codes.nnz == 0
+
+
+def test_force_does_it_all_the_same(picture, filters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pt.BlurMisfitWarning)
+        assert np.any(pt.deblur(picture, np.ones((5, 5)), filters, force=True) != picture)
+
+
+def test_crops_that_ring_are_told(picture):
+    """Where the spectrum has too few windows the trial decides."""
+    blur = Blur(pt.gaussian_kernel(1.0))
+    small = picture[:60, :60]
+    assert misfit(small, blur, lambda crop: crop) is None
+    assert "rings" in misfit(small, blur, lambda crop: 4 * crop)
+    assert misfit(small, Blur(np.ones((1, 1))), lambda crop: 4 * crop) is None

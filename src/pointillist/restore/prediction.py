@@ -7,6 +7,7 @@ covariances of a smooth picture and of one with grain have their say, too, the m
 are under them: a calm place beside lively ones.
 """
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -18,22 +19,51 @@ from scipy.ndimage import distance_transform_cdt
 from pointillist.kernels.kriging import fill_blocks
 from pointillist.parallel import parallel
 
-SURROUNDINGS = 48
-"""How far beyond a square the picture tells its covariance: tiles need a margin of so many pixels."""
 
-DEEPEST = 10
-"""Pixels farther than this from all that is known are left to a coarser picture."""
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.fills``; distances in pixels."""
 
-_NEAR_SURROUNDINGS = 32  # the same where missing pixels are scattered
-_SQUARE = 32  # pixels that share one covariance
-_BLOCK, _SMALL = 16, 8  # pixels that are solved for together, in holes and in scratches
-_RING, _MOST = 5, 250  # how far beyond the nearest known pixel others are used, and how many at most
-_SMALL_RING, _SMALL_MOST = 2, 80
-_SHALLOW = 3  # pixels at most so far from a known one are in scratches, deeper ones in holes
-_NUGGET = 1e-5  # of the variance, added to that of each known pixel: noise, which keeps the systems regular
-_LAG = _BLOCK + 2 * (_RING + DEEPEST)  # farther apart no two pixels of one system lie
-_LAG_STEP = 6  # tables have few sizes, so that Fourier transforms have
-_TOGETHER = 8  # squares whose covariances are computed at once
+    surroundings: int = 48
+    """How far beyond a square the picture tells its covariance: tiles need a margin of so many pixels."""
+    near_surroundings: int = 32
+    """The same where missing pixels are scattered."""
+    deepest: int = 10
+    """Distance to all that is known beyond which pixels are left to a coarser picture."""
+    square: int = 32
+    """Side of squares that share one covariance."""
+    block: int = 16
+    """Side of blocks that are solved for together in holes."""
+    ring: int = 5
+    """How far beyond the nearest known pixel others are used there."""
+    most: int = 250
+    """Known pixels used for a block there, at most."""
+    small_block: int = 8
+    """Side of blocks in scratches."""
+    small_ring: int = 2
+    """As `ring` in scratches."""
+    small_most: int = 80
+    """As `most` in scratches."""
+    shallow: int = 3
+    """Distance to a known pixel up to which a missing one is in a scratch, not in a hole."""
+    nugget: float = 1e-5
+    """Share of the variance added to that of each known pixel: noise, which keeps the systems regular."""
+    shifts: tuple[int, ...] = (12, 18, 26, 36)
+    """How far away texture is taken from, in each of twelve directions."""
+    grain: float = 1e-3
+    """Share of the variance that no two pixels have in common, in a smooth picture with grain."""
+
+
+TUNING = Tuning()
+
+_LAG = TUNING.block + 2 * (TUNING.ring + TUNING.deepest)  # farther apart no two pixels of one system lie
+_SHIFTS = np.array(
+    [
+        (round(length * np.sin(angle)), round(length * np.cos(angle)))
+        for length in TUNING.shifts
+        for angle in np.arange(12) * np.pi / 6
+    ]
+)
 _QUIET = 1e-12  # a sum of squares, in units of full scale, that counts as no contrast
 
 
@@ -47,7 +77,7 @@ def predicted(
     scattered: bool = False,
     n_jobs: int = 1,
     deviations: bool = False,
-) -> tuple[NDArray, NDArray | None]:
+) -> tuple[NDArray, NDArray]:
     """The wanted pixels of a tile, from its known ones.
 
     Parameters
@@ -55,76 +85,80 @@ def predicted(
     planes : (channels, height, width) float64 array
         The tile; only its known pixels are read.
     wanted, known : (height, width) bool arrays
-        Every wanted pixel must have a known one within `DEEPEST` rows and columns.
+        Every wanted pixel must have a known one within `Tuning.deepest` rows and columns.
     guess : (height, width) float64 array
         A picture of one channel without holes, whose covariances are used.
     texture : float from 0 to 1
         How much of the texture that the mean lacks is taken from nearby.
     scattered : bool
-        Whether pixels are missing one by one. Then nearer surroundings tell the covariance better, and systems are small
-        enough for float32.
+        Pixels are missing one by one: nearer surroundings tell the covariance better, and systems are small enough for
+        float32.
     n_jobs : int
         Threads.
     deviations : bool
-        Whether to compute the deviations, too.
+        Compute the deviations, too.
 
     Returns
     -------
     values : (channels, height, width) float64 array
         `planes` with the wanted pixels filled in.
-    deviation : (height, width) float64 array or None
-        The expected error of a wanted pixel of a plane like `guess`, one standard deviation; zero elsewhere.
+    deviation : (height, width) float64 array
+        The expected error of a wanted pixel of a plane like `guess`, one standard deviation; zero elsewhere. Empty unless
+        it was asked for.
     """
     values, deviation = planes.copy(), np.zeros(wanted.shape if deviations else (0, 0))
     if not np.any(wanted):
-        return values, deviation if deviations else None
+        return values, deviation
     blocks, squares = _blocks(wanted, distance_transform_cdt(~known, "chessboard"))
     lag = int(np.max(np.maximum(blocks[:, 1] - blocks[:, 0], blocks[:, 3] - blocks[:, 2]) + 2 * blocks[:, 4]))
-    lag = min(-(-lag // _LAG_STEP) * _LAG_STEP, _LAG)
-    dtype, margin = (np.float32, _NEAR_SURROUNDINGS) if scattered else (np.float64, SURROUNDINGS)
+    lag = min(-(-lag // 6) * 6, _LAG)  # tables have few sizes, so that Fourier transforms have
+    dtype, margin = (np.float32, TUNING.near_surroundings) if scattered else (np.float64, TUNING.surroundings)
     tables, totals = _covariances(guess, squares, lag, margin, dtype, n_jobs)
-    near = slice(_LAG - lag, _LAG + lag + 1)
+    flat, smooth = _smooth_covariances(lag)
+    others = smooth.astype(dtype)
     # A picture without any contrast is a plane, whatever the covariances; so small ones expect no error either.
-    tables[tables[:, lag, lag] <= _QUIET] = _QUIET * _FLAT[near, near]
-    others = np.ascontiguousarray(_SMOOTH[:, near, near], dtype)
+    tables[tables[:, lag, lag] <= _QUIET] = _QUIET * flat
     # In any other order of memory the kernel would be compiled again.
     planes, known, wanted = (np.ascontiguousarray(array) for array in (planes, known, wanted))
 
     def work(some: NDArray) -> None:
         fill_blocks(
-            planes, known, wanted, some, tables, 1 / totals, others, _NUGGET, _SHIFTS, float(texture),
+            planes, known, wanted, some, tables, 1 / totals, others, TUNING.nugget, _SHIFTS, float(texture),
             values, deviation,
         )  # fmt: skip
 
     parallel(work, np.array_split(blocks, max(1, min(4 * n_jobs, len(blocks)))), n_jobs)
-    return values, deviation if deviations else None
+    return values, deviation
 
 
 def _blocks(wanted: NDArray, depth: NDArray) -> tuple[NDArray, NDArray]:
     """Blocks of wanted pixels as `fill_blocks` takes them, and the first pixels (n, 2) of the squares that they lie in."""
-    ends = [(0, -n % _SQUARE) for n in wanted.shape]
+    ends = [(0, -n % TUNING.square) for n in wanted.shape]
     depth = np.pad(np.where(wanted, np.maximum(depth, 1), 0), ends)  # zero where nothing is wanted
-    small = _largest(depth, _SMALL)
-    block = _largest(small, _BLOCK // _SMALL)
-    square = _largest(block, _SQUARE // _BLOCK) > 0
+
+    def largest(depth: NDArray, side: int) -> NDArray:
+        height, width = depth.shape
+        return np.max(depth.reshape(height // side, side, width // side, side), axis=(1, 3))
+
+    times = TUNING.block // TUNING.small_block
+    small = largest(depth, TUNING.small_block)
+    block = largest(small, times)
+    square = largest(block, TUNING.square // TUNING.block) > 0
     numbers = np.cumsum(square).reshape(square.shape) - 1
-    large = np.argwhere(block > _SHALLOW)
-    shallow = np.argwhere((small > 0) & ~np.kron(block > _SHALLOW, np.ones((_BLOCK // _SMALL,) * 2, bool)))
+    in_hole = block > TUNING.shallow
+    in_scratch = (small > 0) & ~np.kron(in_hole, np.ones((times, times), bool))
     rows = []
-    for places, side, ring, most in ((large, _BLOCK, _RING, _MOST), (shallow, _SMALL, _SMALL_RING, _SMALL_MOST)):
+    for places, side, ring, most in (
+        (np.argwhere(in_hole), TUNING.block, TUNING.ring, TUNING.most),
+        (np.argwhere(in_scratch), TUNING.small_block, TUNING.small_ring, TUNING.small_most),
+    ):
         first = side * places
         last = np.minimum(first + side, wanted.shape)
-        deepest = block[tuple((first // _BLOCK).T)]
-        number = numbers[tuple((first // _SQUARE).T)]
+        deepest = block[tuple((first // TUNING.block).T)]
+        number = numbers[tuple((first // TUNING.square).T)]
         limits = (first[:, 0], last[:, 0], first[:, 1], last[:, 1])
         rows.append(np.stack([*limits, ring + deepest, np.full(len(first), most), number], axis=1))
-    return np.concatenate(rows).astype(np.int64), _SQUARE * np.argwhere(square)
-
-
-def _largest(depth: NDArray, side: int) -> NDArray:
-    """The largest numbers of all squares of that side."""
-    height, width = depth.shape
-    return np.max(depth.reshape(height // side, side, width // side, side), axis=(1, 3))
+    return np.concatenate(rows).astype(np.int64), TUNING.square * np.argwhere(square)
 
 
 def _covariances(
@@ -135,8 +169,9 @@ def _covariances(
     The picture is weighted by a window that is largest in a square's middle, and freed of its plane. The plain sum over
     pairs, not divided by the number of pairs, is a positive definite table.
     """
-    side = _SQUARE + 2 * margin
-    padded = np.pad(guess, [(margin, margin - n % _SQUARE + _SQUARE) for n in guess.shape])
+    side = TUNING.square + 2 * margin
+    taper = np.cos(np.pi / 2 * np.linspace(-1, 1, side + 2)[1:-1])
+    padded = np.pad(guess, [(margin, margin - n % TUNING.square + TUNING.square) for n in guess.shape])
     windows = [
         np.pad(np.ones(n), (margin, length - margin - n)) for n, length in zip(guess.shape, padded.shape, strict=True)
     ]
@@ -144,15 +179,14 @@ def _covariances(
     def work(some: NDArray) -> tuple[NDArray, NDArray]:
         crops = np.stack([padded[top : top + side, left : left + side] for top, left in some])
         rows, columns = (
-            np.stack([inside[first : first + side] for first in some[:, axis]]) * _window(side // 2)
+            np.stack([inside[first : first + side] for first in some[:, axis]]) * taper
             for axis, inside in enumerate(windows)
         )
         crops -= _planes(crops, rows**2, columns**2)
         crops *= rows[:, :, None] * columns[:, None]
         return _correlated(crops.astype(dtype, copy=False), lag), np.sum(rows**2, axis=1) * np.sum(columns**2, axis=1)
 
-    pieces = [squares[i : i + _TOGETHER] for i in range(0, len(squares), _TOGETHER)]
-    tables, totals = zip(*parallel(work, pieces, n_jobs), strict=True)
+    tables, totals = zip(*parallel(work, [squares[i : i + 8] for i in range(0, len(squares), 8)], n_jobs), strict=True)
     return np.concatenate(tables), np.concatenate(totals)
 
 
@@ -165,11 +199,6 @@ def _correlated(crops: NDArray, lag: int) -> NDArray:
     sums = scipy.fft.irfft(down, length)
     lower = np.concatenate([sums[..., length - lag :], sums[..., : lag + 1]], axis=2)
     return np.concatenate([lower[:, :0:-1, ::-1], lower], axis=1)
-
-
-@cache
-def _window(half: int) -> NDArray:
-    return np.cos(np.pi / 2 * np.linspace(-1, 1, 2 * half + 2)[1:-1])
 
 
 def _planes(crops: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
@@ -185,28 +214,14 @@ def _planes(crops: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
     return (mean[:, None] + falling[:, None] * down)[:, :, None] + (rising[:, None] * right)[:, None]
 
 
-_SHIFTS = np.array(
-    [
-        (round(length * np.sin(angle)), round(length * np.cos(angle)))
-        for length in (12, 18, 26, 36)
-        for angle in np.arange(12) * np.pi / 6
-    ]
-)
-_DISTANCES = np.hypot(*np.mgrid[-_LAG : _LAG + 1, -_LAG : _LAG + 1])
-_FLAT = np.exp(-_DISTANCES / _SQUARE)
+@cache
+def _smooth_covariances(lag: int) -> tuple[NDArray, NDArray]:
+    """Covariances of a picture without contrast, and (2, …) of a smooth one, without grain and with it.
 
-
-def _smooth(length: float) -> NDArray:
-    """Matérn's covariance of order one, whose conditional mean is nearly the biharmonic one at distances below `length`."""
-    far = np.maximum(np.sqrt(2) * _DISTANCES / length, 1e-9)
-    return far * scipy.special.k1(far)
-
-
-def _grainy(table: NDArray, share: float) -> NDArray:
-    """Covariances with noise of that share of the variance, which no two pixels have in common."""
-    table = table.copy()
-    table[_LAG, _LAG] *= 1 + share
-    return table
-
-
-_SMOOTH = np.stack([_smooth(256.0), _grainy(_smooth(256.0), 1e-3)])
+    Matérn's of order one, whose conditional mean is nearly the biharmonic one at distances below its length.
+    """
+    distances = np.hypot(*np.mgrid[-lag : lag + 1, -lag : lag + 1])
+    far = np.maximum(np.sqrt(2) * distances / 256, 1e-9)
+    smooth = np.stack([far * scipy.special.k1(far)] * 2)
+    smooth[1, lag, lag] *= 1 + TUNING.grain
+    return np.exp(-distances / TUNING.square), smooth

@@ -3,19 +3,18 @@
 import numpy as np
 import pytest
 
-from pointillist.restore import deblur, demosaic, denoise, large, outliers, super_resolve
+from pointillist.restore import deblur, demosaic, denoise, denoising, subject, super_resolve
+from pointillist.restore.subject import Tuning
 
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    """Pictures count as large from 4000 pixels on, and tiles have sides of 48."""
+    """Pictures count as large from 4000 pixels on, and tiles have sides of 48, or so many."""
 
-    def begin():
-        monkeypatch.setattr(large, "LARGE", 4000)
-        monkeypatch.setattr(large, "SIDE", 48)
-        monkeypatch.setattr(large, "_SMALLEST", 48)
-        monkeypatch.setattr(large, "_CROP", 48)
-        monkeypatch.setattr(outliers, "SIDE", 48)
+    def begin(large=4000, side=48):
+        tuning = Tuning(large=large, side=side, smallest=side, crop=48)
+        monkeypatch.setattr(subject, "TUNING", tuning)
+        monkeypatch.setattr(denoising, "SUBJECT", tuning)
 
     return begin
 
@@ -54,17 +53,13 @@ def test_odd_samples(scene, filters, small_tiles, noise, dtype):
     assert told[-1] == pytest.approx(1)
 
 
-def test_counts(scene, filters):
+@pytest.mark.parametrize(("penalty", "apart"), [("auto", 0.3), (0.2, 0.3), ("20%", 1.0)])
+def test_counts(scene, filters, small_tiles, penalty, apart):
     counts = np.random.default_rng(0).poisson(40 * scene).astype(np.uint16)
-    for penalty in ("auto", 0.2, "20%"):
-        options = {"filters": filters, "penalty": penalty, "noise": "poisson", "tol": 0.01}
-        whole = denoise(counts, **options).astype(float)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(large, "LARGE", 4000)
-            patch.setattr(large, "SIDE", 48)
-            parts = denoise(counts, **options).astype(float)
-        assert np.mean(np.abs(parts - whole)) < (1.0 if penalty == "20%" else 0.3)
-        assert np.std(parts - 40 * scene) < 0.9 * np.std(counts - 40 * scene)
+    options = {"filters": filters, "penalty": penalty, "noise": "poisson", "tol": 0.01}
+    whole, parts = (x.astype(float) for x in both(denoise, small_tiles, counts, **options))
+    assert np.mean(np.abs(parts - whole)) < apart
+    assert np.std(parts - 40 * scene) < 0.9 * np.std(counts - 40 * scene)
 
 
 def test_gaussian_noise_and_blur(scene, filters, small_tiles):
@@ -115,18 +110,16 @@ def test_mosaics(scene, small_tiles, pattern):
 def test_holes_as_large_as_a_tile_are_left_to_the_whole_picture(scene, small_tiles):
     small_tiles()
     holed = scene.copy()
-    assert large.open_subject(holed, None, None).tiled
+    assert subject.open_subject(holed, None, None).tiled
     holed[40:100, 40:100] = np.nan
-    assert not large.open_subject(holed, None, None).tiled
+    assert not subject.open_subject(holed, None, None).tiled
 
 
 @pytest.mark.parametrize(
     "restore", [lambda p, **o: denoise(p, **o), lambda p, **o: deblur(p, np.ones((3, 3)), force=True, **o)]
 )
-def test_progress_counts_the_tiles_and_nothing_inside_of_them(restore, picture, filters, monkeypatch):
-    monkeypatch.setattr(large, "LARGE", 64)
-    monkeypatch.setattr(large, "SIDE", 32)
-    monkeypatch.setattr(large, "_SMALLEST", 32)
+def test_progress_counts_the_tiles_and_nothing_inside_of_them(restore, picture, filters, small_tiles):
+    small_tiles(64, 32)
     wide, told = np.tile(picture, (2, 2))[:64, :96], []
     restore(wide, filters=filters, sigma=0.05, n_jobs=2, progress=told.append)
     assert told == pytest.approx(np.arange(1, 7) / 6)

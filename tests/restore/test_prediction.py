@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from pointillist.restore.levels import without_holes
-from pointillist.restore.neighbourhood import DEEPEST, predicted
+from pointillist.restore.prediction import TUNING, predicted
+from pointillist.restore.smooth import without_holes
 
 Y, X = np.mgrid[:96, :100].astype(float)
 
@@ -100,7 +100,6 @@ def test_nothing_wanted_is_nothing_done():
     np.testing.assert_array_equal(values, planes)
     assert values is not planes
     assert not np.any(deviation)
-    assert predicted(planes, none, ~none, planes[0])[1] is None
 
 
 def test_orders_of_memory_do_not_matter():
@@ -125,7 +124,7 @@ def test_tiny_tiles(shape):
 
 
 def test_the_deepest_pixel_is_still_filled():
-    side = 2 * DEEPEST
+    side = 2 * TUNING.deepest
     missing = hole(30, 30, side, side)
     values, _, _ = filled(0.01 * X, missing)
     np.testing.assert_allclose(values[0][missing], 0.01 * X[missing], atol=2e-5)
