@@ -11,7 +11,7 @@ enum { G_D, G_H, G_W, G_PD, G_PH, G_PW, G_BD, G_BH, G_BW, G_NBZ, G_NBY, G_NBX, G
 #define TAPS (CH * BOX)
 #define PER_LANE ((TAPS + 31) / 32)
 #if PER_LANE % 4 == 0
-#define AT_ONCE 4  // samples of a filter that a lane of the sweeps loads at once: `at_once` of packing.py
+#define AT_ONCE 4  // samples of a filter that a lane of the sweeps loads at once: `at_once` of engine.py
 #elif PER_LANE % 2 == 0
 #define AT_ONCE 2
 #else

@@ -6,6 +6,9 @@ overlap, so that buckets of one of the eight colours (four of a plane) can be de
 whose residual does not fit in a block's shared memory is cut into *tiles* of whole buckets, coloured alike. Around a circle
 the last ones may meet the first: up to two of them along an axis are of further colours. The scan takes *runs* of eight
 neighbouring positions.
+
+Shared memory has 32 banks, and lanes of a warp that meet different words of one bank are served one after the other. It
+depends on the order in which they take the samples of a filter, 32 at a time, and on how long the rows of a window are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,32 +19,43 @@ from math import prod
 
 import numpy as np
 
-from pointillist.cuda.banks import Shape, best_pitch, tile_bytes, tile_window
+Shape = tuple[int, int, int]
+"""Layers, rows and columns."""
 
 RUN = 8
 """Neighbouring positions, and filters, that a thread of the scan handles at once."""
-
 DEPTH, CHUNK = 16, 32
 """Taps and filters that a warp of the scan on tensor cores multiplies with at a time."""
-
+MOVES = 3
+"""Moves that an extrapolated step combines, as `extrapolation.cu` counts them."""
+BANKS = 32
+"""Banks of shared memory, and lanes of a warp."""
 RESERVED_SHARED = 1024
 """Bytes of a block's shared memory that are left to the system and to the kernels' own variables."""
 
-_PLACES = 4096  # positions of a bucket that fit into a code's lower bits
-_MAX_FILTERS = 1 << 19
-_THREADS = (128, 64)  # four or eight blocks of the scan a multiprocessor, whose registers are then full
-_PART_POSITIONS = 512 * 100 * 100
-_TILE_BYTES = 100 * 1024  # two blocks a multiprocessor
-_SHARED_AT_ONCE = 132 * 1024  # of a multiprocessor, by small tiles: the rest is a cache, for the filters
 
-MOVES = 3
-"""Moves that an extrapolated step combines, as `extrapolation.cu` counts them."""
-_MAX_SAMPLES = 2**31  # of a padded signal: the kernels count them in 32 bits
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Sizes of the pieces of work; measured by benchmarks.gpu on one H200."""
+
+    scan_threads: tuple[int, ...] = (128, 64)
+    """Threads of a block of the scan: four or eight blocks a multiprocessor, whose registers are then full."""
+    group_positions: int = 512 * 100 * 100
+    """Positions of the signals that are solved together: as many as fill a large device."""
+    tile_bytes: int = 100 * 1024
+    """Shared memory of a tile, where a signal needs several: two blocks a multiprocessor."""
+    shared_at_once: int = 132 * 1024
+    """Bytes of a multiprocessor's shared memory that tiles fill: the rest is a cache, for the filters."""
+    spare_columns: int = 16
+    """Columns that a row of a window may get behind its samples, so that lanes meet other banks."""
+
+
+TUNING = Tuning()
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where everything lies, for signals of one shape and filters of one size.
+class KernelPlan:
+    """Where everything lies, for signals of one shape and filters of one size, and the memory that it takes.
 
     Attributes
     ----------
@@ -62,7 +76,7 @@ class Places:
     panels, runs, threads, blocks : int
         The scan's columns of panels, runs in a row of one, threads of a block and blocks of a panel's layer.
     around : bool
-        Whether signals are circular; see `circle` for how these are padded.
+        Whether signals are circular; see `engine` for how these are padded.
     """
 
     grid: Shape
@@ -133,21 +147,18 @@ class Places:
         return self.panels * self.grid[0] * self.grid[1] * self.runs * RUN
 
     @property
-    def paired_buckets(self) -> Shape:
-        """Buckets of a circle that two colours an axis are enough for; all of them where several tiles are."""
+    def paired_buckets(self) -> tuple[int, ...]:
+        """Buckets along each axis that alternate between two colours; the rest, around a circle, have their own."""
         return self._paired(self.buckets, self.bucket)
 
     @property
-    def paired_tiles(self) -> Shape:
-        """Tiles along each axis that alternate between two colours; the rest, around a circle, have colours of their own."""
-        layers, rows, columns = self.bucket
-        return self._paired(self.tiles, (layers * self.tile[0], rows * self.tile[1], columns * self.tile[2]))
+    def paired_tiles(self) -> tuple[int, ...]:
+        """Tiles along each axis that alternate between two colours; the rest, around a circle, have their own."""
+        return self._paired(self.tiles, tuple(b * t for b, t in zip(self.bucket, self.tile, strict=True)))
 
-    def _paired(self, field: Shape, part: Shape) -> Shape:
-        if not self.around:
-            return field
-        z, y, x = (paired_parts(*axis) for axis in zip(field, part, self.grid, self.filter, strict=True))
-        return z, y, x
+    def _paired(self, field: Shape, part: tuple[int, ...]) -> tuple[int, ...]:
+        axes = zip(field, part, self.grid, self.filter, strict=True)
+        return tuple(paired_parts(*axis) for axis in axes) if self.around else field
 
     @property
     def seams(self) -> tuple[int, ...]:
@@ -164,10 +175,6 @@ class Places:
         ]
         counts = [sizes[0][colour >> 4] * sizes[1][colour >> 2 & 3] * sizes[2][colour & 3] for colour in range(64)]
         return [(colour, count) for colour, count in enumerate(counts) if count]
-
-
-class KernelPlan(Places):
-    """Places with what the kernels read of them, and the memory that these take."""
 
     @property
     def tile_bytes(self) -> int:
@@ -191,30 +198,28 @@ class KernelPlan(Places):
         return 8 * self.samples
 
     @property
+    def _scan_rows(self) -> int:
+        """Rows of samples, of all channels and layers, that the positions of a block of the scan meet."""
+        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
+        return self.channels * self.filter[0] * rows
+
+    @property
     def scan_bytes(self) -> int:
         """Shared memory of a block of the scan."""
-        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
         window = -(-(RUN + self.filter[2] - 1) // 4) * 4
-        layers = self.channels * self.filter[0]
-        return 4 * (2 * self.taps * RUN + layers * rows * (self.runs * RUN + window - RUN))
+        return 4 * (2 * self.taps * RUN + self._scan_rows * (self.runs * RUN + window - RUN))
 
     @property
     def tensor_bytes(self) -> int:
         """Shared memory of a block of the scan on tensor cores: two chunks of filters, and the samples four times."""
-        rows = min(self.grid[1], (self.threads - 1) // self.runs + 2) + self.filter[1] - 1
         pitch = self.runs * RUN + -(-self.filter[2] // 8) * 8
-        words = -(-self.channels * self.filter[0] * rows * pitch // 64) * 32 + 16
+        words = -(-self._scan_rows * pitch // 64) * 32 + 16
         return 2 * CHUNK * self.paired_taps * 4 + self.paired_taps // DEPTH * 32 + 4 * 4 * words
 
     @property
     def box_bytes(self) -> int:
         """Shared memory of a block that sums squares over boxes: the samples that it meets, and their sums along rows."""
         return 4 * (31 + self.filter[1]) * (31 + self.filter[2] + 32)
-
-    @property
-    def step_bytes(self) -> int:
-        """Shared memory of a block that updates a filter: shifts of two filters, and a filter, in float64."""
-        return 8 * (prod(2 * size - 1 for size in self.filter) + self.taps)
 
     @property
     def enlarge_bytes(self) -> int:
@@ -279,22 +284,28 @@ def make_plan(
     grid: Shape, filter_: Shape, channels: int, n_filters: int, shared_limit: int = 227 * 1024, *, around: bool = False
 ) -> KernelPlan:
     """Make the plan for codes on `grid` of filters (channels, *filter_), with blocks of at most `shared_limit` bytes."""
-    if n_filters >= _MAX_FILTERS:
-        raise ValueError(f"a device takes fewer than {_MAX_FILTERS} filters, got {n_filters}")
-    bucket = bucket_shape(filter_, grid)
-    shift = max(bucket[2] - 1, 1).bit_length()
-    lift = shift + (bucket[1] - 1).bit_length()
-    if bucket[0] << lift > _PLACES:
+    if n_filters >= 1 << 19:  # a code has 12 bits for its place in a bucket
+        raise ValueError(f"a device takes fewer than {1 << 19} filters, got {n_filters}")
+    limit = shared_limit - RESERVED_SHARED
+    layers, rows, columns = (bucket_side(*axis) for axis in zip(filter_, grid, strict=True))
+    bucket = layers, rows, columns
+    shift = max(columns - 1, 1).bit_length()
+    lift = shift + (rows - 1).bit_length()
+    if layers << lift > 1 << 12:
         raise ValueError(f"filters of {filter_} are too large for a device; use device='cpu'")
     buckets = _parts(grid, bucket)
-    tile = tile_buckets(grid, filter_, channels, bucket, buckets, shared_limit - RESERVED_SHARED)
-    tiles = _parts(buckets, tile)
-    panels, runs = scan_panels(grid)
-    threads, blocks = scan_threads(grid[1] * runs)
-    window = tile_window(grid, filter_, bucket, tile)
+    tile = tile_buckets(grid, filter_, channels, bucket, buckets, limit)
+    # Panels of columns of about 128 positions, wider for grids of few rows; runs in a row of one.
+    panels = -(-grid[2] // min(1024, max(128, -(-1024 // grid[1]))))
+    runs = -(-grid[2] // (panels * RUN))
+    # The threads of a block that leave the fewest idle over all blocks of a panel's layer.
+    candidates = [(-(-grid[1] * runs // threads), threads) for threads in TUNING.scan_threads]
+    blocks, threads = min(candidates, key=lambda pair: round(50 * pair[0] * pair[1] / (grid[1] * runs)))
     size = tile_bytes(grid, filter_, channels, bucket, tile) + RESERVED_SHARED
-    at_once = max(1, min(_SHARED_AT_ONCE, shared_limit) // size)
-    room = (max(_SHARED_AT_ONCE // at_once, size) - RESERVED_SHARED) // 4 - prod(tile)
+    at_once = max(1, min(TUNING.shared_at_once, shared_limit) // size)
+    room = (max(TUNING.shared_at_once // at_once, size) - RESERVED_SHARED) // 4 - prod(tile)
+    # About 32 warps a multiprocessor, and no more than the largest colour of a tile has buckets.
+    warps = min(max(4, min(16, 32 // at_once)), max(prod(-(-side // 2) for side in tile), 1))
     plan = KernelPlan(
         grid=grid,
         padded=(grid[0] + filter_[0] - 1, grid[1] + filter_[1] - 1, grid[2] + filter_[2] - 1),
@@ -307,18 +318,19 @@ def make_plan(
         lift=lift,
         capacity=bucket_capacity(bucket, channels),
         tile=tile,
-        tiles=tiles,
-        pitch=best_pitch(channels, filter_, window, room),
-        warps=tile_warps(tile, at_once),
+        tiles=_parts(buckets, tile),
+        pitch=best_pitch(channels, filter_, tile_window(grid, filter_, bucket, tile), room),
+        warps=warps,
         panels=panels,
         runs=runs,
         threads=threads,
         blocks=blocks,
         around=around,
     )
-    if plan.samples >= _MAX_SAMPLES:
+    if plan.samples >= 2**31:  # the kernels count them in 32 bits
         raise ValueError(f"signals of {plan.samples} samples are too large for a device; cut them, or use device='cpu'")
-    if max(plan.scan_bytes, plan.enlarge_bytes, plan.step_bytes) > shared_limit - RESERVED_SHARED:
+    step = 8 * (prod(2 * size - 1 for size in filter_) + plan.taps)  # of the statistics: shifts of two filters, and one
+    if max(plan.scan_bytes, plan.enlarge_bytes, step) > limit:
         raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
     return plan
 
@@ -333,11 +345,6 @@ def bucket_side(size: int, length: int) -> int:
     return min(max(6, -(-(size - 1) // 6) * 6), length)
 
 
-def bucket_shape(filter_: Shape, grid: Shape) -> Shape:
-    """Positions of a bucket."""
-    return bucket_side(filter_[0], grid[0]), bucket_side(filter_[1], grid[1]), bucket_side(filter_[2], grid[2])
-
-
 def bucket_capacity(bucket: Shape, channels: int) -> int:
     """Codes that a bucket has room for, a multiple of 32: an optimum has one for each sample, and a round adds some."""
     return -(-(2 * channels + 3) * prod(bucket) // 64) * 32
@@ -347,32 +354,12 @@ def tile_buckets(grid: Shape, filter_: Shape, channels: int, bucket: Shape, buck
     """Buckets of a tile: all of them where the residual fits, the largest cubes that leave room for two otherwise."""
     if tile_bytes(grid, filter_, channels, bucket, buckets) <= limit:
         return buckets
-    for room in (min(_TILE_BYTES, limit), limit):
+    for room in (min(TUNING.tile_bytes, limit), limit):
         for side in range(max(buckets), 0, -1):
             tile = (min(side, buckets[0]), min(side, buckets[1]), min(side, buckets[2]))
             if tile_bytes(grid, filter_, channels, bucket, tile) <= room:
                 return tile
     raise ValueError(f"filters of {channels}×{filter_} do not fit a block's shared memory; use device='cpu'")
-
-
-def tile_warps(tile: Shape, blocks: int) -> int:
-    """Warps for a tile: about 32 a multiprocessor, which has `blocks`, and no more than its largest colour has buckets."""
-    largest = prod(-(-side // 2) for side in tile)
-    return min(max(4, min(16, 32 // blocks)), max(largest, 1))
-
-
-def scan_panels(grid: Shape) -> tuple[int, int]:
-    """Panels of columns and runs in a row of one: about 128 positions wide, more for grids of few rows."""
-    widest = min(1024, max(128, -(-1024 // grid[1])))
-    panels = -(-grid[2] // widest)
-    return panels, -(-grid[2] // (panels * RUN))
-
-
-def scan_threads(runs: int) -> tuple[int, int]:
-    """Threads of a block that leave the fewest idle over all blocks of a panel's layer, and how many blocks."""
-    candidates = [(-(-runs // threads), threads) for threads in _THREADS]
-    blocks, threads = min(candidates, key=lambda pair: round(50 * pair[0] * pair[1] / runs))
-    return threads, blocks
 
 
 def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1, shared: int = 0) -> Iterator[slice]:
@@ -381,7 +368,7 @@ def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1,
     A group has about as many positions as fill a large device; more would only wait longer for the slowest signal. Groups
     are nearly equal, but where there are many the first ones grow, so that not all that are in flight end at once.
     """
-    largest = min(8192, max(1, _PART_POSITIONS // plan.n_positions))
+    largest = min(8192, max(1, TUNING.group_positions // plan.n_positions))
     in_flight = min(in_flight, -(-count // largest))
     room = (memory - shared) // (in_flight * plan.signal_bytes)
     if room < 1:
@@ -393,3 +380,52 @@ def signal_groups(count: int, plan: KernelPlan, memory: int, in_flight: int = 1,
     sizes = [*filter(None, first), *np.diff(np.linspace(0, left, -(-left // largest) + 1).round().astype(int)).tolist()]
     bounds = np.cumsum([0, *sizes]).tolist()
     return (slice(a, b) for a, b in pairwise(bounds))
+
+
+def tile_window(grid: Shape, filter_: Shape, bucket: Shape, tile: Shape) -> Shape:
+    """Layers, rows and columns of the residual that the codes of a tile touch."""
+    axes = zip(bucket, tile, grid, filter_, strict=True)
+    layers, rows, columns = (min(b * t, g) + f - 1 for b, t, g, f in axes)
+    return layers, rows, columns
+
+
+def tile_bytes(grid: Shape, filter_: Shape, channels: int, bucket: Shape, tile: Shape) -> int:
+    """Bytes of the samples that the codes of a tile touch, in float32, and of one number for each bucket."""
+    return 4 * (channels * prod(tile_window(grid, filter_, bucket, tile)) + prod(tile))
+
+
+def tap_offsets(channels: int, filter_: Shape, shape: Shape) -> np.ndarray:
+    """Where the samples of a filter lie from its first, in a signal (channels, *shape)."""
+    places = np.unravel_index(np.arange(channels * prod(filter_)), (channels, *filter_))
+    return np.ravel_multi_index(places, (channels, *shape))
+
+
+def lane_order(offsets: np.ndarray) -> np.ndarray:
+    """An order of samples at some offsets in which each 32 of them meet a bank as rarely as possible."""
+    banks = offsets % BANKS
+    by_bank = np.argsort(banks, kind="stable")
+    number = np.empty_like(by_bank)  # of a sample among those of its bank
+    number[by_bank] = np.arange(len(banks)) - np.searchsorted(banks[by_bank], banks[by_bank])
+    return np.lexsort((banks, number))
+
+
+def turns(offsets: np.ndarray) -> int:
+    """How often shared memory is asked until all samples at some offsets are there, 32 of them in a request."""
+    requests = np.split(offsets, range(BANKS, len(offsets), BANKS))
+    return sum(int(np.max(np.bincount(np.unique(request) % BANKS))) for request in requests)
+
+
+@cache
+def best_pitch(channels: int, filter_: Shape, window: Shape, room: int) -> int:
+    """How long the rows of a window should be, from its columns on, for filters to be met in the fewest turns.
+
+    The window may have `room` samples in all channels.
+    """
+    layers, rows, columns = window
+    most = max(columns, min(room // (channels * layers * rows), columns + TUNING.spare_columns))
+
+    def cost(pitch: int) -> int:
+        offsets = tap_offsets(channels, filter_, (layers, rows, pitch))
+        return turns(offsets[lane_order(offsets)])
+
+    return min(range(columns, most + 1), key=cost)

@@ -9,11 +9,9 @@ from math import prod
 import numpy as np
 
 from pointillist.arrays import joined, scattered
-from pointillist.cuda import circle
-from pointillist.cuda.engine import owners
+from pointillist.cuda.engine import WARPS, continue_around, extend, fold, owners
 from pointillist.cuda.plan import as_volume, make_plan
 
-_WARPS = 4
 _PLAIN = (False, False, False, False)
 _ONE_PRODUCT = 1024  # shifts of two filters up to which their spectra are one product
 
@@ -50,7 +48,7 @@ class CodeLists:
         if count:
             kernel = self.device.kernel(name, (plan.channels, *plan.filter), (False, False, False, plan.around))
             arguments = (self.integers, np.int32(count), *self.codes, self.value, *more)
-            kernel((-(-count // _WARPS),), (32 * _WARPS,), arguments)
+            kernel((-(-count // WARPS),), (32 * WARPS,), arguments)
 
     def rows(self):
         """Where the codes of each row of each signal begin, and the end of the last."""
@@ -64,8 +62,8 @@ class CodeLists:
         out = cupy.zeros((self.n, plan.channels, *plan.padded), np.float64)
         self.launch("synthesise", cupy.asarray(np.ascontiguousarray(filters, np.float32)), out)
         if plan.around:
-            circle.fold(out, plan.grid)
-            circle.extend(out, plan.grid)
+            fold(out, plan.grid)
+            extend(out, plan.grid)
         return out
 
     def penalty_sums(self, penalty):
@@ -127,7 +125,7 @@ class DeviceSums:
             own = inside(offset, left)
             imputed[own] += left
             if codes.plan.around:
-                circle.continue_around(imputed, codes.plan.grid, offset)
+                continue_around(imputed, codes.plan.grid, offset)
             codes.launch("add_boxes", weight, imputed, self.linear)
             codes.launch("add_pairs", weight, codes.rows(), self.pairs)
             once = imputed[own] if codes.plan.around else imputed

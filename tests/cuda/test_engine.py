@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pointillist.cuda import circle
+from pointillist.cuda import engine
 from pointillist.cuda.plan import as_volume
 from pointillist.problem import Geometry
 
@@ -26,7 +26,7 @@ def test_signals_continue_around(case):
     offset, lengths = as_volume(geometry.offset, 0), as_volume(geometry.signal)
     inside = tuple(slice(o, o + n) for o, n in zip(offset, lengths, strict=True))
     padded[(slice(None), *inside)] = signal.reshape(2, *lengths)
-    circle.continue_around(padded, lengths, offset)
+    engine.continue_around(padded, lengths, offset)
     np.testing.assert_array_equal(padded.ravel(), geometry.spread(signal)[: padded.size])
 
 
@@ -37,8 +37,8 @@ def test_folding_is_what_the_cpu_does_and_the_adjoint_of_extending(case):
     core = tuple(slice(n) for n in lengths)
     folded, extended = _padded(geometry, rng), _padded(geometry, rng)
     before, other = folded.copy(), extended.copy()
-    circle.fold(folded, lengths)
-    circle.extend(extended, lengths)
+    engine.fold(folded, lengths)
+    engine.extend(extended, lengths)
     inner = np.sum(folded[(slice(None), *core)] * other[(slice(None), *core)])
     assert np.sum(before * extended) == pytest.approx(inner, rel=1e-12)
     turned = np.roll(folded[(slice(None), *core)], tuple(-o for o in as_volume(geometry.offset, 0)), (1, 2, 3))
@@ -51,17 +51,17 @@ def test_folding_is_what_the_cpu_does_and_the_adjoint_of_extending(case):
 def test_changes_of_both_copies_are_joined(case):
     geometry, rng = _geometry(case), np.random.default_rng(0)
     lengths, array, change = as_volume(geometry.signal), _padded(geometry, rng), _padded(geometry, rng)
-    circle.extend(array, lengths)
+    engine.extend(array, lengths)
     start = array.copy()
-    seams = circle.Seams(array, lengths, circle.AXES)
+    seams = engine.Seams(array, lengths, engine.AXES)
     array += change
     seams.join()
-    circle.fold(change, lengths)
-    circle.extend(change, lengths)
+    engine.fold(change, lengths)
+    engine.extend(change, lengths)
     np.testing.assert_allclose(array, start + change, atol=1e-12)
 
 
 def test_what_lies_behind_is_cleared():
     array = np.ones((1, 1, 5, 7))
-    circle.clear(array, (1, 4, 5))
+    engine.clear(array, (1, 4, 5))
     assert array.sum() == 20
