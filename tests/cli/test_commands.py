@@ -105,7 +105,7 @@ def test_what_is_not_there_is_named(cli, tmp_path, name):
         "nowhere.png": "no such file or folder: nowhere.png",
         "empty": "folder empty holds no files to read: expected",
         "none/*.png": "no file matches none/*.png",
-        "image[s]": "only 1 folder: end it in /*",
+        "image[s]": "only folders (1): end it in /*",
     }.items():
         _refused(cli(*[given.format(path) for given in FOLDERS[name]]), word)
 
