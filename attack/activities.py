@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import pointillist as pt
-from pointillist.cli.running import run as command
+from pointillist.cli.app import run as command
 
 Activity = Callable[[np.random.Generator, Path], None]
 SOLVERS = ("cd", "cd", "admm")

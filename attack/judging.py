@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from attack.traps import SECRET
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.errors import PointillistError
 
 NAME = "strange"

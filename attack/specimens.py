@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import pointillist as pt
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.storage import read_arrays
 
 Files = dict[str, bytes]

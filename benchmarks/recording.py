@@ -21,7 +21,7 @@ import pointillist as pt
 from benchmarks import measure
 from benchmarks.context import Context, parser
 from benchmarks.tables import Table
-from pointillist.cli.running import run as command
+from pointillist.cli.app import run as command
 from pointillist.plot.machine import peak_mb
 from pointillist.storage import load_codes_metadata
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from pointillist import system
-from pointillist.cli import main, stopping
+from pointillist.cli import console, main
 from pointillist.retouch import server
 
 MIB = 2**20
@@ -128,7 +128,7 @@ class TestSignals:
         assert signal.getsignal(signal.SIGTERM) == before
 
     def test_learning_and_the_page_use_them(self):
-        assert stopping.handling is server.handling is system.handling
+        assert console.handling is server.handling is system.handling
 
     def test_other_threads_leave_signals_alone(self):
         seen = []

@@ -37,7 +37,7 @@ Image.fromarray(pixels).save("photo.png")
 learn = "learn a.npy -o m.safetensors --filters 3 --size 5 --epochs 1 --max-memory 9G --report r.html -q"
 rest = ["encode m.safetensors a.npy -o c.safetensors -q", "show m.safetensors -o f.png", "inpaint photo.png -q"]
 for line in (learn, *rest):
-    assert pointillist.cli.running.run(line.split()) == 0, line
+    assert pointillist.cli.app.run(line.split()) == 0, line
 print(len(modules), pointillist.plot.machine.peak_mb())
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.data import photographs
 
 SMALL = ["--filters", "4", "--size", "5", "--jobs", "1"]

@@ -103,7 +103,7 @@ def test_a_file_that_may_not_be_read(mend, tmp_path, grey, command, monkeypatch)
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "locked.png")
 
-    monkeypatch.setattr("pointillist.cli.mending.read_photograph", refuse)
+    monkeypatch.setattr("pointillist.read_photograph", refuse)
     _refused(mend(command, "locked.png"), "locked.png", "Permission denied")
 
 

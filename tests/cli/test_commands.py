@@ -1,55 +1,57 @@
-"""Walks over all commands, so that a new one forgets nothing: one grammar of paths, and what signals end it with."""
+"""Walks over all commands, so that a new one forgets nothing: one grammar of paths, help, consoles, and what signals end."""
 
 import os
+import shutil
 import signal
+import sys
+from io import BytesIO, TextIOWrapper
 
 import numpy as np
 import pytest
 import typer
 from PIL import Image
 
+import pointillist as pt
+from pointillist.cli import demo, main
 from pointillist.cli.app import app
-from pointillist.cli.paths import path_parameters
 from pointillist.data.sources.opening import SIGNAL_SUFFIXES
 
-COMMANDS = {command.name or command.callback.__name__.replace("_", "-"): command for command in app.registered_commands}
-
+COMMANDS = sorted(typer.main.get_command(app).commands)
+SMALL = ["--filters", "3", "--size", "5", "--jobs", "1"]
 FOLDERS = {
-    "learn": ("learn", "{}", "-o", "out.safetensors", "--filters", "4", "--size", "5", "--jobs", "1", "--epochs", "1"),
-    "encode": ("encode", "model.safetensors", "{}", "-o", "codes.safetensors"),
-    "anomalies": ("anomalies", "{}", "--model", "model.safetensors", "-o", "answers"),
-    "inpaint": ("inpaint", "{}", "-o", "answers"),
-    "denoise": ("denoise", "{}", "-o", "answers", "--sigma", "5"),
-    "deblur": ("deblur", "{}", "-o", "answers", "--gaussian", "1"),
-    "super-resolve": ("super-resolve", "{}", "-o", "answers"),
-    "demosaic": ("demosaic", "{}", "-o", "answers"),
-    "info": ("info", "{}"),
+    "learn": ["learn", "{}", "-o", "out.safetensors", *SMALL, "--epochs", "1"],
+    "encode": ["encode", "model.safetensors", "{}", "-o", "codes.safetensors"],
+    "anomalies": ["anomalies", "{}", "--model", "model.safetensors", "-o", "answers"],
+    "inpaint": ["inpaint", "{}", "-o", "answers"],
+    "denoise": ["denoise", "{}", "-o", "answers", "--sigma", "5"],
+    "deblur": ["deblur", "{}", "-o", "answers", "--gaussian", "1"],
+    "super-resolve": ["super-resolve", "{}", "-o", "answers"],
+    "demosaic": ["demosaic", "{}", "-o", "answers"],
+    "info": ["info", "{}"],
 }
 """Commands that read any number of files, with {} for these."""
-ONE = {
-    "show": ("show", "{}"),
-    "app": ("app", "{}", "--no-browser"),
-    "demo": ("demo", "--output", "answers"),
+CALLS = FOLDERS | {
+    "show": ["show", "{}"],
+    "app": ["app", "{}", "--no-browser"],
+    "demo": ["demo", "--output", "answers"],
 }
-"""Commands that read at most one file or folder."""
-CALLS = FOLDERS | ONE
+MENDING = ("inpaint", "denoise", "deblur", "super-resolve", "demosaic")
+FILES = {
+    "learn": ["--output", "--mosaic", "--report", "--validation", "--log", "--tensorboard"],
+    "encode": ["--output", "--reconstruction"],
+    "anomalies": ["--output", "--model"],
+    "show": ["--output"],
+    "demo": ["--output"],
+    **{name: ["--output", "--reference", "--compare", "--filters"] for name in MENDING},
+}
+"""Options that name files."""
 INSIDE = {
-    "learn": "pointillist.cli.learn.make_learner",
-    "encode": "pointillist.cli.groups.SignalReader.read",
-    "anomalies": "pointillist.cli.anomalies.anomaly_score",
-    "show": "pointillist.cli.inspect.save_mosaic",
-    "info": "pointillist.cli.inspect.describe",
-    "demo": "pointillist.cli.demo.photographs",
-    "app": "pointillist.cli.serving.serve",
-    "inpaint": "pointillist.cli.mending.read_photograph",
-    "denoise": "pointillist.cli.mending.read_photograph",
-    "deblur": "pointillist.cli.mending.read_photograph",
-    "super-resolve": "pointillist.cli.mending.read_photograph",
-    "demosaic": "pointillist.cli.mending.read_photograph",
+    "learn": "OnlineCSC",
+    "demo": "photographs",
+    **{name: "load" for name in ("encode", "anomalies", "show")},
+    **{name: "read_photograph" for name in MENDING},
 }
-"""A function that each command calls while it works."""
-DASHES = {("encode", "events"), ("encode", "table")}
-"""Options that write text to standard output if asked to."""
+"""A public function that each command calls while it works."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +59,12 @@ def _here(tmp_path, monkeypatch, images, model):
     monkeypatch.chdir(tmp_path)
 
 
-def _paths():
-    return [(name, option) for name, command in COMMANDS.items() for option in path_parameters(command.callback)]
+def words_of(name, path=None):
+    path = path or ("model.safetensors" if name in ("info", "show") else "images")
+    return [word.format(path) for word in CALLS[name]]
 
 
-def _refused(answer, *words):
+def refused(answer, *words):
     assert answer.code == 2, answer.out + answer.err
     assert answer.err.startswith("error: ")
     assert len(answer.err.splitlines()) == 1, answer.err
@@ -69,33 +72,19 @@ def _refused(answer, *words):
 
 
 def test_every_command_is_known_here():
-    assert set(COMMANDS) == set(CALLS)
-    several = {name for name, option in _paths() if option == "paths"}
-    assert several == set(FOLDERS)
+    assert sorted(CALLS) == COMMANDS
 
 
-def test_every_command_that_reads_folders_lets_choose_whether_subfolders_are_read():
-    names = {name for name, command in COMMANDS.items() if "recursive" in command.callback.__annotations__}
-    assert names == set(FOLDERS)
-
-
-@pytest.mark.parametrize(("name", "option"), _paths())
-def test_a_dash_is_refused_or_standard_output(cli, tmp_path, name, option):
+@pytest.mark.parametrize(("name", "option"), [(name, option) for name, some in FILES.items() for option in some])
+def test_a_dash_is_no_file(cli, tmp_path, name, option):
     """``-o -`` created a file of that name once."""
-    told = path_parameters(COMMANDS[name].callback)[option]
-    assert told.allow_dash == ((name, option) in DASHES)
-    if told.allow_dash:
-        return
-    if isinstance(told, typer.models.ArgumentInfo):
-        before = ["model.safetensors"] if (name, option) == ("encode", "paths") else []
-        behind = ["images"] if (name, option) == ("encode", "model") else []
-        _refused(cli(name, *before, "-", *behind), "standard input is not read")
-    else:
-        words = [word.format("images") for word in CALLS[name]]
-        parameters = typer.main.get_command(app).commands[name].params
-        flag = next(parameter.opts[0] for parameter in parameters if parameter.name == option)
-        _refused(cli(*words, flag, "-"), flag, "standard output")
+    refused(cli(*words_of(name), option, "-"), option, "standard output")
     assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("name", [*FOLDERS, "show", "app"])
+def test_standard_input_is_not_read(cli, name):
+    refused(cli(*words_of(name, "-")), "standard input is not read")
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -107,7 +96,7 @@ def test_what_is_not_there_is_named(cli, tmp_path, name):
         "none/*.png": "no file matches none/*.png",
         "image[s]": "only folders (1): end it in /*",
     }.items():
-        _refused(cli(*[given.format(path) for given in FOLDERS[name]]), word)
+        refused(cli(*words_of(name, path)), word)
 
 
 @pytest.mark.parametrize("name", sorted(set(FOLDERS) - {"info"}))
@@ -118,36 +107,31 @@ def test_subfolders_are_read_or_counted(cli, tmp_path, name, monkeypatch):
     for folder in (deep, deep.parent, tmp_path / "photos"):
         pixels = np.random.default_rng(0).integers(0, 255, (24, 24), dtype=np.uint8)
         Image.fromarray(pixels).save(folder / f"{folder.name}.png")
-    words = [word.format("photos") for word in FOLDERS[name]]
-    read = _watched(name, monkeypatch)
-    answers = {option: cli(*words, *option) for option in ((), ("--no-recursive",), ("--recursive",))}
-    files = [len(some) for some in read]
-    assert files == [1, 1, 3], answers
-    assert "photos: 2 more in subfolders not read; --recursive reads them too" in answers[()].err
-    assert not any("subfolder" in answers[option].err for option in (("--no-recursive",), ("--recursive",)))
-    cli(*[word.format("photos/**/*.png") for word in FOLDERS[name]])
-    assert read[3] == read[2]
-
-
-def _watched(name, monkeypatch):
-    """Stop a command when it has found its files, which are noted."""
-    noted = []
+    read = set()
 
     def stop(files, **how):
-        noted.append([str(file) for file in files])
+        read.update([str(files)] if name in MENDING else map(str, files))
         raise ValueError("stopped here")
 
-    if name in ("learn", "encode", "anomalies"):
-        monkeypatch.setattr("pointillist.cli.inputs.open_source", stop)
-    else:
-        monkeypatch.setattr("pointillist.cli.mending.make_task", lambda request, settings: stop(_sources(request)))
-    return noted
+    monkeypatch.setattr(*((pt, "read_photograph", stop) if name in MENDING else (_reading(), "open_source", stop)))
+    found = {}
+    for option in ((), ("--no-recursive",), ("--recursive",)):
+        read.clear()
+        answer = cli(*words_of(name, "photos"), *option, "--on-error", "skip")
+        found[option] = len(read)
+        told = "photos: 2 more in subfolders not read; --recursive reads them too" in answer.err
+        assert told is (option == ()), answer.err
+    assert list(found.values()) == [1, 1, 3]
+    deepest = set(read)
+    read.clear()
+    cli(*words_of(name, "photos/**/*.png"), "--on-error", "skip")
+    assert read == deepest
 
 
-def _sources(request):
-    from pointillist.cli.jobs import make_jobs
+def _reading():
+    from pointillist.cli import reading
 
-    return [job.source for job in make_jobs(request)[0]]
+    return reading
 
 
 def test_a_folder_of_nothing_but_subfolders_says_where_files_are(cli, tmp_path):
@@ -155,7 +139,7 @@ def test_a_folder_of_nothing_but_subfolders_says_where_files_are(cli, tmp_path):
     Image.new("L", (9, 9)).save(tmp_path / "photos" / "a" / "a.png")
     expected = ", ".join(sorted(SIGNAL_SUFFIXES))
     answer = cli("learn", "photos", "-o", "out.safetensors")
-    _refused(answer, f"photos holds no files to read: expected {expected}; 1 more in subfolders not read; --recursive")
+    refused(answer, f"photos holds no files to read: expected {expected}; 1 more in subfolders not read; --recursive")
 
 
 def test_answers_lie_in_subfolders_as_their_pictures_do(cli, tmp_path):
@@ -176,23 +160,106 @@ def test_answers_lie_in_subfolders_as_their_pictures_do(cli, tmp_path):
         assert names == (["a/same.png", "same.png"] if folder == "out" else ["a/same-mask.png", "same-mask.png"])
 
 
-def _words(name):
-    return [word.format("model.safetensors" if name in ("info", "show") else "images") for word in CALLS[name]]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", INSIDE)
 def test_signals_end_every_command_with_their_code(cli, monkeypatch, name, number):
-    """``learn && next`` and ``app && next`` went on once."""
-    if name == "app":
-        pytest.importorskip("starlette")
+    """``learn && next`` went on once."""
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     before = {one: signal.signal(one, handler) for one, handler in handlers.items()}  # nohup makes children ignore them
-    monkeypatch.setattr(INSIDE[name], lambda *_, **__: os.kill(os.getpid(), number))
-    answer = cli(*_words(name))
+    monkeypatch.setattr(pt, INSIDE[name], lambda *_, **__: os.kill(os.getpid(), number))
+    answer = cli(*words_of(name))
     for one, handler in before.items():
         signal.signal(one, handler)
     assert answer.code == 128 + number, answer.err
     assert "Traceback" not in answer.err
-    assert "stopped" in answer.err if name == "app" else answer.err.splitlines()[-1].startswith("error: interrupted")
+    assert answer.err.splitlines()[-1].startswith("error: interrupted")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_names_no_python_types_and_nothing_behind_a_switch(cli, command):
+    page = cli(*command.split(), "--help").out
+    for words in ("bool", "list[", "<int", "<float", "<str", "<Path", "INTEGER", "FLOAT", "default: None"):
+        assert words not in page, f"{words} in {page}"
+
+
+@pytest.mark.parametrize(
+    ("command", "usage", "words"),
+    [
+        ("learn", "learn [OPTIONS] PATHS...", "Image files, .npy arrays"),
+        ("encode", "encode [OPTIONS] MODEL PATHS...", "A model file that learn wrote."),
+        ("inpaint", "inpaint [OPTIONS] IN...", "Pictures, .npy arrays"),
+    ],
+)
+def test_arguments_are_named_and_explained(cli, command, usage, words):
+    page = cli(command, "--help").out
+    assert f"pointillist {usage} " in page
+    assert words in page
+
+
+HERE = "Ωmega 写"
+"""A folder that neither encoding can write; every command prints where its files are."""
+TYPED = {
+    "anomalies": (["{here}/grey.png", "-m", "{here}/m.safetensors", "-o", "{here}/scores"], "scores/events.csv"),
+    "app": (["{here}/Ωmega 写.png", "--no-browser"], None),
+    "deblur": (["{here}/marked.png", "--gaussian", "1.5", "--force"], "marked-deblurred.png"),
+    "demo": (["--output", "{here}/demo", "--jobs", "1"], "demo/report.html"),
+    "demosaic": (["{here}/grey.png"], "grey-coloured.png"),
+    "denoise": (["{here}/grey.png"], "grey-denoised.png"),
+    "encode": (["{here}/m.safetensors", "{here}/grey.png", "-o", "{here}/codes.safetensors"], "codes.safetensors"),
+    "info": (["{here}/m.safetensors"], "m.safetensors"),
+    "inpaint": (["{here}/marked.png"], "marked-inpainted.png"),
+    "learn": (["{here}/grey.png", "-o", "{here}/n.safetensors", *SMALL, "--report", "{here}/page.html"], "page.html"),
+    "show": (["{here}/m.safetensors", "-o", "{here}/filters.png"], "filters.png"),
+    "super-resolve": (["{here}/grey.png"], "grey-enlarged.png"),
+}
+"""Arguments of each command, and the file that is there when it has ended; none where it ends with an error."""
+
+
+@pytest.fixture
+def here(tmp_path, model_bytes, monkeypatch):
+    folder = tmp_path / HERE
+    folder.mkdir()
+    (folder / "m.safetensors").write_bytes(model_bytes)
+    pixels = np.random.default_rng(0).integers(60, 200, (30, 34, 3), np.uint8)
+    Image.fromarray(pixels[..., 0]).save(folder / "grey.png")
+    pixels[10:13, 5:25] = 255, 0, 255
+    Image.fromarray(pixels).save(folder / "marked.png")
+    shown = {True: pixels[..., 1] / 255, False: pixels / 255}
+    monkeypatch.setattr(pt, "photographs", lambda split, grey=True: {"camera": shown[grey]})
+    for name, value in {"N_FILTERS": 3, "FILTER_SIZE": 5, "N_EPOCHS": 1, "CROP": 20}.items():
+        monkeypatch.setattr(demo, name, value)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def console(monkeypatch):
+    """A function that runs a command on a console of an encoding: its exit code, and the bytes that it printed."""
+
+    def call(encoding, *words):
+        streams = [TextIOWrapper(BytesIO(), encoding) for _ in range(2)]
+        monkeypatch.setattr(sys, "stdout", streams[0])
+        monkeypatch.setattr(sys, "stderr", streams[1])
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        for stream in streams:
+            stream.flush()
+        return ended.value.code, b"".join(stream.buffer.getvalue() for stream in streams)
+
+    return call
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.filterwarnings("ignore")
+def test_commands_end_as_on_any_other_console(console, here, encoding, command):
+    """Consoles that lack Greek letters, dashes and accents: cp1252 of Windows, and ASCII."""
+    words, made = TYPED[command]
+    code, printed = console(encoding, command, *[word.format(here=here) for word in words])
+    assert code == (0 if made else 2), printed.decode(encoding)
+    assert b"?mega ?" in printed
+    assert made is None or (here / made).exists()
+    code, printed = console(encoding, command, "--help")
+    assert code == 0
+    assert b"Usage: pointillist" in printed

@@ -6,7 +6,6 @@ from PIL import Image
 
 from pointillist.data import photographs
 from pointillist.learners.persistence import load
-from pointillist.system import memory_now
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -54,8 +53,7 @@ def make_folder(folder, count, damaged):
 )
 def test_is_learned_from_with_what_is_damaged_reported(learn, tmp_path, count, damaged):
     broken = make_folder(tmp_path / "many", count, damaged)
-    limit, before = ("--max-memory", "9G"), memory_now()
-    answer = learn("--epochs", "1", "--batch", "20", "--on-error", "skip", *limit, paths=[tmp_path / "many"])
+    answer = learn("--epochs", "1", "--batch", "20", "--on-error", "skip", paths=[tmp_path / "many"])
     assert answer.code == 0, answer.err
     assert f"from {count - damaged:,} signals ({damaged} skipped)" in answer.out
     assert f"left out {damaged} signals:" in answer.out
@@ -63,8 +61,6 @@ def test_is_learned_from_with_what_is_damaged_reported(learn, tmp_path, count, d
         assert sum(f"{path} " in line for line in answer.out.splitlines()) == 1, path
         assert sum(f"{path} " in line for line in answer.err.splitlines() if line.startswith("warning:")) == 1, path
     model = load(tmp_path / "out.safetensors")
-    # What is too large to be read, 800 MB, is no part of the plan; what tests before this one took is.
-    assert model.extra_["plan"]["memory"] < before + 5 * 10**8
     assert model.n_seen_ == count - damaged
     assert len(model.extra_["data"]["skipped"]) == damaged
     assert np.isfinite(model.filters_).all()

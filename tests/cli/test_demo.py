@@ -3,19 +3,20 @@
 import pytest
 from PIL import Image
 
+import pointillist as pt
 import pointillist.cli
-from pointillist.cli import demo, starting
+from pointillist.cli import demo
 from pointillist.learners.persistence import load
 
 
 @pytest.fixture
 def small(monkeypatch):
-    photographs = demo.photographs
+    photographs = pt.photographs
 
     def cut(split, grey=True):
         return {name: image[100:150, 100:150] for name, image in list(photographs(split, grey=grey).items())[:2]}
 
-    monkeypatch.setattr(demo, "photographs", cut)
+    monkeypatch.setattr(pt, "photographs", cut)
     for name, value in {"N_FILTERS": 4, "FILTER_SIZE": 5, "N_EPOCHS": 2, "CROP": 25}.items():
         monkeypatch.setattr(demo, name, value)
 
@@ -45,7 +46,7 @@ def test_output_must_not_be_a_file(cli, model):
 )
 def test_only_the_demo_begins_to_compile_before_it_is_loaded(monkeypatch, words, begun):
     sizes = []
-    monkeypatch.setattr(starting, "begin_compiling", sizes.append)
+    monkeypatch.setattr("pointillist.kernels.precompile.begin_compiling", sizes.append)
     with pytest.raises(SystemExit):
         pointillist.cli.main(words)
     assert sizes == begun

@@ -6,7 +6,7 @@ import tifffile
 from PIL import Image
 
 from pointillist import contrast_normalise, load_signals
-from pointillist.cli import groups, inputs
+from pointillist.cli import reading
 from pointillist.data import samples
 from pointillist.learners.persistence import load
 from pointillist.solvers import tiles
@@ -76,7 +76,7 @@ def test_large_files_stay_on_disk(cli, images, model, tmp_path, monkeypatch, kin
         colour = np.stack([pixels] * 3, axis=-1)
         tifffile.imwrite(file, colour, photometric="rgb", compression="zlib" if kind == "packed" else None)
     small = cli("encode", model, images / "image1.png", "-o", tmp_path / "small", "--tol", "1e-4")
-    for module in (samples, tiles, groups):
+    for module in (samples, tiles, reading):
         monkeypatch.setattr(module, "LARGE", 1000)
     signal = load_signals(file)[0]
     assert isinstance(signal, np.memmap)
@@ -115,20 +115,10 @@ def test_nan_is_refused_where_gaps_cannot_be_left_out(cli, images, model, learn,
     stack[0, 3, 3] = np.nan
     np.save(tmp_path / "gaps.npy", stack)
     contrast = cli("encode", model, tmp_path / "gaps.npy", "-o", tmp_path / "c")
-    monkeypatch.setattr(inputs, "LARGE", 1000)
+    monkeypatch.setattr(reading, "LARGE", 1000)
     assert learn("--normalise", "none", "--penalty", "0.02").code == 0
     large = cli("encode", tmp_path / "out.safetensors", tmp_path / "gaps.npy", "-o", tmp_path / "c")
     for answer in (contrast, large):
         assert answer.code == 2
         assert "gaps.npy" in answer.err
         assert "holds NaN" in answer.err
-
-
-def test_a_device_is_given_many_small_signals_or_few_large_ones_at_a_time():
-    def together(count, side, most=groups.ON_DEVICE):
-        items = [groups.Item(i, "", np.broadcast_to(np.float32(0), (side, side))) for i in range(count)]
-        return [len(group) for group in groups.groups(items, most, on_device=True)]
-
-    assert together(600, 100) == [256, 256, 88]
-    assert together(40, 2047) == [16, 16, 8]
-    assert together(2, 10_000) == [1, 1]

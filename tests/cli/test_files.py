@@ -12,7 +12,6 @@ import tifffile
 from PIL import Image, ImageCms
 
 import pointillist as pt
-from pointillist.cli.cropping import preview_crop
 from pointillist.data import load_filters, photographs
 from pointillist.data.photofiles import Metadata, Photograph
 from pointillist.storage import save_model
@@ -114,7 +113,7 @@ def test_what_exists_is_replaced_only_when_asked(mend, tmp_path, colour):
 
 
 def test_two_inputs_of_one_name_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
-    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.read_photograph", lambda path: pytest.fail("worked first"))
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         Image.fromarray(colour).save(tmp_path / folder / "photo.png")
@@ -140,7 +139,7 @@ def test_own_answers_in_a_folder_are_skipped(mend, tmp_path, colour):
 
 
 def test_sizes_that_do_not_agree_are_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
-    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.read_photograph", lambda path: pytest.fail("worked first"))
     Image.fromarray(colour).save("photo.png")
     Image.fromarray(colour[:30]).save("small.png")
     _refused(mend("denoise", "photo.png", "--reference", "small.png"), "--reference small.png", "64×30", "64×48")
@@ -206,16 +205,16 @@ def test_a_preview_shows_the_damage_as_it_looks(mend, tmp_path, colour, missing)
     np.testing.assert_array_equal(before, np.where(missing[..., None], 255, colour))
 
 
-def test_a_preview_goes_where_the_damage_is():
-    missing = np.zeros((2000, 3000), bool)
-    missing[1500:1520, 2500:2520] = True
-    missing[100:105, 100:105] = True
-    crop = preview_crop(missing.shape, missing)
-    assert crop.of(missing).sum() == 400
-    assert (crop.width, crop.height) == (512, 512)
-    middle = preview_crop((2000, 3000), None)
-    assert (middle.left, middle.top) == (1244, 744)
-    assert preview_crop((30, 40), np.ones((30, 40), bool)).of(np.ones((30, 40))).shape == (30, 40)
+def test_a_preview_goes_where_the_damage_is(mend, tmp_path):
+    picture = np.random.default_rng(0).integers(80, 120, (800, 1200)).astype(np.uint8)
+    missing = np.zeros(picture.shape, bool)
+    missing[700:710, 1000:1010] = True
+    missing[100:103, 100:103] = True
+    Image.fromarray(np.dstack([picture, np.where(missing, 0, 255).astype(np.uint8)])).save("erased.png")
+    assert mend("inpaint", "erased.png", "--preview").code == 0
+    before = np.asarray(Image.open("erased-preview.png"))[:, :512]
+    assert before.shape == (512, 512)
+    assert np.sum(before == 255) == 100
 
 
 def test_a_mask_may_be_drawn_on_a_transparent_layer(mend, tmp_path, colour, missing):
@@ -238,7 +237,7 @@ def test_transparency_by_a_mask_stays(mend, tmp_path, colour):
 
 def test_a_folder_that_may_not_be_written_is_refused_before_the_work(mend, tmp_path, colour, monkeypatch):
     Image.fromarray(colour).save("photo.png")
-    monkeypatch.setattr("pointillist.cli.mending.read_photograph", lambda path: pytest.fail("worked first"))
+    monkeypatch.setattr("pointillist.read_photograph", lambda path: pytest.fail("worked first"))
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
     _refused(mend("denoise", "photo.png"), "photo-denoised.png", "no permission")
 
@@ -287,7 +286,7 @@ import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 from types import SimpleNamespace
-import pointillist.restore as restore
+import pointillist as pt
 def slow(pixels, *_, **__):
     Path("begun").touch()
     for _ in range(1200):
@@ -297,7 +296,7 @@ def quick(pixels, *_, **__):
 def again(pixels):
     Path("second").touch()
     return pixels, SimpleNamespace(sigma=None, penalty=float("nan"))
-restore.denoise = {which}
+pt.denoise = {which}
 from pointillist.cli import main
 main(sys.argv[1:])
 """

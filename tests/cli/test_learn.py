@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import pointillist as pt
 from pointillist import BatchCSC, OnlineCSC, contrast_normalise, load_signals
-from pointillist.cli import learn as command
-from pointillist.cli.app import _size
 from pointillist.learners.persistence import load
 from pointillist.validation import BOUNDARIES
 
@@ -93,10 +92,11 @@ def test_skips_what_cannot_be_used_when_told_to(learn, images, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("11", 11), ("7x11", (7, 11)), ("5,11", [5, 11]), ("5x3,7X9", [(5, 3), (7, 9)])]
+    ("text", "size"), [("5", (5, 5)), ("7x9", (7, 9)), ("5,7", [(5, 5), (7, 7)]), ("5x3,7X9", [(5, 3), (7, 9)])]
 )
-def test_sizes_as_people_write_them(text, size):
-    assert _size(text) == size
+def test_sizes_as_people_write_them(learn, tmp_path, text, size):
+    assert learn("--size", text, "--epochs", "1").code == 0
+    assert load(tmp_path / "out.safetensors").filter_size == size
 
 
 def test_report_of_a_run(learn, images, tmp_path):
@@ -123,8 +123,8 @@ def test_a_model_that_another_run_wrote_meanwhile_is_noticed(learn, tmp_path, mo
     output = tmp_path / "out.safetensors"
     assert "another program" not in learn().err
     assert "another program" not in learn().err
-    make = command.make_learner
-    monkeypatch.setattr(command, "make_learner", lambda request: (output.write_bytes(b"theirs"), make(request))[1])
+    update = pt.FilterUpdate
+    monkeypatch.setattr(pt, "FilterUpdate", lambda **how: (output.write_bytes(b"theirs"), update(**how))[1])
     assert "out.safetensors was written by another program since this run began" in learn().err
     assert load(output).n_iter_ > 0
 

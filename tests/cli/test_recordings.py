@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from pointillist import Robust, load, load_codes, open_source, recovery_score
-from pointillist.cli import groups
+from pointillist.cli import reading
 from pointillist.data.sources import stacks
 from pointillist.solvers import tiles
 from pointillist.storage import load_codes_metadata
@@ -80,18 +80,18 @@ def test_filters_of_a_rank_without_outliers(cli, stored, recording):
     model = load(stored / "m")
     left = [info["outliers"] for info in model.history_]
     assert f"{sum(left):,} of all steps" in answer.out
-    assert (model.update.rank, model.update.robust) == (1, Robust())
+    assert (model.rank, model.robust) == (1, Robust())
     assert recovery_score(model.filters_, TRUTH, channels=True) > 0.95
     assert np.all(np.linalg.svd(model.filters_, compute_uv=False)[:, 1] < 1e-5)
-    settings = json.loads(cli("info", stored / "m", "--json").out)["parameters"]["update"]["settings"]
+    settings = json.loads(cli("info", stored / "m", "--json").out)["parameters"]
     assert settings["rank"] == 1
     assert settings["robust"]["settings"]["alpha"] == 3.5
     page = (stored / "page.html").read_text()
-    assert "<dt>update__rank</dt><dd>1</dd>" in page
-    assert "<dt>update__robust__alpha</dt><dd>3.5</dd>" in page
+    assert "<dt>rank</dt><dd>1</dd>" in page
+    assert "<dt>robust__alpha</dt><dd>3.5</dd>" in page
     assert "Windows left out of each step" in page
     plan = cli(*words, "-o", stored / "other", "--plan")
-    assert "2 filters of 24 in 4 channels (rank 1, robust), 120 steps" in plan.out
+    assert "2 filters of 24 in 4 channels (rank 1, robust): 120 steps" in plan.out
     assert not (stored / "other").exists()
 
 
@@ -100,7 +100,7 @@ def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
     assert cli("learn", stored / "first.npy", "--channels", "first", *LEARN, "-o", stored / "m").code == 0
     words = ["--channels", layout, "--tol", "1e-4", "-q", "-o"]
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "small").code == 0
-    for module in (stacks, tiles, groups):
+    for module in (stacks, tiles, reading):
         monkeypatch.setattr(module, "LARGE", 1000)
     assert cli("encode", stored / "m", stored / f"{layout}.npy", *words, stored / "large").code == 0
     one, two = (load_codes_metadata(stored / name)["signals"][0] for name in ("small", "large"))
@@ -108,7 +108,7 @@ def test_large_recordings_stay_in_files(cli, stored, monkeypatch, layout):
     assert two["status"] == "converged"
 
 
-def test_plans_reports_and_pictures(cli, stored):
+def test_reports_and_pictures(cli, stored):
     words = [
         "--channels",
         "first",
@@ -120,9 +120,8 @@ def test_plans_reports_and_pictures(cli, stored):
         "--mosaic",
         stored / "f.png",
     ]
-    assert cli("learn", stored / "first.npy", *words, "--max-memory", "4G", "--normalise", "contrast").code == 0
+    assert cli("learn", stored / "first.npy", *words, "--normalise", "contrast").code == 0
     model = load(stored / "m")
-    assert model.extra_["plan"]["memory"] < 4e9
     assert model.preprocessing_["normalise"] == "contrast"
     assert "waveforms" in (stored / "r.html").read_text()
     assert cli("show", stored / "m", "-o", stored / "s.png").code == 0

@@ -1,7 +1,6 @@
 """Tests of how the command line fails: one line that names the culprit, the right exit code, no traceback, no files."""
 
 import errno
-import os
 import subprocess
 import sys
 import warnings
@@ -11,10 +10,8 @@ import pytest
 from PIL import Image
 from safetensors.numpy import save_file
 
-import pointillist.cli.encode
-import pointillist.cli.inspect
-import pointillist.cli.learn
-import pointillist.cli.mending
+import pointillist as pt
+import pointillist.plot
 
 pytestmark = pytest.mark.usefixtures("no_leftovers")
 
@@ -38,13 +35,13 @@ def _one_line(answer, code=2):
         (["--filters", "0"], ["--filters", "1"]),
         (["--size", "big"], ["--size", "5,11,21"]),
         (["--size", "0"], ["--size"]),
-        (["--size", "3x3x3"], ["--size", "2"]),
+        (["--size", "3x3x3"], ["filter_size", "2"]),
         (["--size", "41"], ["image1.png", "36×40", "41×41", "smaller"]),
         (["--forgetting", "0.5"], ["--forgetting", "at least 1"]),
         (["--jobs", "0"], ["--jobs", "-1"]),
         (["--epochs", "0"], ["--epochs"]),
-        (["--iterations", "3"], ["--iterations", "--mode batch", "--epochs"]),
-        (["--mode", "batch", "--epochs", "3"], ["--epochs", "--mode online", "--iterations"]),
+        (["--iterations", "3"], ["--iterations", "--mode batch"]),
+        (["--mode", "batch", "--epochs", "3"], ["--epochs", "--mode online"]),
         (["--solver", "magic"], ["--solver", "cd"]),
         (["--boundary", "round"], ["--boundary", "same"]),
         (["--filtrs", "3"], ["--filtrs", "--filters"]),
@@ -75,7 +72,7 @@ def test_bad_inputs_of_learn(learn, images, tmp_path):
 
 
 def test_outputs_are_checked_before_the_work(learn, images, tmp_path, monkeypatch):
-    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", lambda *a, **k: pytest.fail("worked first"))
+    monkeypatch.setattr(pt, "OnlineCSC", lambda *a, **k: pytest.fail("worked first"))
     assert "does not exist" in _one_line(learn(output=tmp_path / "no" / "m.safetensors"))
     assert "is a folder" in _one_line(learn(output=images))
     assert "same file" in _one_line(learn("--mosaic", tmp_path / "out.safetensors"))
@@ -114,13 +111,13 @@ def test_failures_that_are_nobodys_fault_exit_with_1(cli, model, monkeypatch):
     def full(*arguments, **options):
         raise OSError(errno.ENOSPC, "No space left on device", "mosaic.png")
 
-    monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", full)
+    monkeypatch.setattr(pointillist.plot, "save_mosaic", full)
     assert "mosaic.png: No space left" in _one_line(cli("show", model), code=1)
 
     def broken(*arguments, **options):
         raise RuntimeError("oops")
 
-    monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", broken)
+    monkeypatch.setattr(pointillist.plot, "save_mosaic", broken)
     assert "unexpected RuntimeError: oops (add --debug" in _one_line(cli("show", model), code=1)
     answer = cli("show", model, "--debug")
     assert answer.code == 1
@@ -131,7 +128,7 @@ def test_ctrl_c_before_anything_was_learned_exits_with_130(learn, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", interrupted)
+    monkeypatch.setattr(pt, "OnlineCSC", interrupted)
     assert _one_line(learn(), code=130) == "error: interrupted; no model was saved\n"
 
 
@@ -139,12 +136,12 @@ def test_ctrl_c_speaks_of_models_only_where_there_would_be_one(cli, images, mode
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pointillist.cli.inspect, "save_mosaic", interrupted)
+    monkeypatch.setattr(pointillist.plot, "save_mosaic", interrupted)
     assert _one_line(cli("show", model), code=130) == "error: interrupted\n"
-    monkeypatch.setattr(pointillist.cli.encode, "read_ahead", interrupted)
+    monkeypatch.setattr(pt.OnlineCSC, "encode", interrupted)
     answer = cli("encode", model, images, "-o", tmp_path / "codes.safetensors")
     assert _one_line(answer, code=130) == "error: interrupted; no codes were written\n"
-    monkeypatch.setattr(pointillist.cli.mending, "read_photograph", interrupted)
+    monkeypatch.setattr(pt, "read_photograph", interrupted)
     one = images / "image1.png"
     assert _one_line(cli("denoise", one), code=130) == f"error: interrupted; nothing was written for {one}\n"
 
@@ -171,37 +168,23 @@ def test_help_lists_the_commands(cli):
             assert command in answer.out
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_consoles_that_lack_signs_show_others(tmp_path, encoding):
-    pixels = np.full((24, 30, 3), 90, np.uint8)
-    pixels[10:13, 5:25] = 255, 0, 255
-    Image.fromarray(pixels).save(tmp_path / "photo.png")
-    done = subprocess.run(
-        [sys.executable, "-m", "pointillist.cli", "inpaint", "photo.png"],
-        cwd=tmp_path, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert b"photo-inpainted.png" in done.stdout
-    assert (tmp_path / "photo-inpainted.png").exists()
-
-
 @pytest.mark.parametrize(
     ("category", "options", "shown"),
     [
-        (UserWarning, [], ["warning: --penalty is odd"]),
+        (UserWarning, [], ["warning: penalty is odd"]),
         (UserWarning, ["-q"], []),
         (RuntimeWarning, [], []),
-        (RuntimeWarning, ["-v"], ["RuntimeWarning: --penalty is odd"]),
+        (RuntimeWarning, ["-v"], ["RuntimeWarning: penalty is odd"]),
     ],
 )
 def test_warnings_of_python_are_lines_without_a_place(learn, monkeypatch, category, options, shown):
-    opened = pointillist.cli.learn.open_inputs
+    update = pt.FilterUpdate
 
     def warned(*arguments, **how):
         warnings.warn("penalty is\nodd", category, stacklevel=1)
-        return opened(*arguments, **how)
+        return update(*arguments, **how)
 
-    monkeypatch.setattr(pointillist.cli.learn, "open_inputs", warned)
+    monkeypatch.setattr(pt, "FilterUpdate", warned)
     answer = learn("--epochs", "1", *options)
     assert answer.code == 0
     assert [line for line in answer.err.splitlines() if "odd" in line] == shown

@@ -1,6 +1,5 @@
 """Tests that pipes, sockets and devices in place of files are refused at once, by every reader and command."""
 
-import json
 import os
 import socket
 
@@ -97,20 +96,6 @@ def test_commands_refuse_pipes(cli, model, images, pipe, tmp_path, suffix):
     assert not out.exists()
 
 
-def test_a_limit_of_memory_counts_chunks_before_they_are_read(cli, tmp_path):
-    pytest.importorskip("zarr")
-    (tmp_path / "a.zarr").mkdir()
-    array = {"zarr_format": 2, "shape": [4, 64, 64], "chunks": [1, 15_000, 15_000], "dtype": "<f4", "fill_value": 0}
-    (tmp_path / "a.zarr" / ".zarray").write_text(
-        json.dumps({**array, "compressor": None, "filters": None, "order": "C"})
-    )
-    run = ("learn", tmp_path / "a.zarr", "-o", tmp_path / "out", "--filters", "4", "--size", "5", "--jobs", "1")
-    done = cli(*run, "--crops", "9", "--crop-size", "32", "--max-memory", "1.5G")
-    assert done.code == 2
-    assert "--max-memory of 1.5 GB is not enough" in done.err
-    assert "of which 3.6 GB are reading a signal of 32×32 or the chunk that it lies in" in done.err
-
-
 def test_complaints_about_damaged_files_are_one_line(cli, tmp_path, caplog):
     tifffile.imwrite(tmp_path / "a.tif", np.eye(30, dtype=np.uint8), photometric="minisblack", compression="zlib")
     with tifffile.TiffFile(tmp_path / "a.tif", mode="r+") as file:
@@ -119,10 +104,3 @@ def test_complaints_about_damaged_files_are_one_line(cli, tmp_path, caplog):
     assert done.code == 2
     assert len(done.err.splitlines()) == 1
     assert not caplog.records
-
-
-def test_standard_input_is_refused(cli, tmp_path):
-    for command in (["learn", "-"], ["inpaint", "-"], ["info", "-"], ["learn", "/dev/stdin"], ["info", "/dev/stdin"]):
-        done = cli(*command, *(["-o", tmp_path / "out"] if command[0] == "learn" else []))
-        assert done.code == 2
-        assert "standard input is not read" in done.err or "not a file" in done.err, done.err

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import pytest
 from typer.core import TyperCommand
 
-import pointillist.cli.learn
-from pointillist.cli.stopping import GracefulStop
+import pointillist as pt
+from pointillist.cli.console import GracefulStop, Progress
 from pointillist.learners.persistence import load
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
@@ -61,7 +60,7 @@ def test_the_second_signal_interrupts(first):
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, name, monkeypatch, cli):
     number = getattr(signal, name)
-    monkeypatch.setattr("pointillist.cli.learn.make_learner", lambda request: os.kill(os.getpid(), number))
+    monkeypatch.setattr(pt, "FilterUpdate", lambda **how: os.kill(os.getpid(), number))
     before = signal.getsignal(number)
     answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
     assert (answer.code, answer.err) == (128 + getattr(signal, name), "error: interrupted; no model was saved\n")
@@ -71,15 +70,15 @@ def test_before_learning_all_signals_end_the_command_alike(images, tmp_path, nam
 def test_an_error_on_the_way_out_does_not_hide_the_signal(images, tmp_path, monkeypatch, cli):
     """Removing a folder closes it twice when a signal comes between."""
 
-    def closed_twice(request):
+    def closed_twice(**how):
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
             raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr("pointillist.cli.learn.make_learner", closed_twice)
+    monkeypatch.setattr(pt, "FilterUpdate", closed_twice)
     answer = cli("learn", images, "-o", tmp_path / "out.safetensors")
-    assert (answer.code, answer.err) == (143, "error: interrupted; no model was saved\n")
+    assert (answer.code, answer.err) == (143, "error: interrupted\n")
 
 
 def test_what_is_ignored_stays_ignored():
@@ -95,16 +94,16 @@ def test_what_is_ignored_stays_ignored():
 
 _HANGUP = """
 import os, pty, signal, sys
-from pointillist.cli.stopping import GracefulStop
+from pointillist.cli.console import GracefulStop
 ours, theirs = pty.openpty()
 for stream in (1, 2):
     os.dup2(theirs, stream)
 os.close(theirs)
 os.close(ours)
-with GracefulStop() as stop:
+with GracefulStop(announce=True) as stop:
     os.kill(os.getpid(), signal.SIGHUP)
     print("progress", file=sys.stderr, flush=True)
-    os._exit(3 if stop.requested else 4)
+    os._exit(3 if stop.number else 4)
 """
 
 
@@ -114,14 +113,7 @@ def test_a_terminal_that_is_gone_does_not_end_the_run():
 
 def test_what_was_learned_is_saved_and_the_command_after_it_is_not_run(learn, tmp_path, monkeypatch):
     """``learn && next`` went on after Ctrl-C once."""
-    shown = pointillist.cli.learn.learning_progress
-
-    @contextmanager
-    def pressed(*arguments, **how):
-        with shown(*arguments, **how) as progress:
-            yield lambda info: os.kill(os.getpid(), signal.SIGINT) or progress(info)
-
-    monkeypatch.setattr(pointillist.cli.learn, "learning_progress", pressed)
+    monkeypatch.setattr(Progress, "show", lambda *shown: os.kill(os.getpid(), signal.SIGINT))
     answer = learn("-q")
     assert (answer.code, answer.err) == (130, "")
     written = load(tmp_path / "out.safetensors")

@@ -12,7 +12,7 @@ from attack.nonsense import variants
 from attack.specimens import SIGNALS, contents_of, written_by_runs
 
 import pointillist as pt
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.errors import CheckpointError, ModelFileError
 
 

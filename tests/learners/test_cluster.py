@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
 from pointillist.learners.cluster import connect, connecting, local_cluster, sums

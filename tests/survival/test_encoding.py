@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.cli.running import run
+from pointillist.cli.app import run
 from pointillist.data import contrast_normalise, photographs
 from pointillist.learners import OnlineCSC
 from pointillist.learners.persistence import save

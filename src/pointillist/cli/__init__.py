@@ -1,13 +1,9 @@
-"""The command line: ``pointillist learn``, ``encode``, ``show``, ``info``, ``demo``, and five commands that mend pictures.
-
-Only here does the package print. Commands import what they need when they run, so that help appears at once.
-"""
+"""The command line ``pointillist``. Only here does the package print; commands import what they need when they run."""
 
 import gc
 import sys
 from collections.abc import Sequence
 
-from pointillist.cli.starting import begin_early
 from pointillist.system import keep_printing
 
 __all__ = ["main"]
@@ -23,8 +19,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     thresholds = gc.get_threshold()
     gc.set_threshold(_OBJECTS, *thresholds[1:])
     try:
-        begin_early(given)
-        from pointillist.cli.running import run
+        if given[:1] == ["demo"] and not {"-h", "--help"}.intersection(given):
+            # A second process compiles while this one loads its libraries, so that learning begins sooner.
+            from pointillist.kernels.precompile import begin_compiling
+
+            begin_compiling(11)
+        from pointillist.cli.app import run
 
         code = run(given)
     except KeyboardInterrupt:  # while modules were imported, or in the middle of saying what was interrupted

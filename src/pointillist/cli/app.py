@@ -1,39 +1,83 @@
-"""The commands and their options, as typer sees them; what they do lies in the modules that they import when called."""
+"""All commands of ``pointillist``, and the run of a command line: an exception becomes one line and an exit code.
 
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any
+Commands raise; nothing else in this package catches errors to print them.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from pointillist.cli import coding, judging, restoration
-from pointillist.cli.helping import PlainCommand, PlainGroup
-from pointillist.cli.options import (
-    Channels,
-    Colour,
-    Device,
-    Failing,
-    Folder,
-    Jobs,
-    MaxMemory,
-    Model,
-    OnError,
-    OnlyPlan,
-    Paths,
-    Quiet,
-    Recursive,
-    Resume,
-    Seed,
-    Solver,
-    Verbose,
-    positive,
-    sampled,
-    signal_axes,
-)
+from pointillist.cli import anomalies, demo, encode, info, learn, restore
+from pointillist.cli.console import Ended, Stopped, exit_code, fail, hide_log, is_interruption, show_log, tell
+from pointillist.system import ENDINGS, handling, holding_signals
+
+log = logging.getLogger(__name__)
+
+FAILED, BAD_INPUT = 1, 2
+_INPUT_ERRORS = (ValueError, FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+# typer brings its own copy of click or uses the installed one, depending on its version; this is the base of both.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+_TO_STDOUT = ("events", "csv_table")
+"""Options that take ``-`` for standard output."""
+
+
+class _Command(TyperCommand):
+    """A command whose help names no Python types, and whose paths are files: ``-`` is only where text is written."""
+
+    def make_context(self, *args: Any, **settings: Any) -> Any:
+        with holding_signals():  # typer reads options by pydantic, which loses an interruption
+            return super().make_context(*args, **settings)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", *(one.metavar or "" for one in self.params if one.param_type_name == "argument")]
+
+    def invoke(self, ctx: Any) -> Any:
+        for one in self.params:
+            given = ctx.params.get(one.name)
+            if one.name in _TO_STDOUT or "-" not in map(str, given if isinstance(given, list | tuple) else [given]):
+                continue
+            words = "neither standard input nor standard output is used here: give the name of a file"
+            if one.param_type_name == "argument":
+                words = "standard input is not read: save it as a file and give that"
+            raise typer.BadParameter(words, ctx=ctx, param=cast(Any, one))
+        return super().invoke(ctx)
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+
+def _plain(parameters: list[Any]) -> list[Any]:
+    for one in parameters:
+        if getattr(one, "is_flag", False) and one.metavar is None:
+            one.metavar = ""
+        if one.param_type_name == "argument":
+            one.display_type_rich = lambda ctx: None  # newer versions write <list[Path]> beside the name
+    return parameters
+
 
 app = typer.Typer(
     name="pointillist",
-    cls=PlainGroup,
+    cls=_Group,
     help="Learn small filters from images, write any image as a few sparse points of them, and mend pictures.",
     epilog="Start with: pointillist demo --output demo-output",
     add_completion=False,
@@ -43,45 +87,12 @@ app = typer.Typer(
 )
 
 
-Mode = StrEnum("Mode", "online batch")
-Init = StrEnum("Init", "random patches")
-Normalise = StrEnum("Normalise", "contrast none")
-Boundary = StrEnum("Boundary", [(name, name) for name in ("valid", "same", "full", "circular")])  # type: ignore[misc]
-_SAME = Boundary("same")
-
-
-def _forgetting(value: float | None) -> float | None:
-    if value is not None and not 1 <= value < float("inf"):
-        raise typer.BadParameter(f"{value} must be at least 1; 1 averages over all signals, 2 forgets faster")
-    return value
-
-
-def _size(text: str) -> Any:
-    """Read a filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
-    try:
-        sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
-    except ValueError:
-        sizes = []
-    if not sizes or any(axis < 1 for size in sizes for axis in size):
-        raise typer.BadParameter(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
-    plain = [size[0] if len(size) == 1 else size for size in sizes]
-    return plain[0] if len(plain) == 1 else plain
-
-
-def _sides(size: Any, axes: int) -> Any:
-    """A size in so many dimensions; one that says its sides, or that has several sizes, stays as it is."""
-    return (size,) * axes if isinstance(size, int) else size
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
         typer.echo(f"pointillist {version('pointillist')}")
         raise typer.Exit
-
-
-Mosaic = Annotated[Path | None, typer.Option(help="Also draw the filters.", metavar="FILE.png")]
 
 
 @app.callback()
@@ -94,237 +105,88 @@ def _options(
     pass
 
 
-@app.command(cls=PlainCommand)
-def learn(
-    paths: Paths,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The model file to write.", metavar="FILE.safetensors")
-    ] = Path("filters.safetensors"),
-    filters: Annotated[int, typer.Option(min=1, metavar="N", help="Number of filters.")] = 100,
-    size: Annotated[
-        Any, typer.Option(parser=_size, metavar="SIZE", help="11, 7x11, or 5,11,21 for several sizes.")
-    ] = "11",
-    penalty: Annotated[
-        float, typer.Option(callback=positive, metavar="NUMBER", help="Price of a code: more is sparser.")
-    ] = 1.0,
-    sampling: Annotated[
-        str,
-        typer.Option(
-            callback=sampled,
-            metavar="SHARE[,KIND]",
-            help="Fraction of codes solved for in a step; KIND says which are drawn together: bundles (the default), codes, "
-            "positions, stretches or cells.",
-        ),
-    ] = "1",
-    mode: Annotated[Mode, typer.Option(help="A few signals in each step, or all of them.")] = Mode.online,
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="online: passes over the signals.", show_default="enough for 60 steps"),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="batch: iterations over all signals.", show_default="12")
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="online: signals in a step.", show_default="1")
-    ] = None,
-    forgetting: Annotated[
-        float | None, typer.Option(callback=_forgetting, metavar="NUMBER", help="online: 1 or more.", show_default="4")
-    ] = None,
-    seed: Seed = 0,
-    solver: Solver = None,
-    boundary: Annotated[Boundary, typer.Option(help="Where codes may sit at the borders.")] = _SAME,
-    init: Annotated[Init, typer.Option(help="The first filters.")] = Init.random,
-    normalise: Annotated[
-        Normalise | None,
-        typer.Option(
-            help="Preparation of the signals, recorded in the model.",
-            show_default="contrast; none for recordings with channels",
-        ),
-    ] = None,
-    ndim: Annotated[
-        int | None,
-        typer.Option(min=1, max=3, metavar="N", help="Axes but for channels.", show_default="2; 1 with --channels"),
-    ] = None,
-    channels: Channels = None,
-    colour: Colour = False,
-    rank: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="With channels: rank of a filter.", show_default="any")
-    ] = None,
-    nonnegative: Annotated[
-        bool, typer.Option("--nonnegative", help="Codes without signs: a filter is there or not.")
-    ] = False,
-    robust: Annotated[
-        bool, typer.Option("--robust", help="Leave windows out of a step whose error is an outlier.")
-    ] = False,
-    crops: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Learn from so many random crops in a pass.", show_default="whole signals"
-        ),
-    ] = None,
-    crop_size: Annotated[
-        Any, typer.Option(parser=_size, metavar="SIZE", help="Size of a crop: 64, or 64x48.", show_default="100")
-    ] = None,
-    validation: Annotated[
-        list[Path] | None, typer.Option(metavar="PATH", help="Held-out files or folders to follow; may be repeated.")
-    ] = None,
-    jobs: Jobs = -1,
-    device: Device = "cpu",
-    mosaic: Mosaic = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a page about the run.", metavar="FILE.html")] = None,
-    recursive: Recursive = None,
-    on_error: Failing = OnError.stop,
-    plan: OnlyPlan = False,
-    max_memory: MaxMemory = None,
-    checkpoint_every: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Put the run's state away: 60s, 5m, or 100 steps.", show_default="never"),
-    ] = None,
-    resume: Resume = False,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Encode on a Dask cluster: tcp://host:8786.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Encode in so many processes of this machine.")
-    ] = None,
-    log: Annotated[Path | None, typer.Option(help="A line of JSON for every step.", metavar="FILE.jsonl")] = None,
-    tensorboard: Annotated[Path | None, typer.Option(help="TensorBoard events.", metavar="DIR")] = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Learn filters from signals and write a model file.
+_OTHERS: tuple[Any, ...] = (learn.learn, encode.encode, anomalies.anomalies, info.show, info.info, demo.demo)
+for _function in _OTHERS:
+    app.command(cls=_Command)(_function)
+for _function in (restore.app, *restore.COMMANDS):
+    app.command(cls=_Command, rich_help_panel="Mend pictures with the shipped dictionary")(_function)
 
-    Ctrl-C finishes the current step and saves what was learned until then; a second one aborts.
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    # Accepted anywhere, because whoever adds it does so at the end of the line that failed.
+    debug = "--debug" in given
+    given = [word for word in given if word != "--debug"]
+    received = [int(signal.SIGINT)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)  # typer makes a mere exit code of what is raised
+        raise Ended(number)
+
+    logging.getLogger("tifffile").setLevel(logging.CRITICAL)  # what is wrong with a file is said in one line, by `fail`
+    words = "interrupted"
+    try:
+        with handling(ENDINGS, end), _warnings_as_lines():
+            code = _command()(given or ["--help"], prog_name="pointillist", standalone_mode=False) or 0
+            if code != exit_code():
+                return int(code)
+    except (KeyboardInterrupt, typer.Abort):
+        pass
+    except Stopped as stop:
+        received.append(stop.number or received[-1])
+        words = f"interrupted; {stop}" if str(stop) else ""
+    except Exception as error:
+        if debug:
+            tell(*traceback.format_exc().splitlines())
+        if not is_interruption(error):
+            return _report(error)
+    finally:
+        hide_log()
+    if words:
+        fail(words)
+    return exit_code(received[-1])
+
+
+@cache
+def _command() -> Any:
+    """All commands, as typer makes them of functions; that takes longer than many of them do."""
+    with holding_signals():
+        return typer.main.get_command(app)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Let warnings of Python come as lines of the log, without their category and their place in a source file.
+
+    Those that are meant for users are warnings there too; others, as of NumPy, are shown by ``--verbose`` only.
     """
-    from pointillist.cli.inputs import Wanted
-    from pointillist.cli.learn import run
-    from pointillist.cli.learning_request import LearnRequest, Survival
 
-    if crop_size is not None and crops is None:
-        raise typer.BadParameter("--crop-size is for random crops: say how many with --crops")
-    side = 100 if crop_size is None else crop_size
-    axes, layout = signal_axes(ndim, channels, colour)
-    usual = "none" if layout is not None and axes == 1 else "contrast"
-    wanted = Wanted(
-        paths=paths,
-        ndim=axes,
-        normalise=usual if normalise is None else normalise.value,
-        on_error=on_error.value,
-        crops=crops,
-        crop_size=_sides(side, axes),
-        seed=seed,
-        layout=layout,
-        recursive=recursive,
-    )
-    run(
-        LearnRequest(
-            wanted=wanted,
-            output=output,
-            mode=mode.value,
-            parameters={
-                "n_filters": filters,
-                "filter_size": [_sides(one, axes) for one in size] if isinstance(size, list) else _sides(size, axes),
-                "penalty": penalty,
-                "sampling": sampling,
-                "boundary": boundary.value,
-                "channels": layout is not None,
-                "nonnegative": nonnegative,
-                "random_state": seed,
-                "n_jobs": jobs,
-                "device": device,
-            },
-            optional={
-                "solver": solver,
-                "n_epochs": epochs,
-                "max_iter": iterations,
-                "batch_size": batch,
-                "forgetting": forgetting,
-                "init": init.value,
-                "rank": rank,
-                "robust": robust or None,
-            },
-            validation=validation or [],
-            mosaic=mosaic,
-            report=report,
-            only_plan=plan,
-            max_memory=max_memory,
-            survival=Survival(checkpoint_every, resume),
-            scheduler=scheduler,
-            workers=workers,
-            log=log,
-            tensorboard=tensorboard,
-        ),
-        quiet=quiet,
-        verbose=verbose,
-    )
+    def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
+        meant, words = issubclass(category, UserWarning), " ".join(str(message).split())
+        log.log(logging.WARNING if meant else logging.INFO, "%s", words if meant else f"{category.__name__}: {words}")
+
+    with warnings.catch_warnings():
+        # Whoever names a large picture means it; one that is too large to be opened safely is refused all the same.
+        warnings.filterwarnings("ignore", "Image size .* exceeds limit")
+        warnings.showwarning = show
+        show_log()  # until the command says how much of the log is shown
+        yield
 
 
-app.command(cls=PlainCommand)(coding.encode)
-app.command(cls=PlainCommand)(judging.anomalies)
-
-
-@app.command(cls=PlainCommand)
-def show(
-    model: Model,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The image to write.", show_default="MODEL.png", metavar="FILE.png"),
-    ] = None,
-) -> None:
-    """Draw the filters of a model side by side."""
-    from pointillist.cli.inspect import show_filters
-
-    show_filters(model, output)
-
-
-@app.command(cls=PlainCommand)
-def info(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILES...",
-            help="Model files, checkpoints, codes files, or folders of them, as of a run.",
-            show_default=False,
-        ),
-    ],
-    recursive: Recursive = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
-    """Say how a model was learned, how far a run is, or what was coded."""
-    from pointillist.cli.console import show_log
-    from pointillist.cli.inspect import describe
-
-    show_log()
-    describe(paths, recursive=recursive, as_json=as_json)
-
-
-@app.command(cls=PlainCommand)
-def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, quiet: Quiet = False) -> None:
-    """Learn filters from the photographs that come with the package, and draw what came out."""
-    from pointillist.cli.demo import run
-
-    run(output, seed=seed, jobs=jobs, quiet=quiet)
-
-
-@app.command("app", cls=PlainCommand, rich_help_panel="Mend pictures with the shipped dictionary")
-def page(
-    picture: Annotated[
-        Path | None, typer.Argument(metavar="[PICTURE]", help="A photograph to begin with.", show_default=False)
-    ] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Where to listen.", show_default="a free one")
-    ] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, but do not open it.")] = False,
-) -> None:
-    """Mend photographs on a page in the browser: paint over the damage, compare, download.
-
-    The page is for this machine alone, and nothing leaves it. Ctrl-C ends it.
-    It needs a web server: pip install 'pointillist[app]'
-    """
-    from pointillist.cli.serving import run
-
-    run(picture, port=port, browser=not no_browser)
-
-
-for _command in restoration.COMMANDS:
-    app.command(cls=PlainCommand, rich_help_panel="Mend pictures with the shipped dictionary")(_command)
+def _report(error: Exception) -> int:
+    """Print one line that says what went wrong; the exit code."""
+    words = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.filename is not None:
+        words = f"{error.filename}: {error.strerror}"
+    if isinstance(error, _UsageError):
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "pointillist"
+        message: str = error.format_message()  # type: ignore[attr-defined]
+        words = f"{message.rstrip('.')} (see {command} --help)"
+    elif isinstance(error, MemoryError):
+        words = f"out of memory: {words or 'use fewer or smaller signals, or a lower --sampling'}"
+    elif not isinstance(error, (*_INPUT_ERRORS, OSError, ImportError)):
+        words = f"unexpected {type(error).__name__}: {words} (add --debug to see where)"
+    fail(words)
+    return BAD_INPUT if isinstance(error, (_UsageError, *_INPUT_ERRORS)) else FAILED

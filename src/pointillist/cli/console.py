@@ -1,23 +1,35 @@
-"""Consoles: results are printed to stdout; progress, warnings and errors to stderr.
+"""Consoles, progress, and the ways a command ends early.
 
-Names and metadata of files are a stranger's words. No sign of them moves the cursor, changes colours, turns the direction of
-the line or begins a new one: all text passes through `printable`, and none of it is markup. Nothing else in the command line
-writes to a stream. Consoles are made when they are needed, so that they follow redirected streams.
+Results are printed to stdout; progress, warnings and errors to stderr. Names and metadata of files are a stranger's words.
+No sign of them moves the cursor, changes colours, turns the direction of a line or begins one: all text passes through
+`printable`, and none of it is markup. Nothing else in the command line writes to a stream.
+
+Ctrl-C, SIGTERM and the end of the terminal (SIGHUP) mean the same: stop, and keep what was done. A command that a signal
+ends has the exit code 128 + its number, as shells expect: 130 for Ctrl-C, 143 for SIGTERM.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import stat
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Self
 from unicodedata import category
+
+from pointillist.system import ENDINGS, handling
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Tables in a pipe or a file are not cut to the width of a terminal that is not there.
-_WIDTH_IN_PIPES = 160
+_WIDTH_IN_PIPES = 160  # tables in a pipe or a file are not cut to the width of a terminal that is not there
+_SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_TO_JUDGE_BY = 1.0  # the first step may take many times as long as others
+_COMPILING = "compiling kernels, once on this machine"
 
 
 def printable(text: str) -> str:
@@ -32,14 +44,14 @@ def _escape(sign: str) -> str:
     return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
 
 
-def say(*lines: Any, style: str | None = None) -> None:
+def say(*lines: Any) -> None:
     """Print results on stdout: lines of text, or tables."""
-    out().print(*lines, sep="\n", style=style, soft_wrap=True)
+    _console(stderr=False).print(*lines, sep="\n", soft_wrap=True)
 
 
 def tell(*lines: Any, style: str | None = None) -> None:
     """Print how the work goes on stderr: lines of text."""
-    err().print(*lines, sep="\n", style=style, soft_wrap=True)
+    _console(stderr=True).print(*lines, sep="\n", style=style, soft_wrap=True)
 
 
 def write(lines: Iterable[str]) -> None:
@@ -48,23 +60,26 @@ def write(lines: Iterable[str]) -> None:
         sys.stdout.write(f"{printable(line)}\n")
 
 
-def out() -> Console:
-    """The console for results."""
-    return _console(stderr=False)
+def fail(message: str) -> None:
+    _labelled("error", "bold red", message)
 
 
-def err() -> Console:
-    """The console for progress, warnings and errors."""
-    return _console(stderr=True)
+def warn(message: str) -> None:
+    _labelled("warning", "bold yellow", message)
+
+
+def _labelled(label: str, style: str, message: str) -> None:
+    from rich.text import Text
+
+    tell(Text.assemble((f"{label}: ", style), printable(message)))
 
 
 def _console(*, stderr: bool) -> Console:
+    """Console that follows redirected streams, to which every string is plain text, in lines, tables and titles alike."""
     from rich.console import Console
     from rich.text import Text
 
     class PlainConsole(Console):
-        """A console to which every string is plain text, in lines, tables and titles alike."""
-
         def render_str(self, text: str, **how: Any) -> Text:
             plain = {name: value for name, value in how.items() if name in ("style", "justify", "overflow")}
             return super().render_str(printable(text), markup=False, emoji=False, highlight=False, **plain)
@@ -73,28 +88,27 @@ def _console(*, stderr: bool) -> Console:
     return PlainConsole(stderr=stderr, highlight=False, width=None if stream.isatty() else _WIDTH_IN_PIPES)
 
 
-def fail(message: str) -> None:
-    """Print one line that says what went wrong."""
-    _print("error", "bold red", message)
+def table(headings: Iterable[str], rows: Iterable[Iterable[str]], *, left: Iterable[str]) -> Any:
+    """Table without lines; columns of these headings stand `left` and are folded, others right."""
+    from rich.table import Table
 
-
-def warn(message: str) -> None:
-    _print("warning", "bold yellow", message)
-
-
-def _print(label: str, style: str, message: str) -> None:
-    from rich.text import Text
-
-    err().print(Text.assemble((f"{label}: ", style), printable(message)), soft_wrap=True)
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        if heading in left:
+            drawn.add_column(heading, overflow="fold")
+        else:
+            drawn.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
 
 
 class _LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        message = record.getMessage()
         if record.levelno >= logging.WARNING:
-            warn(message)
+            warn(record.getMessage())
         else:
-            tell(message, style="dim")
+            tell(record.getMessage(), style="dim")
 
 
 def show_log(*, quiet: bool = False, verbose: bool = False) -> None:
@@ -103,8 +117,7 @@ def show_log(*, quiet: bool = False, verbose: bool = False) -> None:
     Libraries that read files log words of these files too, so that theirs come the same way.
     """
     hide_log()
-    handler = _LogHandler(logging.ERROR if quiet else logging.NOTSET)
-    logging.getLogger().addHandler(handler)
+    logging.getLogger().addHandler(_LogHandler(logging.ERROR if quiet else logging.NOTSET))
     logging.getLogger("pointillist").setLevel(logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING)
 
 
@@ -117,10 +130,193 @@ def hide_log() -> None:
 
 
 def count(amount: int, noun: str) -> str:
-    """Write a number with its noun, as ``1 signal`` or ``2 signals``."""
+    """A number with its noun, as ``1 signal`` or ``2 signals``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def number(value: float) -> str:
-    """Write a number with four or more digits, and never with an exponent."""
+    """A number with four or more digits, and never with an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def in_bytes(amount: float) -> str:
+    """A number of bytes as ``1.8 GB``, in decimal units."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if amount >= unit:
+            return f"{amount / unit:.3g} {name}"
+    return f"{amount:.0f} bytes"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as ``50 s``, ``12 min``, ``3.5 h`` or ``2.1 days``."""
+    for unit, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 1.5 * unit:
+            return f"{seconds / unit:.2g} {name}"
+    return f"{max(seconds, 1):.0f} s"
+
+
+class Progress:
+    """Live bar in a terminal, a line now and then everywhere else, nothing when quiet.
+
+    Parameters
+    ----------
+    what : str
+        The work, before the bar.
+    total : int
+        Steps or pictures.
+    unit : str
+        What a line calls one of them; without a name lines tell a percentage.
+    """
+
+    def __init__(self, what: str, total: int, *, quiet: bool, unit: str = "") -> None:
+        from pointillist.kernels.compiling import watching_compilation, working_time
+
+        self._what, self._total, self._unit, self._quiet = what, total, unit, quiet
+        # The time left is that of the work: its clock stands still while kernels are compiled.
+        self._clock, self._watching = working_time, watching_compilation(self._compiling)
+        self._bar: Any = None
+        self._first: float | None = None  # done before: a run that is resumed begins in the middle
+        self._begin = self._last = 0.0
+        self._told = False
+
+    def __enter__(self) -> Self:
+        if sys.stdout.isatty() and sys.stderr.isatty() and not self._quiet:
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=30),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[words]}", style="dim", markup=False),
+                TimeRemainingColumn(compact=True),
+                TextColumn("left", style="dim"),
+                console=_console(stderr=True),
+                transient=True,
+                get_time=self._clock,
+            )
+            self._bar.add_task(self._what, total=self._total, words="")
+            self._bar.start()
+        if not self._quiet:
+            self._watching.__enter__()
+        self._begin = self._last = self._clock()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if not self._quiet:
+            self._watching.__exit__(*error)
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, done: float, words: str = "") -> None:
+        """Show that so many steps or pictures are done, and words about the one in work."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, words=printable(words))
+            return
+        now = self._clock()
+        if self._first is None:
+            self._first = done - 1 if self._unit else 0.0
+        ends = self._unit and done in (self._first + 1, self._total)
+        if not ends and now - self._last < _SECONDS_BETWEEN_LINES:
+            return
+        self._last, spent, left = now, now - self._begin, ""
+        if done > self._first and done < self._total and spent >= _SECONDS_TO_JUDGE_BY:
+            left = f", about {duration(spent * (self._total - done) / (done - self._first))} left"
+        share = f"{self._unit} {done:.0f}/{self._total}" if self._unit else f"{100 * done / self._total:.0f} %"
+        tell(f"{share}{': ' if words else ''}{words}{left}")
+
+    def _compiling(self, kernels: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], words=_COMPILING)
+        elif not self._told:
+            self._told = True
+            tell(f"{_COMPILING}: some seconds")
+
+
+class Ended(KeyboardInterrupt):
+    """A signal that means what Ctrl-C does, with its number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Stopped(Exception):
+    """A command was ended by a signal, which it has put its work away for; no KeyboardInterrupt, which typer swallows.
+
+    Parameters
+    ----------
+    words : str
+        What was left undone, as the end of a sentence; empty where the command has said so.
+    number : int or None
+        The signal; None for the one that came last.
+    """
+
+    def __init__(self, words: str = "", number: int | None = None) -> None:
+        super().__init__(words)
+        self.number = number
+
+
+@contextmanager
+def leaving(undone: str) -> Iterator[None]:
+    """Let Ctrl-C say what it leaves `undone`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Stopped(undone, getattr(error, "number", None)) from None
+
+
+def is_interruption(error: BaseException | None) -> bool:
+    """Whether an error is a signal on its way out, or came up on that way, as when a file is closed twice."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
+class GracefulStop:
+    """While entered, a first signal is a request to stop after the current step; a second one raises.
+
+    `number` is the signal that came, None without one.
+    """
+
+    def __init__(self, *, announce: bool) -> None:
+        self.number: int | None = None
+        self._announce = announce
+        self._handling = handling(("SIGINT", *ENDINGS), self._handle)
+
+    def __enter__(self) -> Self:
+        self._handling.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._handling.__exit__(*error)
+
+    def __call__(self, info: dict[str, Any]) -> bool:
+        """A learner's callback: true ends learning."""
+        return self.number is not None
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.number is not None:
+            raise Ended(number)
+        self.number = number
+        if self._announce:
+            try:
+                # Not print, which must not be entered twice: the signal may have come in the middle of one.
+                os.write(2, b"\nstopping after this step; press Ctrl-C again to abort without saving\n")
+            except OSError:
+                _fall_silent()
+
+
+def _fall_silent() -> None:
+    """Send what would go to a terminal that is gone nowhere, so that the next line of progress does not end the run."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        if stat.S_ISCHR(os.fstat(stream).st_mode):
+            os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def exit_code(number: int = signal.SIGINT) -> int:
+    """The code that a command ends with which was ended by a signal."""
+    return 128 + number

@@ -1,5 +1,11 @@
-"""Options that several commands share, and how their values are checked."""
+"""Options that several commands share, each declared once, and the checks of their values.
 
+Nothing slow is imported here: help appears at once.
+"""
+
+from __future__ import annotations
+
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,27 +18,49 @@ class OnError(StrEnum):
     stop = "raise"
 
 
-class Layout(StrEnum):
-    first = "first"
-    last = "last"
+Layout = StrEnum("Layout", "first last")
+SolverName = StrEnum("SolverName", "cd admm")
 
 
 def positive(value: float | None) -> float | None:
     if value is not None and not 0 < value < float("inf"):
-        raise typer.BadParameter(f"{value} is not positive; 1.0 is a fair start for contrast-normalised images")
+        raise typer.BadParameter(f"{value} is not positive")
     return value
 
 
-def sampled(value: str) -> Any:
-    """A share of all codes as a number, or with a kind after a comma as `Draws`."""
-    from pointillist.sampling import Draws
-
-    share, comma, kind = value.partition(",")
+def size_of(text: str) -> Any:
+    """Filter size: ``11``, ``7x11`` for an oblong filter, ``5,11,21`` for several sizes."""
     try:
-        draws = Draws(float(share), kind) if comma else Draws(float(share))
-    except ValueError as error:
-        raise typer.BadParameter(f"{value}: {error}; 0.1 solves for a tenth of the codes in every step") from None
-    return draws if comma else draws.share
+        sizes = [tuple(int(axis) for axis in one.lower().split("x")) for one in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or any(axis < 1 for size in sizes for axis in size):
+        raise typer.BadParameter(f"{text!r} is not a size; write 11, 7x11, or 5,11,21 for several sizes")
+    plain = [size[0] if len(size) == 1 else size for size in sizes]
+    return plain[0] if len(plain) == 1 else plain
+
+
+def bytes_of(text: str) -> int:
+    """Bytes from ``2G``, ``1.5 GB``, ``500MB`` or a plain number; units are decimal, ``GiB`` and the like binary."""
+    found = re.fullmatch(r"([\d.]+)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    try:
+        amount = float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2] or " ") if found else 0.0
+    except ValueError:
+        amount = 0.0
+    if amount < 1:
+        raise typer.BadParameter(f"{text!r} is not a size such as 2G or 500MB")
+    return int(amount)
+
+
+def _every(value: str | None) -> str | None:
+    if value is not None:
+        from pointillist.learners.checkpoint import parse_every
+
+        try:
+            parse_every(value)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    return value
 
 
 def _jobs(value: int) -> int:
@@ -44,7 +72,7 @@ def _jobs(value: int) -> int:
 def _device(value: str) -> str:
     if value == "cpu":  # what the others need takes time to import
         return value
-    from pointillist.solvers.device import check_device
+    from pointillist.cuda.device import check_device
 
     try:
         check_device(value)
@@ -61,22 +89,9 @@ def signal_axes(ndim: int | None, channels: Layout | None, colour: bool) -> tupl
         raise typer.BadParameter("--colour takes channels of pictures from where they lie, last: leave --channels out")
     if ndim not in (None, 2):
         raise typer.BadParameter(f"--colour is for pictures, which have two axes: leave --ndim {ndim} out")
-    return 2, Layout.last.value
+    return 2, "last"
 
 
-Channels = Annotated[
-    Layout | None,
-    typer.Option(
-        "--channels",
-        metavar="first|last",
-        help="Arrays are (channels, samples), or (samples, channels), as tables are.",
-        show_default="no channels",
-    ),
-]
-Colour = Annotated[
-    bool,
-    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
-]
 Paths = Annotated[
     list[Path],
     typer.Argument(
@@ -86,6 +101,19 @@ Paths = Annotated[
         show_default=False,
     ),
 ]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
+Channels = Annotated[
+    Layout | None,
+    typer.Option(
+        metavar="first|last",
+        help="Arrays are (channels, samples), or (samples, channels), as tables are.",
+        show_default="no channels",
+    ),
+]
+Colour = Annotated[
+    bool,
+    typer.Option("--colour", help="Pictures in colour: filters of red, green and blue. Arrays are (rows, columns, 3)."),
+]
 Recursive = Annotated[
     bool | None,
     typer.Option(
@@ -94,21 +122,34 @@ Recursive = Annotated[
         show_default="no, but says how many there are",
     ),
 ]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that learn wrote.", show_default=False)]
 Solver = Annotated[
-    str | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
+    SolverName | None, typer.Option(metavar="cd|admm", help="How codes are solved for.", show_default="the fastest")
 ]
 MaxMemory = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="Stay within 2G, 500M, ..., or refuse.", show_default="no limit")
+    Any,
+    typer.Option(
+        parser=bytes_of, metavar="SIZE", help="End where more is taken: 2G, 500M, ...", show_default="no limit"
+    ),
 ]
-OnlyPlan = Annotated[bool, typer.Option("--plan", help="Say what the run will need, and do nothing.")]
+OnlyPlan = Annotated[
+    bool, typer.Option("--plan", help="Take two real steps, say what the run will need, and write nothing.")
+]
+CheckpointEvery = Annotated[
+    str | None,
+    typer.Option(
+        callback=_every,
+        metavar="TIME",
+        help="Put the work away: every 60s, 5m, 100 steps or signals.",
+        show_default="never",
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where the last run put its work away.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist already.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Folder = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A folder, made if it is missing.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Decides all that is random.")]
-Jobs = Annotated[int, typer.Option("--jobs", callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
-Device = Annotated[
-    str, typer.Option("--device", callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")
-]
+Jobs = Annotated[int, typer.Option(callback=_jobs, help="Threads.", show_default="all cores", metavar="N")]
+Device = Annotated[str, typer.Option(callback=_device, help="Where codes are solved for.", metavar="cpu|cuda|cuda:N")]
 Failing = Annotated[
     OnError, typer.Option("--on-error", help="Whether what cannot be read or used stops the command or is skipped.")
 ]

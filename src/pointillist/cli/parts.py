@@ -4,19 +4,22 @@ A part is a codes file beside the one that the run will write. It also says what
 another one. Signals are coded one by one: where a run was cut does not change a bit of the codes.
 """
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pointillist.cli.coded import Coded, CodedSignal, check_rows
-from pointillist.cli.learning_request import Survival
+from pointillist.cli.encode import Coded, CodedSignal
 from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError
 from pointillist.learners.checkpoint import differences, parse_every
+from pointillist.solvers.base import Status
 from pointillist.storage import PartFolder, own_version, read_whole, stamp
-from pointillist.storage.schema import list_of, mapping, record, text, whole
+from pointillist.storage.schema import either, list_of, mapping, nothing, number, one_of, record, text, whole
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +28,20 @@ _check = record(
         "first": whole(0),
         "next": whole(0),
         "run": record({"data": mapping}, others=True),
-        "signals": check_rows,
+        "signals": list_of(
+            record(
+                {
+                    "name": text,
+                    "shape": list_of(whole(1)),
+                    "objective": number(),
+                    "gap": number(),
+                    "nonzeros": whole(0),
+                    "psnr": either("a number or null", number(), nothing),
+                    "status": one_of([status.value for status in Status]),
+                    "seconds": number(0),
+                }
+            )
+        ),
         "skipped": list_of(record({"number": whole(0), "name": text, "reason": text})),
     },
     others=True,
@@ -33,69 +49,56 @@ _check = record(
 
 
 def run_identity(model: Path, settings: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """What the codes of a run depend on, for its parts; the number of threads and what is skipped may change."""
+    """Everything that the codes of a run depend on; the number of threads and what is skipped may change."""
     digest = hashlib.sha256(read_whole(model, "model")).hexdigest()
     return {"model": digest, **settings, "data": data, "pointillist": own_version()}
 
 
 class Parts:
-    """The parts of one run; without `survival` nothing is put away, and nothing is found.
+    """The parts of one run; without `every` and `resume` nothing is put away, and nothing is found.
 
     Parameters
     ----------
     output : Path
         The codes file that the run will write.
-    survival : Survival
-        Whether and how often parts are written, and whether the run is resumed.
+    every : str or None
+        How often parts are written, as `Checkpoints` takes it.
+    resume : bool
     identity : dict
-        What `run_identity` gives.
+        As `run_identity` gives it.
     """
 
-    def __init__(self, output: Path, survival: Survival, identity: dict[str, Any]) -> None:
-        self._folder, self._survival, self._identity = PartFolder(output), survival, identity
-        self._every, self._seconds = parse_every(survival.every or "60s")
+    def __init__(self, output: Path, *, every: str | None, resume: bool, identity: dict[str, Any]) -> None:
+        self.kept = every is not None or resume
+        self._folder, self._resume, self._identity = PartFolder(output), resume, identity
+        self._every, self._seconds = parse_every(every or "60s")
         self._codes: list[SparseCodes] = []
         self._rows: list[CodedSignal] = []
         self._first = self._next = 0
-        self._last = time.monotonic()
-        self._failure = ""
-        self._before = stamp(output)
-
-    @property
-    def kept(self) -> bool:
-        """Whether the run puts parts away."""
-        return self._survival != Survival()
+        self._last, self._failure, self._before = time.monotonic(), "", stamp(output)
 
     def begin(self, *, touch: bool = True) -> tuple[Coded, int]:
-        """What the run that is resumed has coded, and the number of the signal to go on with.
+        """Signals that the run which is resumed has coded, and the number of the one to go on with.
 
-        With `touch`, what a killed run left half-written is removed, and so are parts that are to be coded again.
-
-        Raises
-        ------
-        ValueError
-            If there are parts, but the run is not to be resumed.
-        CheckpointError
-            If the parts are those of another run.
+        With `touch`, what a killed run left half-written is removed, and so are parts that are to be coded again. Raises
+        ValueError if there are parts, but nothing is to be resumed, and CheckpointError if they are those of another run.
         """
         coded, files = Coded(), self._folder.files()
-        if files and not self._survival.resume:
+        if files and not self._resume:
             raise ValueError(f"{files[-1]} is a part of a run that has not ended: go on with --resume, or remove it")
-        if not self.kept:
-            return coded, 0
-        if touch:
+        if touch and self.kept:
             self._folder.remove_leftovers()
-        for path, codes, metadata in self._folder.read() if self._survival.resume else ():
+        for path, codes, metadata in self._folder.read() if self._resume else ():
             self._refuse_others(path, metadata)
             if metadata["first"] != self._next or len(metadata["signals"]) != len(codes):
                 log.warning("%s does not follow the part before it; going on from there", path)
                 break
             coded.codes.append(codes)
-            coded.rows += [CodedSignal.from_entry(entry) for entry in metadata["signals"]]
+            coded.rows += [CodedSignal(**entry) for entry in metadata["signals"]]
             coded.skipped |= {one["number"]: (one["name"], one["reason"]) for one in metadata["skipped"]}
             self._next = metadata["next"]
         self._first = self._next
-        if touch:
+        if touch and self.kept:
             self._folder.drop_from(self._next)
         return coded, self._next
 
@@ -120,11 +123,12 @@ class Parts:
             for number, (name, reason) in coded.skipped.items()
             if self._first <= number < self._next
         ]
+        rows = [asdict(row) for row in self._rows]
         metadata = {
             "first": self._first,
             "next": self._next,
             "run": self._identity,
-            "signals": [row.entry() for row in self._rows],
+            "signals": rows,
             "skipped": skipped,
         }
         try:
@@ -146,10 +150,9 @@ class Parts:
 
     def clear(self) -> None:
         """Remove the parts of a run that has ended."""
-        if not self.kept:
-            return
         try:
-            self._folder.clear()
+            if self.kept:
+                self._folder.clear()
         except OSError as error:
             log.warning("the codes are written, but parts of the run cannot be removed: %s", error)
 

@@ -141,7 +141,7 @@ def find_key(image: ArrayLike) -> str | None:
         blurred = {key: int(np.count_nonzero(_distance(pixels, parse_colour(key)) <= _BLURRED)) for key in RARE}
         found = [key for key, count in blurred.items() if count >= 2 * _FEWEST]
     if len(found) > 1:
-        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= which of them are missing")
+        raise ValueError(f"image has pixels of {' and '.join(found)}: say by colour= (--key) which of them are missing")
     return found[0] if found else None
 
 

@@ -1,24 +1,21 @@
-"""``pointillist show`` and ``pointillist info``: what is in model files, checkpoints and codes files."""
+"""``pointillist show`` and ``pointillist info``: contents of model files, checkpoints and codes files."""
+
+from __future__ import annotations
 
 import json
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
+import typer
 
-from pointillist.cli.console import count, number, say, write
-from pointillist.cli.paths import found_files
-from pointillist.errors import ModelFileError
-from pointillist.learners.persistence import load
-from pointillist.learners.schema import check_checkpoint, check_model, read_history
-from pointillist.learners.watching import finite
-from pointillist.plot import save_mosaic
-from pointillist.reprs import filters_in_words, sizes
-from pointillist.storage import Stored, check_writable, kind_of, load_model, read_codes
-from pointillist.storage.schema import is_number
+import pointillist as pt
+from pointillist.cli.console import count, number, say, show_log, write
+from pointillist.cli.options import AsJson, Model, Recursive
+
+if TYPE_CHECKING:
+    from pointillist.storage import Stored
 
 log = logging.getLogger(__name__)
 
@@ -26,31 +23,57 @@ _NAMED = 3
 """Names of coded signals that are shown."""
 
 
-def show_filters(path: Path, output: Path | None) -> None:
-    """Draw a model's filters, by default beside the model."""
-    model = load(path)
-    target = path.with_suffix(".png") if output is None else output
+def show(
+    model: Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The image to write.", show_default="MODEL.png", metavar="FILE.png"),
+    ] = None,
+) -> None:
+    """Draw the filters of a model side by side."""
+    from pointillist.plot import save_mosaic
+    from pointillist.storage import check_writable
+
+    learned = pt.load(model)
+    target = model.with_suffix(".png") if output is None else output
     check_writable(target)
-    save_mosaic(target, model.filters_, channels=model.channels)
+    save_mosaic(target, learned.filters_, channels=learned.channels)
     say(f"wrote {target}")
 
 
-def describe(paths: Sequence[Path], *, recursive: bool | None, as_json: bool) -> None:
-    """Print what is in files, or in those of folders; in folders and patterns, files of others are passed over."""
+def info(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES...",
+            help="Model files, checkpoints, codes files, or folders of them, as of a run.",
+            show_default=False,
+        ),
+    ],
+    recursive: Recursive = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how a model was learned, how far a run is, or what was coded.
+
+    In folders and patterns, files of others are passed over.
+    """
+    from pointillist.cli.reading import found_files
+
+    show_log()
     found = found_files(paths, frozenset((".safetensors",)), recursive)
     every: list[dict[str, Any]] = []
     for one in found:
         for file in one.files:
             try:
                 every.append(_facts(Path(file)))
-            except ModelFileError as error:
+            except pt.ModelFileError as error:
                 if one.named:
                     raise
                 log.warning("skipped: %s", error)
     if not every:
         raise ValueError(f"no file of {', '.join(map(str, paths))} was written by pointillist")
-    single = len(found) == 1 and found[0].named
     if as_json:
+        single = len(found) == 1 and found[0].named
         write(json.dumps(every[0] if single else every, indent=2, ensure_ascii=False).split("\n"))
         return
     for position, facts in enumerate(every):
@@ -59,7 +82,9 @@ def describe(paths: Sequence[Path], *, recursive: bool | None, as_json: bool) ->
         say(_table(_codes_lines(facts) if facts["kind"] in ("codes", "part") else _lines(facts)))
 
 
-def _table(lines: list[tuple[str, str]]) -> Table:
+def _table(lines: list[tuple[str, str]]) -> Any:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -69,6 +94,9 @@ def _table(lines: list[tuple[str, str]]) -> Table:
 
 
 def _facts(path: Path) -> dict[str, Any]:
+    from pointillist.learners.schema import check_checkpoint, check_model
+    from pointillist.storage import kind_of, load_model
+
     if kind_of(path) == "codes":
         return _codes_facts(path)
     stored = load_model(path)
@@ -80,7 +108,10 @@ def _facts(path: Path) -> dict[str, Any]:
 
 
 def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
-    """What there is to say; of a model that no learner wrote, everything but its filters may be missing or strange."""
+    """Facts about a model; of one that no learner wrote, everything but its filters may be missing or strange."""
+    from pointillist.learners.schema import read_history
+    from pointillist.learners.watching import finite
+
     recorded, filters = stored.metadata, stored.arrays["filters"]
     learned = "class" in recorded
     history = [finite(info) for info in read_history(stored.arrays)] if learned else []
@@ -108,7 +139,10 @@ def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
 
 
 def _codes_facts(path: Path) -> dict[str, Any]:
-    """What there is to say about codes; of those that ``pointillist encode`` did not write, only what the arrays tell."""
+    """Facts about codes; of those that ``pointillist encode`` did not write, only what the arrays tell."""
+    from pointillist.storage import read_codes
+    from pointillist.storage.schema import is_number
+
     codes, recorded = read_codes(path)
     signals = recorded.get("signals")
     rows = [row for row in signals if isinstance(row, dict)] if isinstance(signals, list) else []
@@ -134,6 +168,8 @@ def _codes_facts(path: Path) -> dict[str, Any]:
 
 
 def _codes_lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    from pointillist.reprs import sizes
+
     grids = [sizes(grid) for grid in facts["grids"]]
     names = facts["names"] or []
     part = facts["kind"] == "part"
@@ -171,6 +207,8 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    from pointillist.reprs import filters_in_words
+
     shape, last, extra = facts["filters"]["shape"], facts["last"], facts["extra"]
     lines = [
         (facts["kind"], facts["file"]),
@@ -206,7 +244,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _run_words(run: dict[str, Any]) -> str:
-    """Where a run is that wrote a checkpoint, and how to go on."""
+    """The place of a run that wrote a checkpoint, and how to go on."""
     place, skipped = run["stream"], run["stream"]["skipped"]
     left_out = f", {count(sum(skipped.values()), 'signal')} left out" if skipped else ""
     return (

@@ -6,8 +6,8 @@ import numpy as np
 from PIL import Image
 from safetensors.numpy import save_file
 
+import pointillist as pt
 from pointillist import SparseCodes, save_codes
-from pointillist.cli import encode
 
 
 def test_show_writes_beside_the_model_by_default(cli, model):
@@ -67,18 +67,15 @@ def test_info_of_codes_that_python_wrote(cli, tmp_path):
 
 def test_info_of_a_run_that_has_not_ended(cli, learn, model, images, tmp_path, monkeypatch):
     """Checkpoints were shown as models once, without a word about their run, and folders were refused."""
-
-    def cut(items, most, **how):
-        yield [next(iter(items))]
-        raise KeyboardInterrupt
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
-    monkeypatch.setattr("pointillist.cli.stopping.GracefulStop.requested", True)
-    assert learn("--checkpoint-every", "1", "--epochs", "2", output="run/out.safetensors").code == 0
-    monkeypatch.setattr(encode, "groups", cut)
+    one_step = pt.Checkpoints("run/out.safetensors", every=1)
+    signals = pt.contrast_normalise(pt.load_signals("images"))
+    pt.OnlineCSC(4, 5, n_epochs=2, n_jobs=1).fit(signals, checkpoint=one_step, callbacks=[lambda info: True])
     words = ["encode", "model.safetensors", "images", "-o", "run/codes.safetensors", "--checkpoint-every", "1"]
-    assert cli(*words).code == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(pt, "save_codes", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert cli(*words).code == 130
     save_file({"x": np.zeros(3)}, tmp_path / "run" / "foreign.safetensors")
     answer = cli("info", "run")
     assert answer.code == 0, answer.err
@@ -89,4 +86,4 @@ def test_info_of_a_run_that_has_not_ended(cli, learn, model, images, tmp_path, m
     )
     assert "skipped: run/foreign.safetensors is a safetensors file, but not one written by pointillist" in answer.err
     kinds = [facts["kind"] for facts in json.loads(cli("info", "run/*", "--json").out)]
-    assert sorted(kinds) == ["checkpoint", "model", "part"]
+    assert sorted(kinds) == ["checkpoint", "part"]
