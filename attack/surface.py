@@ -35,8 +35,6 @@ UNTOUCHED = {
     "SampledADMM.prepare": "encode calls it", "FrequencyADMM.prepare": "encode calls it",
     "CoordinateDescent.rescaled": "encode calls it", "SampledADMM.rescaled": "encode calls it",
     "FrequencyADMM.rescaled": "encode calls it",
-    "FilterUpdate.constraints": "learners call it, with what they have checked",
-    "BatchCSC.training_step": "learners call it", "OnlineCSC.training_step": "learners call it",
     "Checkpoints.begin": "learners call it",
     "mne.CSC.settle": "fit calls it", "mne.CSC.check_fitted": "all methods call it",
 }  # fmt: skip

@@ -20,6 +20,7 @@ import pointillist as pt
 from benchmarks.context import Context, parser
 from benchmarks.inputs import FILTER_SIZE, PENALTY
 from benchmarks.tables import Findings, Table, chart
+from pointillist.learners.estimators import training_step
 
 SHARES = (1.0, 0.3, 0.1, 0.03)
 KINDS = ("bundles", "codes", "positions", "stretches", "cells")
@@ -89,7 +90,7 @@ def _coding(context: Context, n_filters: int, patches: NDArray) -> Table:
 
 def _milliseconds(model: pt.OnlineCSC, drawn: Sequence[pt.Draws], patches: NDArray) -> list[float]:
     """The mean time of coding a patch with the filters and in the step of a model, for several draws in turns."""
-    steps = [model.set_params(sampling=draws).training_step() for draws in drawn]
+    steps = [training_step(model.set_params(sampling=draws)) for draws in drawn]
     batches, best = [steps[0].check(patch[None]) for patch in patches], [np.inf] * len(steps)
     for _ in range(5):
         for i, step in enumerate(steps):

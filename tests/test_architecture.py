@@ -32,7 +32,7 @@ def test_a_call_goes_through_few_rooms(call, entered):
 
 @pytest.mark.parametrize("heavy", ["matplotlib", "typer", "cupy", "torch", "dask", "mne"])
 def test_importing_the_package_stays_light(heavy, imported):
-    assert "pointillist.learners.batch" in imported
+    assert "pointillist.learners.estimators" in imported
     assert heavy not in imported
 
 

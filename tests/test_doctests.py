@@ -16,7 +16,7 @@ MODULES = [
         if not module.name.endswith("__main__")
     ),
 ]
-WITH_EXAMPLES = {"pointillist.codes", "pointillist.solvers.encoding", "pointillist.learners.batch"}
+WITH_EXAMPLES = {"pointillist.codes", "pointillist.solvers.encoding", "pointillist.learners.estimators"}
 
 
 @pytest.mark.parametrize("name", MODULES)

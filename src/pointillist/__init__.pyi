@@ -25,7 +25,7 @@ from .errors import (
     UnusableSignalError,
 )
 from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
-from .learners.checkpoint import Checkpoints
+from .learners.checkpoints import Checkpoints
 from .learners.device import prefetch
 from .learners.persistence import load, save
 from .learners.pooling import CodePooling

@@ -139,7 +139,9 @@ def test_the_size_of_a_tensor_is_a_method(make, signals, monkeypatch):
 
     model = make(**SMALL).fit(signals)
     result = model.encode(signals)
-    monkeypatch.setattr("pointillist.learners.base.encode", lambda *_, **__: replace(result, residuals=[Tensor()] * 6))
+    monkeypatch.setattr(
+        "pointillist.learners.estimators.encode", lambda *_, **__: replace(result, residuals=[Tensor()] * 6)
+    )
     assert model.score(signals) == -result.objective.sum() / signals.size
 
 

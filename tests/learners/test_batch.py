@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
+from pointillist.learners.estimators import training_step
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0, "n_jobs": 1}
 
@@ -27,7 +28,7 @@ def test_exact_alternation_never_rises(signals):
 
 def test_the_recorded_objective_is_that_of_the_codes_and_new_filters(signals):
     model = pt.BatchCSC(max_iter=1, sampling=1.0, learning=1e-7, **SMALL).fit(signals)
-    step = pt.BatchCSC(max_iter=1, sampling=1.0, **SMALL).training_step()
+    step = training_step(pt.BatchCSC(max_iter=1, sampling=1.0, **SMALL))
     start = step.start(step.check(signals), 0).filters
     codes = pt.encode(signals, start[:, 0], 0.3, tol=1e-7)
     best = pt.encode(signals, model.filters_, 0.3, tol=1e-7).objective.sum()

@@ -10,7 +10,7 @@ import pytest
 import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.errors import CheckpointError
-from pointillist.learners.checkpoint import parse_every
+from pointillist.learners.checkpoints import parse_every
 from pointillist.storage import CheckpointFolder, codec
 
 SMALL = {"n_filters": 4, "filter_size": 5, "penalty": 0.3, "random_state": 0, "n_jobs": 1, "batch_size": 2}
@@ -251,10 +251,10 @@ def test_other_data_are_refused(signals, unfinished):
 
 def test_another_version_is_refused_another_environment_told(signals, unfinished, monkeypatch, caplog):
     with monkeypatch.context() as patch:
-        patch.setattr("pointillist.learners.checkpoint.own_version", lambda: "9.9")
+        patch.setattr("pointillist.learners.checkpoints.own_version", lambda: "9.9")
         with pytest.raises(CheckpointError, match=r"pointillist version is '9\.9'"):
             fit(signals, checkpoint=unfinished, resume=True)
-    monkeypatch.setattr("pointillist.learners.checkpoint.environment", lambda: {"processor": "another"})
+    monkeypatch.setattr("pointillist.learners.checkpoints.environment", lambda: {"processor": "another"})
     fit(signals, checkpoint=unfinished, resume=True)
     assert "another environment" in caplog.text
     assert "processor is 'another'" in caplog.text

@@ -16,8 +16,8 @@ import pointillist as pt
 from pointillist.cli.app import run
 from pointillist.data.sources import ArraySource, NpySource, UnreadBatch
 from pointillist.errors import UnreadableFileError
-from pointillist.learners.cluster import connect, connecting, local_cluster, sums
-from pointillist.learners.cluster.work import join, split
+from pointillist.learners import cluster as clusters
+from pointillist.learners.cluster import connect, join, local_cluster, split, tell
 from pointillist.learners.inputs import Batch
 
 distributed = pytest.importorskip("distributed")
@@ -107,15 +107,15 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
     settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "penalty": np.array([0.3, 0.4])}
     settings["fit_with"] = {} if kind == "array" else {"on_error": "skip"}
     given = {"array": signals, "file": file, "damaged": Damaged(signals)}[kind]
-    monkeypatch.setattr(sums, "_RETURNED", 0.1)  # as if signals were small beside the statistics
-    monkeypatch.setattr(sums, "_WORTH", 0)
-    pieces, add_to = [], sums.CodesThere.add_to
+    # As if signals were small beside the statistics.
+    monkeypatch.setattr(clusters, "TUNING", clusters.Tuning(returned=0.1, worth=0))
+    pieces, add_to = [], clusters.RemoteCodes.add_to
 
     def watched(self, state, counts):
-        pieces.append(len(self.pieces))
+        pieces.append(len(self.parts))
         add_to(self, state, counts)
 
-    monkeypatch.setattr(sums.CodesThere, "add_to", watched)
+    monkeypatch.setattr(clusters.RemoteCodes, "add_to", watched)
     alone, there, again = fit(given, **settings), fit(given, client, **settings), fit(given, client, **settings)
     assert len(pieces) == 4
     assert min(pieces) > 1
@@ -131,8 +131,7 @@ def test_large_batches_are_summed_by_the_workers(client, signals, file, kind, mo
 @pytest.mark.parametrize("window", [None, 160])
 def test_workers_that_sum_leave_outliers_out(client, signals, file, window, monkeypatch):
     """Errors of windows come back, and the workers are told which of them count."""
-    monkeypatch.setattr(sums, "_RETURNED", 0.1)
-    monkeypatch.setattr(sums, "_WORTH", 0)
+    monkeypatch.setattr(clusters, "TUNING", clusters.Tuning(returned=0.1, worth=0))
     robust = pt.Robust(fraction=0.3, window=window)
     settings = {"n_filters": 2, "filter_size": 3, "batch_size": 7, "robust": robust}
     alone = fit(signals, **settings)
@@ -280,7 +279,7 @@ def test_a_scheduler_started_by_hand(scheduler, file):
 def test_what_is_no_cluster_is_told(signals, monkeypatch):
     with pytest.raises(ValueError, match="cluster must be"):
         fit(signals, 3)
-    monkeypatch.setattr(connecting, "PATIENCE", 0.5)
+    monkeypatch.setattr(clusters, "TUNING", clusters.Tuning(patience=0.5))
     with pytest.raises(ConnectionError, match="does not answer"):
         fit(signals, "tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
@@ -341,14 +340,13 @@ class Losing:
 
 def test_workers_lost_while_they_are_told_something(monkeypatch):
     """Dask's own way raises CommClosedError, an OSError, or waits for ever where a worker dies meanwhile."""
-    monkeypatch.setattr(connecting, "_PAUSE", 0.0)
     lost = OSError("Stream is closed")
-    assert connecting.tell(Losing(lost, "told"), "brief") == ("brief", "tcp://b:2")
-    assert connecting.tell(Losing("told", None), "brief", patience=0.05) == ("brief", "tcp://a:1")
+    assert tell(Losing(lost, "told"), "brief") == ("brief", "tcp://b:2")
+    assert tell(Losing("told", None), "brief", patience=0.05) == ("brief", "tcp://a:1")
     twice = Losing(lost, None, KeyError("tcp://a:1"), "told")
-    assert connecting.tell(twice, "brief", patience=0.05) == ("brief", "tcp://b:2")
+    assert tell(twice, "brief", patience=0.05) == ("brief", "tcp://b:2")
     assert twice.waited == 1
     with pytest.raises(ConnectionError, match="lost all its workers 5 times"):
-        connecting.tell(Losing(*[lost] * 10), "brief")
+        tell(Losing(*[lost] * 10), "brief")
     with pytest.raises(TypeError, match="cannot be sent"):
-        connecting.tell(Losing(lost, TypeError("cannot be sent")), "brief")
+        tell(Losing(lost, TypeError("cannot be sent")), "brief")

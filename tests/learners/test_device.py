@@ -13,6 +13,7 @@ from pointillist.dictionary.statistics import DeviceStatistics, ToeplitzStatisti
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.learners import device as learning
 from pointillist.learners.device import ahead, placed, prefetch
+from pointillist.learners.estimators import training_step
 from pointillist.learners.inputs import Batch
 from pointillist.solvers.encoding import encode
 
@@ -117,7 +118,7 @@ def test_codes_and_residuals_of_a_step_stay_on_the_device(monkeypatch):
 
     monkeypatch.setattr(Device, "download", refuse)
     model.partial_fit(signals[4:])
-    step = model.training_step()
+    step = training_step(model)
     assert step.encode(model.state_, step.check(signals[4:])).codes.resident
 
 
@@ -126,7 +127,7 @@ def test_the_objective_is_the_cpus(monkeypatch):
     signals = _signals(4, 30, 30)
     weights = (np.random.default_rng(0).random(signals.shape) < 0.7).astype(np.float32)
     model = OnlineCSC(6, 5, np.linspace(0.5, 1, 6), batch_size=4, random_state=0, device="cuda")
-    step = model.training_step()
+    step = training_step(model)
     batch = step.check(signals, weights)
     state = step.start(batch, 0)
     state.filters = state.filters * np.float32(1.5)  # feasible or not is no matter here

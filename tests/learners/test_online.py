@@ -7,7 +7,7 @@ import pointillist as pt
 from pointillist.data.sources import ArraySource
 from pointillist.dictionary import statistics
 from pointillist.errors import UnreadableFileError
-from pointillist.learners.online import signal_counts
+from pointillist.learners.estimators import signal_counts
 from pointillist.sampling import generator
 
 SMALL = {

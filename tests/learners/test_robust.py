@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.learners.outliers import WindowRecord
+from pointillist.learners import step
+from pointillist.learners.step import WindowRecord
 
 SMALL = {"n_filters": 4, "filter_size": 6, "penalty": 0.3, "random_state": 0, "n_jobs": 1}
 ROBUST = pt.Robust(alpha=6.0)
@@ -98,8 +99,7 @@ def test_the_record_of_a_stream_is_the_last_judgement_of_each_signal(signals):
 
 
 def test_the_record_is_bounded(monkeypatch):
-    monkeypatch.setattr("pointillist.learners.outliers._LATEST", 10)
-    monkeypatch.setattr("pointillist.learners.outliers._MOST", 4)
+    monkeypatch.setattr(step, "TUNING", step.Tuning(latest=10, remembered=4))
     signals = np.random.default_rng(0).standard_normal((30, 40))
     model = pt.OnlineCSC(**SMALL, robust=pt.Robust(fraction=0.4)).fit(signals)
     assert len(model.state_.windows.errors) == 10
@@ -178,15 +178,15 @@ def test_missing_samples_are_not_judged(signals):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("step", [3, 8])
-def test_a_resumed_run_is_the_uninterrupted_one(signals, tmp_path, name, step):
+@pytest.mark.parametrize("killed", [3, 8])
+def test_a_resumed_run_is_the_uninterrupted_one(signals, tmp_path, name, killed):
     def fit(**run):
         model = pt.OnlineCSC(**SMALL, batch_size=2, n_epochs=2, robust=SETTINGS[name])
         return model.fit(signals, **run)
 
     checkpoint = pt.Checkpoints(tmp_path / "filters.safetensors", every=2)
     with pytest.raises(Killed):
-        fit(checkpoint=checkpoint, callbacks=[kill_at(step)])
+        fit(checkpoint=checkpoint, callbacks=[kill_at(killed)])
     resumed, whole = fit(checkpoint=checkpoint, resume=True), fit()
     np.testing.assert_array_equal(resumed.filters_, whole.filters_)
     np.testing.assert_array_equal(resumed.outliers_, whole.outliers_)

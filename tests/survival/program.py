@@ -8,7 +8,7 @@ import argparse
 import numpy as np
 
 import pointillist as pt
-from pointillist.learners.checkpoint import Checkpoints
+from pointillist.learners.checkpoints import Checkpoints
 
 
 def main() -> None:

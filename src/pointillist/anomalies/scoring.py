@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from pointillist.anomalies.beats import event_parts
 from pointillist.anomalies.energies import Explained, amplitude_part, log_energies, rarity_part, residual_part
 from pointillist.anomalies.result import AnomalyScore, bulk_threshold
-from pointillist.learners.base import ConvolutionalLearner
+from pointillist.learners.estimators import ConvolutionalLearner
 from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.tiles import Progress
 from pointillist.validation import Signals, check_arguments

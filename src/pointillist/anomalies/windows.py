@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
 from pointillist.anomalies.surprise import running_median
-from pointillist.learners.online import OnlineCSC
+from pointillist.learners.estimators import OnlineCSC
 from pointillist.reprs import shown
 from pointillist.sampling import generator, seed_from
 from pointillist.validation import Signals, check_arguments, check_not_infinite, checked_signals, is_constant, is_number

@@ -94,7 +94,7 @@ def _table(lines: list[tuple[str, str]]) -> Any:
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    from pointillist.learners.schema import check_checkpoint, check_model
+    from pointillist.learners.checkpoints import check_checkpoint, check_model
     from pointillist.storage import kind_of, load_model
 
     if kind_of(path) == "codes":
@@ -109,7 +109,7 @@ def _facts(path: Path) -> dict[str, Any]:
 
 def _model_facts(path: Path, stored: Stored) -> dict[str, Any]:
     """Facts about a model; of one that no learner wrote, everything but its filters may be missing or strange."""
-    from pointillist.learners.schema import read_history
+    from pointillist.learners.checkpoints import read_history
     from pointillist.learners.watching import finite
 
     recorded, filters = stored.metadata, stored.arrays["filters"]

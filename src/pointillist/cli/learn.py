@@ -190,7 +190,7 @@ def learn(
     """
     from pointillist.cli.reading import Wanted, read_all
     from pointillist.learners.cluster import local_cluster
-    from pointillist.learners.feed import default_passes
+    from pointillist.learners.estimators import default_passes
     from pointillist.learners.watching import JsonLog, TensorBoardEvents
     from pointillist.storage import check_writable, stamp
 

@@ -54,7 +54,7 @@ def bytes_of(text: str) -> int:
 
 def _every(value: str | None) -> str | None:
     if value is not None:
-        from pointillist.learners.checkpoint import parse_every
+        from pointillist.learners.checkpoints import parse_every
 
         try:
             parse_every(value)

@@ -16,7 +16,7 @@ from typing import Any
 from pointillist.cli.encode import Coded, CodedSignal
 from pointillist.codes import SparseCodes
 from pointillist.errors import CheckpointError
-from pointillist.learners.checkpoint import differences, parse_every
+from pointillist.learners.checkpoints import differences, parse_every
 from pointillist.solvers.base import Status
 from pointillist.storage import PartFolder, own_version, read_whole, stamp
 from pointillist.storage.schema import either, list_of, mapping, nothing, number, one_of, record, text, whole

@@ -2,8 +2,7 @@
 
 from pointillist.dictionary.robust import Robust
 from pointillist.dictionary.update import FilterUpdate
-from pointillist.learners.batch import BatchCSC
-from pointillist.learners.coding import Ridge
-from pointillist.learners.online import OnlineCSC
+from pointillist.learners.estimators import BatchCSC, OnlineCSC
+from pointillist.learners.step import Ridge
 
 __all__ = ["BatchCSC", "FilterUpdate", "OnlineCSC", "Ridge", "Robust"]

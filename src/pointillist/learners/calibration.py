@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pointillist.codes import SparseCodes
 from pointillist.dictionary.statistics import CodedBatch
 from pointillist.dictionary.update import FilterUpdate
-from pointillist.learners.base import ConvolutionalLearner
-from pointillist.learners.online import OnlineCSC
-from pointillist.learners.state import CodesHere
+from pointillist.kernels.compiling import working_time
+from pointillist.learners.estimators import ConvolutionalLearner, OnlineCSC, training_step
+from pointillist.learners.step import LocalCodes
 from pointillist.parallel import effective_jobs
 from pointillist.problem import Geometry
 from pointillist.system import memory_now
@@ -60,13 +60,13 @@ def compile_update(model: ConvolutionalLearner, shape: Sequence[int]) -> None:
     shape : ([channels,] *space)
         As for `warm_up`.
     """
-    step = _trial(model, n_filters=_FEW_FILTERS).training_step()
+    step = training_step(_trial(model, n_filters=_FEW_FILTERS))
     batch = step.check(np.random.default_rng(0).standard_normal((1, *shape)).astype(np.float32))
     state = step.start(batch, 0)
     geometry = Geometry(batch.signals[0].shape[1:], state.filters.shape[2:], state.filters.shape[1], step.boundary)
     codes = SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [geometry.grid], _FEW_FILTERS)
     coded = CodedBatch(batch.signals, None, codes, batch.signals, step.boundary)
-    step.learn(state, CodesHere(coded, 0.0), np.ones(1), state.now())
+    step.learn(state, LocalCodes(coded, 0.0), np.ones(1), working_time())
 
 
 _FEW_FILTERS = 8

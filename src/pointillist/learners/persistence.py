@@ -1,4 +1,4 @@
-"""Learned models as files: an estimator to a model file and back. Nothing is pickled."""
+"""Learned models as files: an estimator to a model file and back."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pointillist.dictionary.constraints import filter_shapes
 from pointillist.errors import ModelFileError
-from pointillist.learners.base import ConvolutionalLearner, publish
-from pointillist.learners.batch import BatchCSC
-from pointillist.learners.online import OnlineCSC
-from pointillist.learners.packing import pack, unpack_parameters, unpack_state
-from pointillist.learners.schema import check_model, check_shapes
+from pointillist.learners.checkpoints import check_model, pack, unpack_parameters, unpack_state
+from pointillist.learners.estimators import BatchCSC, OnlineCSC, publish, training_step
 from pointillist.reprs import shown
+from pointillist.sampling import seed_from
 from pointillist.storage import load_model, save_model
 from pointillist.validation import as_path, check_arguments
 
@@ -20,7 +22,7 @@ _CLASSES: dict[str, type[BatchCSC] | type[OnlineCSC]] = {"BatchCSC": BatchCSC, "
 
 
 def save(
-    estimator: ConvolutionalLearner,
+    estimator: BatchCSC | OnlineCSC,
     path: str | os.PathLike[str],
     *,
     preprocessing: Mapping[str, Any] | None = None,
@@ -115,11 +117,12 @@ def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
         parameters = unpack_parameters(facts["parameters"], stored.arrays)
         estimator = _CLASSES[facts["class"]](**(parameters | {"device": "cpu"}))
         check_shapes(estimator, stored.arrays["filters"])
-        state = unpack_state(estimator.training_step(), stored)
-    except ValueError as error:
-        raise ModelFileError(f"{path} is a damaged model file: {_line(error)}") from error
+        seed_from(estimator.random_state)
+        state = unpack_state(training_step(estimator), stored)
+    except (ValueError, TypeError) as error:  # as whoever takes a parameter refuses it
+        raise ModelFileError(f"{path} is a damaged model file: {' '.join(str(error).split())}") from error
     except MemoryError as error:
-        raise ModelFileError(f"{path} has more filters than this machine can go on learning: {_line(error)}") from error
+        raise ModelFileError(f"{path} has more filters than this machine can go on learning: {error}") from error
     publish(estimator, state)
     if isinstance(estimator, OnlineCSC):
         estimator.state_ = state
@@ -127,5 +130,13 @@ def load(path: str | os.PathLike[str]) -> BatchCSC | OnlineCSC:
     return estimator
 
 
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def check_shapes(learner: Any, filters: NDArray) -> None:
+    """Raise ValueError unless a learner's parameters `n_filters` and `filter_size` are those of its filters."""
+    count = learner.n_filters if np.ndim(learner.n_filters) == 0 else sum(learner.n_filters)
+    size = filters.shape[1 + bool(learner.channels) :]
+    # The number first: what a file asks for is not made before that is known to agree.
+    if count != len(filters) or filter_shapes(learner.n_filters, learner.filter_size, len(size)).box != size:
+        raise ValueError(
+            f"n_filters={learner.n_filters} and filter_size={learner.filter_size} are not those of the filters, which are "
+            f"{len(filters)} of size {size}"
+        )

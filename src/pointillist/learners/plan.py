@@ -14,10 +14,7 @@ from pointillist.codes import CODE_BYTES
 from pointillist.dictionary.robust import outlier_bytes
 from pointillist.dictionary.statistics import pair_bytes, statistics_bytes
 from pointillist.dictionary.update import filter_bytes
-from pointillist.learners.batch import BatchCSC
-from pointillist.learners.feed import default_passes
-from pointillist.learners.online import OnlineCSC
-from pointillist.learners.packing import bytes_on_disk
+from pointillist.learners.estimators import BatchCSC, OnlineCSC, default_passes
 from pointillist.problem import Geometry
 from pointillist.reprs import sizes
 from pointillist.sampling import Sampling, as_draws, sample_bytes
@@ -176,6 +173,12 @@ class Plan:
         run = self.run
         chosen = {"batch_size": run.batch_size, "prefetch": run.prefetch, "cache": run.cache, "n_jobs": run.n_jobs}
         return {"memory": self.memory, "disk": run.disk(), "seconds": self.seconds, "limit": self.limit, **chosen}
+
+
+def bytes_on_disk(filters: int, n_steps: int, statistics: int | None = None) -> int:
+    """The most bytes that the files of a run take: the model, and with statistics the checkpoints kept and one to come."""
+    model = filters + 220 * n_steps
+    return model if statistics is None else model + 3 * (model + statistics)
 
 
 def n_steps(model: BatchCSC | OnlineCSC, n_signals: int) -> int:

@@ -1,12 +1,14 @@
-"""One step of learning: encode a batch with the current filters, add its codes to the statistics, update the filters.
+"""One step of learning, as a value: encode a batch with the current filters, add its codes to the statistics, update.
 
-A `Step` is a value: settings that were checked, and verbs that work on a `LearnerState`. Learners, checkpoints and the
-workers of a cluster hold one. It knows nothing of scikit-learn.
+A `Step` holds settings that were checked, and verbs that work on a `LearnerState`. Learners, checkpoints and the workers of
+a cluster hold one; it knows nothing of scikit-learn.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
 from pointillist.dictionary.constraints import FilterConstraints, filter_shapes
-from pointillist.dictionary.robust import Robust, cell_counts
+from pointillist.dictionary.robust import Robust, Windows, cell_counts, error_limit, window_errors, without_outliers
 from pointillist.dictionary.statistics import CodedBatch, Statistics, make_statistics
 from pointillist.dictionary.update import (
     FilterUpdate,
@@ -26,19 +28,240 @@ from pointillist.dictionary.update import (
     unused_filters,
     update_filters,
 )
-from pointillist.learners.coding import Learning, check_learning, judging_solver, learning_solver
-from pointillist.learners.inputs import Batch, check_coding, checked_batch, to_learn_from
-from pointillist.learners.state import CodesHere, Coding, LearnerState, StepCodes, what_counts
-from pointillist.problem import Geometry
+from pointillist.kernels.compiling import working_time
+from pointillist.learners.inputs import Batch, checked_batch, to_learn_from
+from pointillist.problem import Geometry, check_penalty
 from pointillist.reprs import shown
-from pointillist.sampling import ALL, Draws, Sampling, as_draws, generator
+from pointillist.sampling import ALL, Sampling, as_draws, generator
+from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
-from pointillist.validation import Signals, check_arguments
+from pointillist.validation import Signals, check_arguments, is_number
 
-_SEARCHES = (1, 2, 4, 8, 16, 32, 64)
-"""Steps in which duplicates are looked for: it takes a while, and a filter that is replaced needs steps to be learned."""
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers that learning was tuned by; ``python -m benchmarks.study`` and ``benchmarks.online`` measure them."""
+
+    gap: float = 0.1
+    """Relative duality gap of codes without a ridge: better codes learn no better filters in the same time."""
+    few: float = 0.25
+    """Share of all codes, at most, for which fewer rounds do: they learned filters as good in less time."""
+    least_ridge: float = 0.05
+    """Ridge below which codes of one dimension are solved to `gap` instead: their long filters overlap more."""
+    searches: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    """Steps in which duplicates are looked for: it takes a while, and a replaced filter needs steps to be learned."""
+    latest: int = 256
+    """Errors of windows that are kept: enough for a median, few enough to follow filters that improve."""
+    remembered: int = 10_000
+    """Windows that were left out and are remembered."""
+
+
+TUNING = Tuning()
+_ROUNDS = {"max_iter": 3, "max_sweeps": 2, "extra": 0, "tol": 0.0}
+_ROUNDS_OF_FEW = {**_ROUNDS, "max_iter": 2, "max_sweeps": 3}
+_ROUNDS_ON_A_LINE = {**_ROUNDS, "max_iter": 4, "max_sweeps": 3}
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A ridge that fades while filters are learned by coordinate descent.
+
+    In the first steps codes are solved for with ½ ridge z² added, so that neighbours share what they explain. Filters
+    learned so are better on new signals and on the training signals. Signals that truly are sums of few filters want none:
+    ``learning=0.1``.
+
+    Parameters
+    ----------
+    strength : float
+        The ridge of the first step.
+    half_life : float or None
+        Steps after which half of it is left; None is half of `max_iter` for `BatchCSC` and 10 mini-batches for `OnlineCSC`.
+        From few signals, more steps learn filters that are better on others.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> model = pt.OnlineCSC(n_filters=16, filter_size=8, learning=pt.Ridge(half_life=30))
+    >>> model.set_params(learning__strength=2.0).learning
+    Ridge(strength=2.0, half_life=30)
+    """
+
+    strength: float = 1.0
+    half_life: float | None = None
+
+    def __post_init__(self) -> None:
+        if is_number(self.strength) and self.strength <= 0:
+            raise ValueError(f"strength must be positive, got {self.strength}; to learn without a ridge: learning=0.1")
+        check_arguments(strength=self.strength, half_life=self.half_life)
+
+
+Learning = Ridge | float | None
+
+
+@dataclass(kw_only=True)
+class Brief:
+    """Part of a state that the codes of a step depend on; the workers of a cluster get it once a step."""
+
+    filters: NDArray  # (n_filters, channels, *size)
+    penalty: float | NDArray
+    seed: int
+    step: int = 0
+
+    def brief(self) -> Brief:
+        """A copy of this part alone."""
+        return Brief(filters=self.filters, penalty=self.penalty, seed=self.seed, step=self.step)
+
+
+@dataclass(kw_only=True, repr=False)
+class LearnerState(Brief):
+    """All that a learner carries from one step to the next."""
+
+    statistics: Statistics
+    constraints: FilterConstraints
+    n_seen: int = 0
+    seconds: float = 0.0
+    usage: NDArray = field(default_factory=lambda: np.zeros(0))
+    history: list[dict[str, Any]] = field(default_factory=list)
+    windows: WindowRecord = field(default_factory=lambda: WindowRecord())  # empty unless learning is robust
+
+    def __repr__(self) -> str:
+        size = "×".join(map(str, self.filters.shape))
+        return f"LearnerState(filters {size}, after {self.step} steps and {self.n_seen} signals)"
+
+    def sort_by_use(self) -> None:
+        """Reorder the filters by how much the codes used them, the most used first, and all that follows their order."""
+        order = np.argsort(-self.usage, kind="stable")
+        self.filters = np.ascontiguousarray(self.filters[order])
+        self.usage = self.usage[order]
+        self.statistics.permute(order)
+        if np.ndim(self.penalty) in (1, self.filters.ndim - 1) and np.shape(self.penalty)[0] == len(order):
+            self.penalty = np.asarray(self.penalty)[order]
+        if self.constraints.support is not None:
+            self.constraints = replace(self.constraints, support=self.constraints.support[order])
+
+
+@dataclass
+class WindowRecord:
+    """The errors of the latest windows, by which windows are judged, and the windows that were left out.
+
+    Attributes
+    ----------
+    errors : (n,) float64 array
+        Oldest first; n is bounded.
+    places : (m, 1 + 2 · axes) int64 array
+        Number of the signal, first sample along each axis, sample after the last along each axis; m is bounded.
+    left : (m,) float64 array
+        Errors of the windows in `places`.
+    """
+
+    errors: NDArray = field(default_factory=lambda: np.zeros(0))
+    places: NDArray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    left: NDArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, table: NDArray) -> Self:
+        """A record of what was left out, from what `table` gave, without the latest errors."""
+        places = np.column_stack([table["signal"], table["start"], table["stop"]])
+        return cls(places=places, left=table["error"].copy())
+
+    def judge(self, windows: Sequence[Windows], numbers: Sequence[int], robust: Robust, step: int) -> list[NDArray]:
+        """Find the outliers among the windows of each signal, and remember them under the numbers of the signals.
+
+        The limit follows from the errors of this step and the latest ones before it; `step` counts the steps before. What
+        was left out when the same signals were judged before is forgotten.
+        """
+        new = np.concatenate([one.errors.ravel() for one in windows])
+        new = new[~np.isnan(new)]
+        known = np.concatenate([self.errors, new])[-max(TUNING.latest, len(new)) :]
+        self.errors = known[-TUNING.latest :]
+        limit = error_limit(robust, known, step)
+        outliers = [one.errors > limit for one in windows]
+        boxes = [one.boxes(chosen) for one, chosen in zip(windows, outliers, strict=True)]
+        places = [
+            np.column_stack([np.full(len(some), number), some]) for number, some in zip(numbers, boxes, strict=True)
+        ]
+        errors = [one.errors[chosen] for one, chosen in zip(windows, outliers, strict=True)]
+        if self.places.shape[1] == places[0].shape[1]:
+            other = ~np.isin(self.places[:, 0], np.asarray(numbers))
+            places, errors = [self.places[other], *places], [self.left[other], *errors]
+        self.places = np.concatenate(places).astype(np.int64)[-TUNING.remembered :]
+        self.left = np.concatenate(errors)[-TUNING.remembered :]
+        return outliers
+
+    def arrays(self, ndim: int) -> dict[str, NDArray]:
+        """The arrays of the record, for storage; `ndim` is the number of axes of the signals."""
+        return {"errors": self.errors, "places": self.places.reshape(-1, 1 + 2 * ndim), "left": self.left}
+
+    def table(self, ndim: int) -> NDArray:
+        """The windows that were left out, as a structured array, by number of the signal and by place."""
+        fields = [
+            ("signal", np.int64),
+            ("start", np.int64, (ndim,)),
+            ("stop", np.int64, (ndim,)),
+            ("error", np.float64),
+        ]
+        table = np.zeros(len(self.places), np.dtype(fields))
+        if len(table):
+            order = np.lexsort(self.places.T[::-1])
+            places = self.places[order]
+            table["signal"], table["error"] = places[:, 0], self.left[order]
+            table["start"], table["stop"] = places[:, 1 : 1 + ndim], places[:, 1 + ndim :]
+        return table
+
+
+class StepCodes(Protocol):
+    """Answers of the codes of a step, whether they are in this process or with the workers of a cluster."""
+
+    def __len__(self) -> int: ...
+    def add_to(self, state: LearnerState, counts: NDArray) -> None: ...
+    def usage(self) -> NDArray: ...
+    def residuals(self) -> Sequence[NDArray]: ...
+    def objective(self, state: LearnerState) -> float: ...
+    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]: ...
+    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def numbers(self) -> Sequence[int] | None: ...
+
+
+@dataclass(frozen=True)
+class LocalCodes:
+    """The codes of a step in this process."""
+
+    coded: CodedBatch
+    gap: float
+    n_jobs: int = 1
+    numbers: Sequence[int] | None = None  # of the signals among all that are learned from, where that is known
+
+    def __len__(self) -> int:
+        return len(self.coded)
+
+    def add_to(self, state: LearnerState, counts: NDArray) -> None:
+        state.statistics.add(self.coded, state.filters, counts, self.n_jobs)
+
+    def usage(self) -> NDArray:
+        return self.coded.codes.usage()
+
+    def residuals(self) -> Sequence[NDArray]:
+        return self.coded.residuals
+
+    def objective(self, state: LearnerState) -> float:
+        return float(np.sum(state.statistics.objectives(self.coded, state.filters, state.penalty)))
+
+    def windows(self, robust: Robust, state: LearnerState) -> list[Windows]:
+        return window_errors(self.coded, state.filters, state.penalty, robust)
+
+    def without(self, counted: Sequence[NDArray], state: LearnerState) -> Self:
+        return replace(self, coded=without_outliers(self.coded, state.filters, counted, state.constraints.support))
+
+    @property
+    def nnz(self) -> int:
+        return self.coded.codes.nnz
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,13 +300,23 @@ class Step:
     home: str
 
     def __post_init__(self) -> None:
-        check_coding(
-            self.penalty, boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, tol=self.tol
+        check_arguments(
+            boundary=self.boundary, channels=self.channels, nonnegative=self.nonnegative, rank=self.rank, tol=self.tol
         )
+        check_penalty(self.penalty)
         as_draws(self.sampling)
-        check_learning(self.solver, self.learning)
-        judging_solver(self.solver, self.tol)
-        check_arguments(rank=self.rank)
+        make_solver(self.solver, tol=self.tol)
+        learning, named = self.learning, isinstance(self.solver, str)
+        if learning is not None and not named:
+            raise ValueError(
+                f"learning={learning!r} is for named solvers: leave it out, and give {self.solver!r} its own settings"
+            )
+        if isinstance(learning, Ridge) and self.solver != "cd":
+            raise ValueError(
+                f'Ridge is for solver="cd", got solver={self.solver!r}: leave learning out, or give a duality gap'
+            )
+        if not isinstance(learning, Ridge | None) and not (is_number(learning) and learning >= 0):
+            raise ValueError(f"learning must be None, a Ridge or a relative duality gap such as 0.1, got {learning!r}")
         if self.robust is not None and not isinstance(self.robust, Robust):
             raise ValueError(f"robust must be None or a Robust, got {shown(self.robust)}")
         if self.rank is not None and not self.channels:
@@ -98,6 +331,10 @@ class Step:
     def resident(self) -> str | None:
         """The device that statistics live on; None is the host."""
         return None if is_cpu(self.home) else self.home
+
+    def box(self, signal: NDArray) -> tuple[int, ...]:
+        """The box that all filters fit into, which depends on the number of axes of a signal ([channels,] *space) only."""
+        return filter_shapes(self.n_filters, self.filter_size, signal.ndim - int(self.channels)).box
 
     def check(self, X: Signals, weights: Signals | None = None, *, skip: bool = False, move: bool = False) -> Batch:
         """Check signals and weights of users against the settings and make a batch of them.
@@ -122,10 +359,15 @@ class Step:
         shape = (len(shapes.sizes), channels, *shapes.box)
         dtype = np.result_type(np.float32, *{signal.dtype for signal in batch.signals})
         drawn = batch.signals if patches is None else patches
-        filters = initial_filters(self.update.init, shape, constraints, drawn, generator(seed, 0), dtype)
-        # A copy: reordering filters reorders their own penalties.
-        penalty = float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64)
-        return LearnerState(filters, self.empty(shape), constraints, penalty, seed, usage=np.zeros(shape[0]))
+        return LearnerState(
+            filters=initial_filters(self.update.init, shape, constraints, drawn, generator(seed, 0), dtype),
+            # A copy: reordering filters reorders their own penalties.
+            penalty=float(self.penalty) if np.ndim(self.penalty) == 0 else np.array(self.penalty, np.float64),
+            seed=seed,
+            statistics=self.empty(shape),
+            constraints=constraints,
+            usage=np.zeros(shape[0]),
+        )
 
     def empty(self, shape: tuple[int, ...], sums: dict[str, NDArray] | None = None) -> Statistics:
         """Statistics for filters of shape (n_filters, channels, *size), empty or with given sums."""
@@ -134,29 +376,44 @@ class Step:
             made.load(sums)
         return made
 
-    def encode(self, state: Coding, batch: Batch, start: SparseCodes | None = None) -> Result:
+    def coder(self, step: int, ndim: int) -> Solver:
+        """The solver for the codes of a step, of signals of `ndim` dimensions: roughly, and at first with a ridge."""
+        if not isinstance(self.solver, str):
+            return self.solver
+        if self.learning is None and self.solver != "cd":  # the paper's: ten iterations, whatever the gap
+            return make_solver(self.solver, max_iter=10, tol=0.0)
+        learning = Ridge() if self.learning is None else self.learning
+        if not isinstance(learning, Ridge):
+            return make_solver(self.solver, tol=float(learning))
+        half = self.half_life if learning.half_life is None else learning.half_life
+        ridge = float(learning.strength) / (1 + (step / half) ** 2)
+        if ndim == 1:
+            if ridge < TUNING.least_ridge:
+                return make_solver(self.solver, tol=TUNING.gap)
+            return make_solver(self.solver, **_ROUNDS_ON_A_LINE, ridge=ridge)
+        rounds = _ROUNDS_OF_FEW if as_draws(self.sampling).share <= TUNING.few else _ROUNDS
+        return make_solver(self.solver, **rounds, ridge=ridge)
+
+    def encode(self, state: Brief, batch: Batch, start: SparseCodes | None = None) -> Result:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
+        there = self.resident is not None
+        solver = on_device(self.coder(state.step, state.filters.ndim - 2), self.device, resident=there)
         draws = as_draws(self.sampling)
-        ndim = state.filters.ndim - 2
-        solver = learning_solver(self.solver, self.learning, state.step, self.half_life, ndim, draws.share)
-        coder = on_device(solver, self.device, resident=self.resident is not None)
-        ahead = self.resident is not None
-        return self._solve(state, batch, coder, draws, step=state.step + 1, ahead=ahead, start=start)
+        return self._solve(state, batch, solver, draws=draws, step=state.step + 1, ahead=there, start=start)
 
-    def objective(self, state: Coding, batch: Batch) -> float:
+    def objective(self, state: Brief, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""
-        coder = on_device(judging_solver(self.solver, self.tol), self.device)
-        return float(np.sum(self._solve(state, batch, coder, ALL).objective))
+        solver = on_device(make_solver(self.solver, tol=self.tol), self.device)
+        return float(np.sum(self._solve(state, batch, solver, draws=ALL).objective))
 
-    def _solve(self, state: Coding, batch: Batch, solver: Solver, draws: Draws, **more: Any) -> Result:
+    def _solve(self, state: Brief, batch: Batch, solver: Solver, **more: Any) -> Result:
         return encode_signals(
             batch.signals,
             state.filters,
             state.penalty,
             weights=batch.weights,
-            draws=draws,
             boundary=self.boundary,
             solver=solver,
             nonnegative=self.nonnegative,
@@ -166,15 +423,15 @@ class Step:
         )
 
     def coded(self, batch: Batch, result: Result) -> CodedBatch:
-        """Put a batch and its codes together as a `CodedBatch`, for statistics."""
+        """A batch and its codes together, for statistics."""
         return CodedBatch(batch.signals, batch.weights, result.codes, result.residuals, self.boundary)
 
-    def codes(self, batch: Batch, result: Result) -> CodesHere:
-        """Put a batch and its codes together as `StepCodes`, for `learn`."""
-        return CodesHere(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs, batch.numbers)
+    def codes(self, batch: Batch, result: Result) -> LocalCodes:
+        """A batch and its codes together, for `learn`."""
+        return LocalCodes(self.coded(batch, result), float(np.mean(result.gap)), self.n_jobs, batch.numbers)
 
     def learn(self, state: LearnerState, codes: StepCodes, counts: NDArray, begin: float) -> dict[str, Any]:
-        """Take in the codes of a step, update the filters, and return the step's record.
+        """Add codes to the statistics, update the filters in `state`, and return the step's record.
 
         Parameters
         ----------
@@ -184,17 +441,26 @@ class Step:
         counts : (n_signals,) array
             How much each signal counts in the statistics.
         begin : float
-            When the step began, by `LearnerState.now`.
+            When the step began, by `working_time`, which stands still while kernels are compiled.
         """
         if state.statistics.device != self.home:
             state.statistics = self.empty(state.filters.shape, state.statistics.arrays())
         gap, seen, judged = codes.gap, len(codes), {}
         if self.robust is not None:
-            codes, counts, judged["outliers"] = what_counts(self.robust, state, codes, counts)
+            codes, counts, judged["outliers"] = self._without_outliers(self.robust, state, codes, counts)
         state.step += 1
         state.n_seen += seen
-        replaced = self._take_in(state, codes, counts) if len(codes) else 0
-        state.seconds += state.now() - begin
+        replaced = 0
+        if len(codes):
+            codes.add_to(state, counts)
+            state.usage = state.usage + codes.usage()
+            state.filters = self._updated(state, float(np.sum(counts)) / state.statistics.total)
+            unused = self._unused(state) if self.update.replace_unused else np.empty(0, int)
+            replaced = len(unused)
+            if replaced:
+                rng = generator(state.seed, state.step, 1)
+                state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
+        state.seconds += working_time() - begin
         return {
             "iteration": state.step,
             "seconds": state.seconds,
@@ -206,36 +472,44 @@ class Step:
             **judged,
         }
 
-    def _take_in(self, state: LearnerState, codes: StepCodes, counts: NDArray) -> int:
-        """Add codes to the statistics, improve the filters, and replace unused ones; returns how many were replaced."""
-        codes.add_to(state, counts)
-        state.usage = state.usage + codes.usage()
-        sweeps, chosen, relaxation = self.update.n_sweeps, None, 1.0
+    def _updated(self, state: LearnerState, share: float) -> NDArray:
+        """Filters one sweep further; `share` is what the signals of the step count, relative to all that were summed up."""
+        sweeps, turns, relaxation = self.update.n_sweeps, None, 1.0
         if sweeps is None and self.rank is None:
-            share = float(np.sum(counts)) / state.statistics.total
-            chosen = filters_in_turn(len(state.filters), state.step, share)
+            turns = filters_in_turn(len(state.filters), state.step, share)
             relaxation = step_length(share, state.filters.ndim - 2)
-        state.filters = update_filters(
+        return update_filters(
             state.filters,
             state.statistics,
             state.constraints,
             n_sweeps=sweeps or 1,
-            chosen=chosen,
+            chosen=turns,
             relaxation=relaxation,
             n_jobs=self.n_jobs,
         )
-        unused = self._useless(state) if self.update.replace_unused else np.empty(0, int)
-        if len(unused):
-            rng = generator(state.seed, state.step, 1)
-            state.filters = replace_filters(state.filters, unused, codes.residuals(), state.constraints, rng)
-        return len(unused)
 
-    def _useless(self, state: LearnerState) -> NDArray:
+    def _unused(self, state: LearnerState) -> NDArray:
         """Filters that no code uses and, now and then, those of a rank that duplicate others: these leave the statistics."""
-        unused, rank = unused_filters(state.statistics), self.rank
-        if rank is None or state.step not in _SEARCHES:
+        unused = unused_filters(state.statistics)
+        if self.rank is None or state.step not in TUNING.searches:
             return unused
-        duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, rank), unused)
+        duplicates = np.setdiff1d(duplicate_filters(state.filters, state.statistics, self.rank), unused)
         if len(duplicates):
             state.statistics.retire(state.filters, duplicates)
         return np.union1d(unused, duplicates)
+
+    def _without_outliers(
+        self, robust: Robust, state: LearnerState, codes: StepCodes, counts: NDArray
+    ) -> tuple[StepCodes, NDArray, int]:
+        """Codes without the windows that are outliers, what each signal that is left counts, and the number of outliers."""
+        windows = codes.windows(robust, state)
+        numbers = range(state.n_seen, state.n_seen + len(codes)) if codes.numbers is None else codes.numbers
+        outliers = state.windows.judge(windows, numbers, robust, state.step)
+        if not any(one.any() for one in outliers):
+            return codes, counts, 0
+        counted = [
+            one.outside(chosen) if chosen.any() else np.ones(one.costs.shape, bool)
+            for one, chosen in zip(windows, outliers, strict=True)
+        ]
+        members = [i for i, one in enumerate(counted) if one.any()]
+        return codes.without(counted, state), counts[members], sum(int(one.sum()) for one in outliers)

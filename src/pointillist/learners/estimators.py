@@ -1,0 +1,948 @@
+"""The learners, as scikit-learn's estimators: `BatchCSC` (the paper's Algorithm 1) and `OnlineCSC` (Algorithm 2).
+
+Both repeat a `Step`: encode, add, update. What concerns a run rather than a model is an argument of `fit`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
+from inspect import signature
+from itertools import pairwise
+from math import ceil, prod
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pointillist.codes import SparseCodes
+from pointillist.data.damage import OnError, noted, nothing_usable, skips
+from pointillist.data.sources import (
+    ArraySource,
+    IteratorSource,
+    ReadBatch,
+    Source,
+    Stream,
+    UnreadBatch,
+    as_source,
+    make_stream,
+    read_batch,
+)
+from pointillist.data.sources.derived import Cache
+from pointillist.dictionary.constraints import filter_shapes
+from pointillist.dictionary.low_rank import split_channels
+from pointillist.dictionary.robust import Robust
+from pointillist.dictionary.statistics import statistics_device
+from pointillist.dictionary.update import FilterUpdate, as_update
+from pointillist.kernels.compiling import working_time
+from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
+from pointillist.learners.cluster import coded_steps, connect
+from pointillist.learners.device import ahead, placed
+from pointillist.learners.inputs import Batch, as_arrays
+from pointillist.learners.step import LearnerState, Learning, Ridge, Step, StepCodes, WindowRecord
+from pointillist.parallel import effective_jobs
+from pointillist.reprs import filters_in_words, is_same, short
+from pointillist.sampling import Sampling, seed_from
+from pointillist.solvers.base import Result, Solver
+from pointillist.solvers.encoding import Progress, decode, encode
+from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
+from pointillist.validation import Signals, check_arguments
+
+log = logging.getLogger(__name__)
+
+STEPS = 60
+"""Mini-batches after which filters look like something: passes are made until then where nobody says how many."""
+_FORGETTING, _HALF_LIFE = 4.0, 10.0
+_NOTHING_FOUND = 3
+"""Steps at the start without any code after which the learner says so."""
+
+Callback = Callable[[dict[str, Any]], bool | None]
+
+
+class _Listed(type):
+    """A class that lists what it is used by: scikit-learn's routing of metadata would fill four screens of ``help``."""
+
+    def __dir__(cls) -> list[str]:
+        hidden = "get_metadata_routing", "set_output"
+        names = [name for name in super().__dir__() if name not in hidden and not name.startswith("__")]
+        return [name for name in names if not (name.startswith("set_") and name.endswith("_request"))]
+
+
+class ConvolutionalLearner(TransformerMixin, BaseEstimator, metaclass=_Listed):
+    """Base of both learners: parameters by name, codes of signals for the learned filters."""
+
+    n_filters: Any
+    filter_size: Any
+    penalty: Any
+    sampling: Any
+    solver: str | Solver
+    boundary: str
+    channels: bool
+    nonnegative: bool
+    rank: int | None
+    robust: Robust | None
+    learning: Learning
+    update: FilterUpdate | None
+    tol: float | None
+    n_jobs: int | None
+    device: str
+    random_state: int | np.random.Generator | None
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Refuse arguments that concern a run rather than a model, and say that `fit` takes them."""
+        for name in (parameters.keys() - signature(cls).parameters.keys()) & signature(cls.fit).parameters.keys():
+            raise TypeError(f"{name} is an argument of fit: {cls.__name__}(...).fit(X, {name}={parameters[name]!r})")
+        return super().__new__(cls)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let `fit` say of the constructor's arguments where they belong; codes are no table, so nothing wraps them."""
+        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
+        fit = cls.fit
+
+        @wraps(fit)
+        def checked(self: Any, *args: Any, **given: Any) -> Any:
+            for name in (given.keys() - signature(fit).parameters.keys()) & signature(type(self)).parameters.keys():
+                raise TypeError(f"{name} is an argument of {cls.__name__}(...): set_params({name}={given[name]!r})")
+            return fit(self, *args, **given)
+
+        cls.fit = checked  # type: ignore[method-assign]
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters that differ from their defaults, on one line; arrays by their shapes."""
+        defaults = {name: one.default for name, one in signature(type(self)).parameters.items()}
+        every = not get_config()["print_changed_only"]
+        given = {name: getattr(self, name) for name in defaults}
+        parts = [f"{k}={short(v)}" for k, v in given.items() if every or not is_same(v, defaults[k])]
+        return f"{type(self).__name__}({', '.join(parts)})"[:N_CHAR_MAX]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with `deep` also the fields of settings and solver objects, as ``update__zero_mean``."""
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        for name in list(parameters) if deep else ():
+            settings = self._settings(name)
+            if settings is not None:
+                parameters |= {f"{name}__{one.name}": getattr(settings, one.name) for one in fields(settings)}
+        return parameters
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters `params`, also fields of settings by names such as ``robust__alpha``."""
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        nested: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            owner, separator, field = name.partition("__")
+            if separator:
+                nested.setdefault(owner, {})[field] = value
+        for owner, changes in nested.items():
+            if owner not in self.get_params(deep=False):
+                raise ValueError(f"{type(self).__name__} has no parameter {owner!r}")
+            settings, now = self._settings(owner), getattr(self, owner)
+            if settings is None:
+                raise ValueError(f"{owner}={now!r} has no fields, so {owner}__{next(iter(changes))} cannot be set")
+            known = [one.name for one in fields(settings)]
+            for field in changes:
+                if field not in known:
+                    raise ValueError(
+                        f"{owner}__{field} does not exist: {type(settings).__name__} has {', '.join(known)}"
+                    )
+            setattr(self, owner, replace(settings, **changes))  # all at once, because some exclude each other
+        return self
+
+    def _settings(self, name: str) -> Any:
+        """Settings object of a parameter, the default one where it stands for None; None for a parameter without fields."""
+        value = getattr(self, name)
+        if value is None and name == "update":
+            return FilterUpdate()
+        if value is None and name == "learning" and self.solver == "cd":
+            return Ridge()
+        return value if is_dataclass(value) and not isinstance(value, type) else None
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Leave codes as they are, whatever table a pipeline asks its steps for with `transform`."""
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray:
+        """Return a name for each filter, ``filter0`` and so on; `input_features` is not used."""
+        check_is_fitted(self, "filters_")
+        return np.array([f"filter{k}" for k in range(len(self.filters_))], object)
+
+    def fit(self, X: Any, y: Any = None, *, weights: Signals | None = None) -> Self:
+        """Learn filters from signals `X` with `weights`; `y` is not used."""
+        raise TypeError("BatchCSC and OnlineCSC learn; their base does not")
+
+    def transform(self, X: Signals, weights: Signals | None = None) -> SparseCodes:
+        """Sparse codes of signals for the learned filters, solved to `tol` over all codes (no sampling).
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array or list of arrays
+        weights : like X, optional
+            Zero marks samples that were not seen; without weights NaN does.
+        """
+        return self.encode(X, weights).codes
+
+    def fit_transform(self, X: Signals, y: Any = None, *, weights: Signals | None = None, **fit: Any) -> SparseCodes:
+        """Call `fit`, to which all further arguments `fit` go, then `transform` with the same X and `weights`."""
+        return self.fit(X, y, weights=weights, **fit).transform(X, weights)
+
+    def encode(self, X: Signals, weights: Signals | None = None, *, progress: Progress | None = None) -> Result:
+        """Solve for codes as `transform` does, and return them with objective, duality gap, status and residuals.
+
+        Samples of the signals `X` whose `weights` are zero were not seen; without weights NaN marks them. `progress` is
+        called now and then with the share of the work that is done, from 0 to 1.
+        """
+        check_is_fitted(self, "filters_")
+        return encode(
+            as_arrays(X, self.channels),
+            self.filters_,
+            self.penalty if np.ndim(self.penalty) == 0 else self.penalty_,  # an array follows its filters' order
+            weights=weights,
+            boundary=self.boundary,
+            solver=self.solver,
+            tol=self.tol,
+            channels=self.channels,
+            nonnegative=self.nonnegative,
+            n_jobs=self.n_jobs,
+            device=self.device,
+            progress=progress,
+        )
+
+    def inverse_transform(self, codes: SparseCodes) -> NDArray | list[NDArray]:
+        """Signals from sparse `codes`: an array when they share a shape, a list otherwise."""
+        check_is_fitted(self, "filters_")
+        return decode(codes, self.filters_, boundary=self.boundary, channels=self.channels)
+
+    def score(self, X: Signals, y: Any = None, weights: Signals | None = None) -> float:
+        """Return minus the mean objective per sample of the signals `X`, whose `weights` may be given; higher is better.
+
+        `y` is not used. The score compares dictionaries for *one* penalty. It cannot choose the penalty, which is part of
+        the objective: the smallest one always scores best. Choose that by what the codes are for (restoration error on
+        held-out samples, sparsity).
+        """
+        result = self.encode(X, weights)
+        samples = sum(prod(residual.shape) for residual in result.residuals)
+        return -float(np.sum(result.objective)) / samples
+
+    def explained_variance(self, X: Signals, weights: Signals | None = None) -> ExplainedVariance:
+        """Return how much of the energy of the signals `X` each filter explains; see `pointillist.explained_variance`.
+
+        Samples of the signals whose `weights` are zero were not seen; without weights NaN marks them.
+        """
+        check_is_fitted(self, "filters_")
+        X = as_arrays(X, self.channels)
+        codes, around = self.transform(X, weights), self.boundary
+        return explained_variance(X, self.filters_, codes, weights=weights, boundary=around, channels=self.channels)
+
+    @property
+    def patterns_(self) -> NDArray:
+        """Patterns over channels (n_filters, rank, channels) of filters that were learned with a rank, of unit norm."""
+        return self._factors()[0]
+
+    @property
+    def shapes_(self) -> NDArray:
+        """Shapes (n_filters, rank, *size) that belong to the patterns; the largest sample of each is positive."""
+        return self._factors()[1]
+
+    def _factors(self) -> tuple[NDArray, NDArray]:
+        check_is_fitted(self, "filters_")
+        if self.rank is None:
+            raise AttributeError(
+                "patterns_ and shapes_ need filters of a rank: learn with rank=1, or use split_channels"
+            )
+        return split_channels(self.filters_, self.rank)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "filters_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Signals may have NaN, channels and more axes than two."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _note_features(self, X: Any, batch: Batch) -> None:
+        """Set scikit-learn's names and number of samples of a signal, where all signals have the same."""
+        shapes = {signal.shape for signal in batch.signals}
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if len(shapes) == 1:
+            self.n_features_in_ = prod(*shapes)
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, object)
+
+    def _record(
+        self, state: LearnerState, info: dict[str, Any], callbacks: Sequence[Callback] = (), judged: float | None = None
+    ) -> bool:
+        """Append to the history; true when a callback asks to stop."""
+        if judged is not None:
+            info["validation_objective"] = judged
+        state.history.append(info)
+        log.info("iteration %(iteration)d: objective %(objective).6g, %(nnz)d non-zeros", info)
+        if len(state.history) == _NOTHING_FOUND and not any(one["nnz"] for one in state.history):
+            log.warning(
+                "no code was non-zero in %d steps: the penalty is too large for these signals, or sampling too small",
+                _NOTHING_FOUND,
+            )
+        publish(self, state)
+        return any([bool(callback(dict(info))) for callback in callbacks])
+
+
+def publish(learner: ConvolutionalLearner, state: LearnerState) -> None:
+    """Set the fitted attributes, so that whatever interrupts learning leaves a usable model."""
+    learner.filters_ = state.filters if learner.channels else state.filters[:, 0]
+    learner.history_ = state.history
+    learner.n_iter_ = state.step
+    learner.n_seen_ = state.n_seen
+    learner.seed_ = state.seed
+    learner.usage_ = state.usage
+    learner.penalty_ = state.penalty
+    learner.__dict__.pop("outliers_", None)
+    if learner.robust is not None:
+        learner.outliers_ = state.windows.table(state.filters.ndim - 2)
+
+
+def training_step(learner: BatchCSC | OnlineCSC, *, shared: bool = False) -> Step:
+    """The step of learning that the parameters describe, checked; if `shared`, codes come together on the host."""
+    update = as_update(learner.update)
+    if isinstance(learner, BatchCSC):
+        check_arguments(max_iter=learner.max_iter)
+        if update.forgetting is not None:
+            raise ValueError("update has forgetting, which is for OnlineCSC: BatchCSC starts every iteration afresh")
+    else:
+        check_arguments(batch_size=learner.batch_size, n_epochs=learner.n_epochs)
+    given = {one.name: getattr(learner, one.name) for one in fields(Step) if hasattr(learner, one.name)}
+    return Step(
+        **given
+        | {
+            "update": update,
+            # As long as the ridge of BatchCSC lasts, filters gain most on new signals: it fades over the whole run.
+            "half_life": 0.5 * learner.max_iter if isinstance(learner, BatchCSC) else _HALF_LIFE,
+            "n_jobs": effective_jobs(learner.n_jobs),
+            "home": "cpu" if shared else statistics_device(update.statistics, learner.device),
+        }
+    )
+
+
+def _warm(step: Step, filters: NDArray | None) -> Step:
+    """The same step, beginning with `filters` that were learned before, if any."""
+    if filters is None:
+        return step
+    if np.ndim(step.penalty) or isinstance(step.filter_size, list):
+        raise ValueError(
+            "warm_start needs one penalty and one filter_size for all filters: the learned ones are sorted by use, and no "
+            "longer in the order of several"
+        )
+    shapes = filter_shapes(step.n_filters, step.filter_size, filters.ndim - 1 - step.channels)
+    if (len(shapes.sizes), *shapes.box) != (len(filters), *filters.shape[1 + step.channels :]):
+        before = filters_in_words(filters.shape, step.channels)
+        raise ValueError(
+            f"warm_start needs as many filters of the same size as were learned before, {before}, got "
+            f"n_filters={step.n_filters} and filter_size={step.filter_size}"
+        )
+    return replace(step, update=replace(step.update, init=filters))
+
+
+def _held_out(step: Step, validation: Signals | None) -> Batch | None:
+    """Signals that are held out, checked; errors say that it is about these."""
+    if validation is None:
+        return None
+    try:
+        return step.check(validation)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"validation cannot be coded: {error}") from error
+
+
+class _PrintedLines:
+    """Prints a line about a step's record now and then, as `verbose` of `fit` asks for; close it after the last step."""
+
+    def __init__(self, verbose: int) -> None:
+        self._verbose = int(verbose)
+        self._unsaid: dict[str, Any] | None = None
+
+    def __call__(self, info: dict[str, Any]) -> bool:
+        """Take in a step's record; it never asks to stop."""
+        self._unsaid = info
+        step = str(info["iteration"])
+        if self._verbose > 1 or (step[0] in "125" and not step[1:].strip("0")):
+            self.close()
+        return False
+
+    def close(self) -> None:
+        """Print the last record, unless that was done."""
+        info, self._unsaid = self._unsaid, None
+        if info is None or not self._verbose:
+            return
+        judged = info.get("validation_objective")
+        held_out = "" if judged is None else f", held-out objective {judged:.6g}"
+        words = f"objective {info['objective']:.6g}{held_out}, {info['nnz']:,} codes, {info['seconds']:.1f} s"
+        print(f"step {info['iteration']}: {words}", flush=True)
+
+
+class BatchCSC(ConvolutionalLearner):
+    """Learn filters from a set of signals, all of them at every iteration.
+
+    Parameters
+    ----------
+    n_filters : int or list of int
+        Number of filters, K; a list counts the filters of each size.
+    filter_size : int, tuple of int or list of these
+        Filter shape; an integer serves every axis. A list makes filters of several sizes, ``[5, 11, 21]`` with
+        ``n_filters=[20, 60, 20]``, each zero outside its own support, all centres on one sample.
+    penalty : float or array
+        λ, the price of a code.
+    sampling : float in (0, 1] or Draws
+        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. `Draws` says which codes are drawn
+        together; ``Draws(0.1, "codes")`` draws every code by itself, as the paper does.
+    solver : str or solver object
+        "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or an object with its own settings.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    channels : bool
+        Whether the axis after the first holds channels.
+    nonnegative : bool
+        Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    rank : int or None
+        Largest rank of a filter over its channels, for ``channels=True``: filter k is the sum of so many products
+        ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 suits events of one place of origin; None leaves filters free.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
+    learning : Ridge, float or None
+        How well codes are solved for while learning: a fading ridge, a relative duality gap, or the solver's habit, which is
+        `Ridge` for "cd" and ten iterations for "admm" and "fft"; a solver object works as it is.
+    update : FilterUpdate or None
+        How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
+    max_iter : int
+        Iterations over all signals.
+    tol : float or None
+        Relative duality gap for `transform` and for held-out signals. None is 1e-3, or what a solver object says.
+    n_jobs : int or None
+        Threads: -1 is all cores, -2 all but one, None what joblib's context says. The filters do not depend on it.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
+    random_state : int, numpy Generator or None
+        Seed of the first filters, the sampling and the order of signals; None draws one, kept in ``seed_``.
+
+    Attributes
+    ----------
+    filters_ : (n_filters, [channels,] *size) array
+        Norms at most 1, sorted by use.
+    patterns_, shapes_ : (n_filters, rank, channels) and (n_filters, rank, *size) arrays
+        Patterns over channels and shapes whose products the filters are sums of; only with a `rank`.
+    history_ : list of dict
+        One record for each iteration: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
+        (windows that were left out; objective and non-zeros are those of the others).
+    usage_ : (n_filters,) array
+        Sum of |codes| of each filter in the last iteration.
+    outliers_ : structured array
+        With `robust`: the windows that were left out in the last iteration. ``signal`` is the number of the signal in X,
+        ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last, ``error`` is
+        its error.
+    n_iter_, n_seen_, seed_ : int
+        Steps done, signals seen (each time they are), the seed in use.
+    n_features_in_, feature_names_in_ : int and array of str
+        Samples of a signal, in all channels, where all had as many, and their names, where X was a table.
+    skipped_ : dict from str to int
+        Why signals were left out, and how often.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((3, 60))
+    >>> model = pt.BatchCSC(n_filters=4, filter_size=5, penalty=0.5, sampling=0.5, max_iter=3, random_state=0).fit(signals)
+    >>> model.filters_.shape
+    (4, 5)
+    """
+
+    def __init__(
+        self,
+        n_filters: int | list[int] = 100,
+        filter_size: int | tuple[int, ...] | list[Any] = 11,
+        penalty: float | ArrayLike = 1.0,
+        *,
+        sampling: Sampling = 1.0,
+        solver: str | Solver = "cd",
+        boundary: str = "same",
+        channels: bool = False,
+        nonnegative: bool = False,
+        rank: int | None = None,
+        robust: Robust | None = None,
+        learning: Learning = None,
+        update: FilterUpdate | None = None,
+        max_iter: int = 12,
+        tol: float | None = None,
+        n_jobs: int | None = -1,
+        device: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.n_filters = n_filters
+        self.filter_size = filter_size
+        self.penalty = penalty
+        self.sampling = sampling
+        self.solver = solver
+        self.boundary = boundary
+        self.channels = channels
+        self.nonnegative = nonnegative
+        self.rank = rank
+        self.robust = robust
+        self.learning = learning
+        self.update = update
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Signals,
+        y: Any = None,
+        *,
+        weights: Signals | None = None,
+        validation: Signals | None = None,
+        min_change: float = 0.0,
+        on_error: OnError = "raise",
+        callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> Self:
+        """Learn filters.
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array or list of arrays of any sizes
+        y : ignored
+        weights : like X, optional
+            w ≥ 0 for the squared error; zero marks samples that were not seen. Without weights NaN in X does.
+        validation : like X, optional
+            Held-out signals, coded after every iteration with the training clock stopped.
+        min_change : float
+            Stop when the objective changes by less than this fraction twice in a row; 0 never does. While a ridge fades the
+            objective goes on changing: with ``learning=0.1`` it settles sooner.
+        on_error : {"raise", "skip"}
+            Whether a signal that nothing can be learned from (constant, smaller than the filters, NaN everywhere) is an
+            error, or is left out and counted in ``skipped_``.
+        callbacks : sequence of callables
+            Each gets the iteration's record (a dict) and stops learning by returning True.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``; all else begins afresh.
+
+        Returns
+        -------
+        self
+        """
+        step = training_step(self)
+        check_arguments(min_change=min_change, callbacks=callbacks, verbose=verbose, warm_start=warm_start)
+        step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
+        given = step.check(X, weights, skip=skips(on_error)).numbered()
+        if not len(given):
+            raise nothing_usable(given.skipped)
+        self.skipped_ = noted({}, given.skipped)
+        self._note_features(X, given)
+        batch, held_out, printed = placed(given, step.resident), _held_out(step, validation), _PrintedLines(verbose)
+        state = step.start(batch, seed_from(self.random_state))
+        codes: SparseCodes | None = None
+        for _ in range(self.max_iter):
+            begin = working_time()
+            state.statistics, state.usage = step.empty(state.filters.shape), np.zeros(len(state.filters))
+            state.windows = WindowRecord()
+            result = step.encode(state, batch, codes)
+            codes = result.codes
+            info = step.learn(state, step.codes(batch, result), np.ones(len(batch)), begin)
+            judged = None if held_out is None else step.objective(state, held_out)
+            if self._record(state, info, [*callbacks, printed], judged) or _settled(state.history, min_change):
+                break
+        printed.close()
+        state.sort_by_use()
+        publish(self, state)
+        return self
+
+
+def _settled(history: Sequence[dict[str, Any]], min_change: float) -> bool:
+    """Whether the objective changed by less than a fraction twice in a row."""
+    recent = [info["objective"] for info in history[-3:]]
+    if min_change <= 0 or len(recent) < 3:
+        return False
+    return all(abs(b - a) < min_change * abs(a) for a, b in pairwise(recent))
+
+
+class OnlineCSC(ConvolutionalLearner):
+    """Learn filters from mini-batches; memory does not grow with the number of signals.
+
+    Parameters
+    ----------
+    n_filters : int or list of int
+        Number of filters, K; a list counts the filters of each size.
+    filter_size : int, tuple of int or list of these
+        Filter shape; an integer serves every axis. A list makes filters of several sizes, ``[5, 11, 21]`` with
+        ``n_filters=[20, 60, 20]``, each zero outside its own support, all centres on one sample.
+    penalty : float or array
+        λ, the price of a code.
+    sampling : float in (0, 1] or Draws
+        p, the fraction of codes solved for in a step; the paper's choice is 0.1 to 0.2. `Draws` says which codes are drawn
+        together; ``Draws(0.1, "codes")`` draws every code by itself, as the paper does.
+    solver : str or solver object
+        "cd" (coordinate descent), "admm" (the paper's), "fft" (circular reference), or an object with its own settings.
+    boundary : {"same", "valid", "full", "circular"}
+        Whether codes sit on the signal's own grid, where no filter leaves it, wherever one touches it, or wrap.
+    channels : bool
+        Whether the axis after the first holds channels.
+    nonnegative : bool
+        Restrict codes to be ≥ 0; for filters see `FilterUpdate`.
+    rank : int or None
+        Largest rank of a filter over its channels, for ``channels=True``: filter k is the sum of so many products
+        ``patterns_[k, r]`` ⊗ ``shapes_[k, r]``. 1 suits events of one place of origin; None leaves filters free.
+    robust : Robust or None
+        Leave windows whose error is an outlier out of each step; None lets all of them count.
+    learning : Ridge, float or None
+        How well codes are solved for while learning: a fading ridge, a relative duality gap, or the solver's habit, which is
+        `Ridge` for "cd" and ten iterations for "admm" and "fft"; a solver object works as it is.
+    update : FilterUpdate or None
+        How filters begin, and how they are updated and constrained; None is ``FilterUpdate()``.
+    batch_size : int
+        Signals in a mini-batch of `fit`.
+    n_epochs : int or None
+        Passes of `fit` over the signals. None is as many as make 60 mini-batches, and one of signals that nobody can count.
+    tol : float or None
+        Relative duality gap for `transform` and for held-out signals. None is 1e-3, or what a solver object says.
+    n_jobs : int or None
+        Threads: -1 is all cores, -2 all but one, None what joblib's context says. The filters do not depend on it.
+    device : str
+        "cpu", or "cuda" or "cuda:N" to solve and learn on a GPU; see `encode`.
+    random_state : int, numpy Generator or None
+        Seed of the first filters, the sampling and the order of signals; None draws one, kept in ``seed_``.
+
+    Attributes
+    ----------
+    filters_ : (n_filters, [channels,] *size) array
+        Norms at most 1, sorted by use.
+    patterns_, shapes_ : (n_filters, rank, channels) and (n_filters, rank, *size) arrays
+        Patterns over channels and shapes whose products the filters are sums of; only with a `rank`.
+    history_ : list of dict
+        One record for each mini-batch: ``iteration``, ``seconds`` (of learning), ``objective`` (its codes with the updated
+        filters), ``nnz``, ``gap``, ``n_seen``, ``replaced``, and where asked for ``validation_objective`` and ``outliers``
+        (windows that were left out; objective and non-zeros are those of the others).
+    usage_ : (n_filters,) array
+        Sum of |codes| of each filter in all mini-batches.
+    outliers_ : structured array
+        With `robust`: the windows that were left out when their signal was last learned from, the latest 10,000 of them.
+        ``signal`` is the number of the signal in X where `fit` had arrays, and how many signals were seen before it
+        otherwise; ``start`` and ``stop`` are the first sample of the window along each axis and the one after its last,
+        ``error`` is its error.
+    n_iter_, n_seen_, seed_ : int
+        Steps done, signals seen (each time they are), the seed in use.
+    n_features_in_, feature_names_in_ : int and array of str
+        Samples of a signal, in all channels, where all had as many, and their names, where X was a table.
+    skipped_ : dict from str to int
+        Why signals were left out, and how often.
+    state_ : LearnerState
+        What `partial_fit` goes on from.
+
+    Examples
+    --------
+    >>> import numpy as np, pointillist as pt
+    >>> signals = np.random.default_rng(0).standard_normal((6, 60))
+    >>> model = pt.OnlineCSC(n_filters=4, filter_size=5, penalty=0.5, batch_size=2, random_state=0)
+    >>> for batch in np.split(signals, 3):
+    ...     model = model.partial_fit(batch)
+    >>> model.n_seen_
+    6
+    """
+
+    def __init__(
+        self,
+        n_filters: int | list[int] = 100,
+        filter_size: int | tuple[int, ...] | list[Any] = 11,
+        penalty: float | ArrayLike = 1.0,
+        *,
+        sampling: Sampling = 1.0,
+        solver: str | Solver = "cd",
+        boundary: str = "same",
+        channels: bool = False,
+        nonnegative: bool = False,
+        rank: int | None = None,
+        robust: Robust | None = None,
+        learning: Learning = None,
+        update: FilterUpdate | None = None,
+        batch_size: int = 1,
+        n_epochs: int | None = None,
+        tol: float | None = None,
+        n_jobs: int | None = -1,
+        device: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.n_filters = n_filters
+        self.filter_size = filter_size
+        self.penalty = penalty
+        self.sampling = sampling
+        self.solver = solver
+        self.boundary = boundary
+        self.channels = channels
+        self.nonnegative = nonnegative
+        self.rank = rank
+        self.robust = robust
+        self.learning = learning
+        self.update = update
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Signals | Source | Iterable[Any],
+        y: Any = None,
+        *,
+        weights: Signals | None = None,
+        validation: Signals | None = None,
+        validation_every: int = 1,
+        shuffle: bool = True,
+        on_error: OnError = "raise",
+        prefetch: int = 2,
+        callbacks: Sequence[Callback] = (),
+        cluster: Any = None,
+        checkpoint: Checkpoints | None = None,
+        resume: bool = False,
+        verbose: int = 0,
+        warm_start: bool = False,
+    ) -> Self:
+        """Learn filters from the signals in mini-batches, starting afresh.
+
+        Parameters
+        ----------
+        X : (n_signals, [channels,] *space) array, list of arrays of any sizes, source, or any iterable of signals
+            Arrays are checked at once; a source is read as the run goes on, so that memory does not grow with it. NaN marks
+            samples that were not seen.
+        y : ignored
+        weights : like X, optional
+            For arrays: w ≥ 0 for the squared error; zero marks samples that were not seen.
+        validation : array or list of arrays, optional
+            Held-out signals, coded with the training clock stopped.
+        validation_every : int
+            Mini-batches after which the held-out signals are coded again.
+        shuffle : bool
+            Whether the signals come in random order, anew in every pass; an iterable keeps its own order.
+        on_error : {"raise", "skip"}
+            Whether a signal that cannot be read or used (constant, smaller than the filters, NaN everywhere) is an error,
+            or is left out and counted in ``skipped_``.
+        prefetch : int
+            For sources: mini-batches that are read ahead.
+        callbacks : sequence of callables
+            Each gets a mini-batch's record (a dict) and stops learning by returning True.
+        cluster : dask.distributed.Client, str or None
+            Where to encode: the workers of a Dask cluster, named by its client or its scheduler's address. The filters do
+            not depend on it (with ``solver="cd"``, to the bit). Whoever reaches a scheduler can run code on it: use an
+            address of a network that you trust, or a client with TLS. ``pip install 'pointillist[cluster]'``
+        checkpoint : Checkpoints, optional
+            Where to put away the state of the run, and how often.
+        resume : bool
+            Go on from the newest checkpoint: the filters become, to the bit, those of a run that nothing interrupted. Where
+            there is no checkpoint yet the run begins.
+        verbose : bool or int
+            How much is printed: True or 1 tells of steps 1, 2, 5, 10, 20, … and of the last one, 2 of every step. All steps
+            are logged in any case, by the logger "pointillist".
+        warm_start : bool
+            Whether learning begins with the filters of the last `fit`, where there was one, as it would with
+            ``FilterUpdate(init=model.filters_)``. To go on with what was summed up, too, use `partial_fit`.
+        """
+        step = training_step(self, shared=cluster is not None)
+        check_arguments(
+            shuffle=shuffle, prefetch=prefetch, callbacks=callbacks, resume=resume, validation_every=validation_every,
+            verbose=verbose, warm_start=warm_start,
+        )  # fmt: skip
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoints):
+            raise TypeError(f"checkpoint must be None or Checkpoints, got {type(checkpoint).__name__}")
+        if resume and checkpoint is None:
+            raise ValueError("resume needs checkpoint: say where the checkpoints are")
+        if validation is None and validation_every != 1:
+            raise ValueError("validation_every needs validation: give the signals that are held out")
+        if resume and warm_start:
+            raise ValueError("warm_start begins a new run and resume goes on with another: leave one of them out")
+        step = _warm(step, getattr(self, "filters_", None)) if warm_start else step
+        held_out, printed = _held_out(step, validation), _PrintedLines(verbose)
+        stored = None if checkpoint is None else checkpoint.begin(resume=resume)
+        seed = seed_from(self.random_state) if stored is None else stored.metadata["seed"]
+        feed = Feed(
+            X, weights, step, batch_size=self.batch_size, n_epochs=self.n_epochs, on_error=on_error,
+            shuffle=shuffle, seed=seed, prefetch=prefetch,
+        )  # fmt: skip
+        if feed.whole is not None:
+            self._note_features(X, feed.whole)
+        if stored is None:
+            self.state_ = step.start(feed.first(), seed, feed.patches())
+        else:
+            self.state_ = resumed_state(self, step, feed, stored)
+            publish(self, self.state_)
+        state = self.state_
+        keeper = None if checkpoint is None else Keeper(checkpoint, self, feed)
+        stop = False
+        with closing(self._coded(step, feed, cluster, keep_place=keeper is not None)) as coded:
+            for begin, codes in coded:
+                info = step.learn(state, codes, signal_counts(self.update, state.n_seen, len(codes)), begin)
+                due = held_out is not None and state.step % validation_every == 0
+                judged = step.objective(state, held_out) if held_out is not None and due else None
+                stop = self._record(state, info, [*callbacks, printed], judged)
+                if keeper is not None:
+                    keeper.after_step(state, stop=stop)
+                if stop:
+                    break
+        if keeper is not None and not stop:
+            keeper.finish(state)
+        printed.close()
+        self.skipped_ = dict(feed.stream.skipped)
+        state.sort_by_use()
+        publish(self, state)
+        return self
+
+    def partial_fit(
+        self, X: Signals, y: Any = None, *, weights: Signals | None = None, on_error: OnError = "raise"
+    ) -> Self:
+        """One step with one mini-batch `X` of any size; the order of the filters stays as it is.
+
+        The first call makes the first filters; later ones go on, also after `fit`. Samples whose `weights` are zero were not
+        seen; without weights NaN marks them. Signals that nothing can be learned from are an error, or with ``"skip"`` for
+        `on_error` left out; a mini-batch of which nothing is left changes nothing. `y` is not used.
+        """
+        step = training_step(self)
+        batch = step.check(X, weights, skip=skips(on_error), move=True)
+        self.skipped_ = noted(getattr(self, "skipped_", {}), batch.skipped)
+        if not len(batch):
+            return self
+        if not hasattr(self, "state_"):
+            self.state_ = step.start(batch, seed_from(self.random_state))
+            self._note_features(X, batch)
+        state, begin = self.state_, working_time()
+        codes = step.codes(batch, step.encode(state, batch))
+        self._record(state, step.learn(state, codes, signal_counts(self.update, state.n_seen, len(batch)), begin))
+        return self
+
+    def _coded(
+        self, step: Step, feed: Feed, cluster: Any, *, keep_place: bool
+    ) -> Generator[tuple[float, StepCodes], None, None]:
+        """Yield for each batch when its step began, and its codes for the filters that ``state_`` has by then."""
+        if cluster is not None:
+            with connect(cluster) as client:
+                yield from coded_steps(client, step, self.batch_size, feed, self.state_)
+            return
+        # The place in a stream that is read ahead of the run cannot be put away.
+        for batch in feed if keep_place else ahead(feed, step.resident):
+            begin = working_time()
+            yield begin, step.codes(batch, step.encode(self.state_, batch))
+
+
+def signal_counts(update: FilterUpdate | None, seen: int, count: int) -> NDArray:
+    """How much the next signals count in the statistics: i^γ − (i−1)^γ for signal i, γ being the forgetting."""
+    forgetting = _FORGETTING if update is None or update.forgetting is None else update.forgetting
+    return np.diff(np.arange(seen, seen + count + 1, dtype=np.float64) ** forgetting)
+
+
+def default_passes(n_signals: int, batch_size: int) -> int:
+    """Passes over so many signals that make `STEPS` mini-batches at least."""
+    return ceil(STEPS / ceil(n_signals / batch_size))
+
+
+class Feed:
+    """Mini-batches of a run: of arrays, which are checked at once, or of a source, read as the run goes on.
+
+    Parameters
+    ----------
+    X, weights, batch_size, n_epochs, on_error
+        As `OnlineCSC` takes them.
+    step : Step
+        Checks signals; those of a source that are smaller than its filters are of no use.
+    settings
+        Further settings of the stream.
+
+    Attributes
+    ----------
+    stream : Stream or IteratorStream
+        Which signals make up which batch, and how far the run is.
+    whole : Batch or None
+        All signals, where they are arrays.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        weights: Any,
+        step: Step,
+        *,
+        batch_size: int,
+        n_epochs: int | None,
+        on_error: OnError,
+        **settings: Any,
+    ) -> None:
+        self._step, self.whole, skip = step, None, skips(on_error)
+        arrays = hasattr(X, "__array__") or hasattr(X, "__cuda_array_interface__") or scipy.sparse.issparse(X)
+        if arrays or isinstance(X, Sequence):
+            self.whole = step.check(X, weights, skip=skip).numbered()
+            if not len(self.whole):
+                raise nothing_usable(self.whole.skipped)
+            source: Any = ArraySource(self.whole.signals)
+        elif weights is not None:
+            raise ValueError("weights are for arrays: mark samples of a source that were not seen by NaN")
+        else:
+            source = as_source(X)
+            settings |= {"least": step.box, "on_error": on_error}
+        if n_epochs is None:
+            n_epochs = 1 if isinstance(source, IteratorSource) else default_passes(len(source), batch_size)
+        self.stream = make_stream(source, batch_size=batch_size, n_epochs=n_epochs, **settings)
+        if self.whole is not None:
+            self.stream.skipped.note(self.whole.skipped)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self.whole is None:
+            yield from map(self._step.check, self.stream)
+            return
+        assert isinstance(self.stream, Stream)
+        for unread in self.stream.unread():
+            self.stream.hand_out(unread, ReadBatch([], []))
+            yield self.whole.take(unread.indices)
+
+    def first(self) -> Batch:
+        """All signals where they are at hand, else a first batch, which comes again when the feed is iterated over."""
+        return self._step.check(self.stream.first()) if self.whole is None else self.whole
+
+    @property
+    def elsewhere(self) -> Stream | None:
+        """The stream, where workers of a cluster can read its batches themselves; None otherwise."""
+        return self.stream if self.whole is None and isinstance(self.stream, Stream) else None
+
+    def patches(self) -> Sequence[NDArray] | None:
+        """The signals that first filters can be drawn from; None for an iterator."""
+        if self.whole is not None:
+            return self.whole.signals
+        return _Readable(self.stream, self._step) if isinstance(self.stream, Stream) else None
+
+
+class _Readable(Sequence[NDArray]):
+    """The signals of a source as a sequence; for one that cannot be read or used the next that can."""
+
+    def __init__(self, stream: Stream, step: Step) -> None:
+        self._source, self._step, self._cache = stream.source, step, Cache(2**26)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._cache.get(int(index), lambda: self._usable(int(index)))
+
+    def _usable(self, index: int) -> NDArray:
+        for tried in range(index, index + len(self)):
+            read = read_batch(self._source, UnreadBatch(0, 0, (tried % len(self),)), self._step.box, "skip")
+            if read.signals:
+                return self._step.check(read.signals).signals[0]
+        raise nothing_usable(read.skipped)
