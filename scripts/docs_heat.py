@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from pointillist.plot.charts import PAGE_COLOURS, themed_svg
-from pointillist.plot.style import new_figure
+from pointillist.plot.charts import themed_svg
+from pointillist.plot.style import PAGE_COLOURS, new_figure
 
 _AHEAD, _BEHIND = "c0", "c1"
 _FAINTEST, _STRONGEST = 0.08, 0.62

@@ -9,7 +9,7 @@ from PIL import Image
 from pointillist import OnlineCSC, contrast_normalise, photographs
 from pointillist.plot import Example, write_learning_report, write_page
 from pointillist.plot.blocks import Chart, Compare, Curve, Page, Section, SideBySide, Table, Text, Verdict, Verdicts
-from pointillist.plot.encoded import image_picture, mosaic_picture
+from pointillist.plot.pictures import image_picture, mosaic_picture
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ Everything here draws into files or arrays and prints nothing; what to draw, and
 """
 
 from pointillist.plot.convergence import save_convergence
+from pointillist.plot.filters import mosaic, save_mosaic
 from pointillist.plot.learning import Example, write_learning_report
-from pointillist.plot.mosaics import mosaic, save_mosaic
 from pointillist.plot.page import render_page, write_page
-from pointillist.plot.reconstruction import save_reconstruction
+from pointillist.plot.signals import save_reconstruction
 
 __all__ = [
     "mosaic",

@@ -22,9 +22,9 @@ from pointillist.plot.blocks import (
     Table,
     Text,
 )
-from pointillist.plot.encoded import contrast_limits, image_picture, picture
 from pointillist.plot.page import write_page
-from pointillist.plot.waveforms import stacked, strongest
+from pointillist.plot.pictures import contrast_limits, image_picture, picture
+from pointillist.plot.signals import stacked, strongest
 
 _MOST_SIGNALS, _MOST_CLOSE, _MOST_ROWS = 8, 6, 200
 _COLUMNS = 700

@@ -16,33 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from pointillist.plot.blocks import Chart, Curve, Trace, Waveforms
-from pointillist.plot.style import FAINT, GRID, INK, new_figure, tidy
-from pointillist.plot.waveforms import (
-    draw_trace,
-    draw_waveforms,
-    trace_panels,
-    trace_size,
-    waveform_grid,
-    waveform_size,
-    waveform_words,
-)
+from pointillist.plot.filters import draw_waveforms, waveform_grid, waveform_size, waveform_words
+from pointillist.plot.signals import draw_trace, trace_panels, trace_size
+from pointillist.plot.style import COLOURS, FILE_COLOURS, PAGE_COLOURS, new_figure, tidy
 
-COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
-PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
-_PRINTED = ("#2f5d8a", "#d9772b", "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
-_PRINTED_STEPS = ("#12304d", "#27557f", "#3f7fb3", "#6fa8d6", "#a3cbe8")
-FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
-    "ink": INK,
-    "faint": FAINT,
-    "grid": GRID,
-}
-_ON_DARK = ("#7fb2e5", "#f0a061", "#6cc9b9", "#d49bd0", "#d6bd62", "#a2a6ad", "#74cfe0", "#b39be0")
-_STEPS_ON_DARK = ("#d3e6f8", "#a9cdef", "#7fb2e5", "#5590c8", "#3a6c9e")
-DARK_COLOURS = dict(zip(COLOURS, (*_ON_DARK, *_STEPS_ON_DARK), strict=True)) | {
-    "ink": "#e6e4df",
-    "faint": "#a2a6ad",
-    "grid": "#3a3f45",
-}
 STYLES = ("line", "dashed", "dots", "bars")
 # Curves differ in colour, and for those who see few colours in their marks and dashes as well; each colour has its own.
 _DASHES = (

@@ -32,12 +32,11 @@ from pointillist.plot.blocks import (
     Waveforms,
 )
 from pointillist.plot.convergence import held_out_chart, training_chart
-from pointillist.plot.encoded import contrast_limits, image_picture, mosaic_picture
+from pointillist.plot.filters import waveform_words
 from pointillist.plot.machine import fact_items, facts, peak_mb
 from pointillist.plot.page import write_page
-from pointillist.plot.reconstruction import signal_trace
-from pointillist.plot.slices import cut_of
-from pointillist.plot.waveforms import waveform_words
+from pointillist.plot.pictures import contrast_limits, cut_of, image_picture, mosaic_picture
+from pointillist.plot.signals import signal_trace
 
 _MOST_EXAMPLES = 4
 _LARGEST = {1: 4096, 2: 384, 3: 64}

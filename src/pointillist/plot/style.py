@@ -1,19 +1,28 @@
-"""The look that all figures share, and how a figure becomes a file.
+"""The look that all figures share, where a plot goes, and how a figure becomes a file.
 
-Figures are made without pyplot, so that drawing leaves no global state behind in a user's session.
+Figures for files are made without pyplot, so that drawing leaves no global state behind in a user's session. A plot without
+Axes of the caller gets a figure of pyplot, so that it is shown as any other; nothing here shows it, and no setting of
+matplotlib is changed.
 """
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.font_manager import FontProperties
+from matplotlib.gridspec import GridSpec, GridSpecBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 from PIL import Image
 
+from pointillist.reprs import shown
 from pointillist.storage import atomic_path
 
 INK = "#2b2b2b"
@@ -21,6 +30,23 @@ FAINT = "#8c8c8c"
 GRID = "#e6e4df"
 BLUE = "#2f5d8a"
 ORANGE = "#d9772b"
+
+COLOURS = (*(f"c{i}" for i in range(8)), *(f"r{i}" for i in range(5)))
+PAGE_COLOURS = {name: f"#0102{i:02x}" for i, name in enumerate((*COLOURS, "ink", "faint", "grid"))}
+_PRINTED = ("#2f5d8a", "#d9772b", "#2a7f72", "#8a4a86", "#8c7320", "#70757c", "#4aa3b5", "#7a5ea8")
+_PRINTED_STEPS = ("#12304d", "#27557f", "#3f7fb3", "#6fa8d6", "#a3cbe8")
+FILE_COLOURS = dict(zip(COLOURS, (*_PRINTED, *_PRINTED_STEPS), strict=True)) | {
+    "ink": INK,
+    "faint": FAINT,
+    "grid": GRID,
+}
+_ON_DARK = ("#7fb2e5", "#f0a061", "#6cc9b9", "#d49bd0", "#d6bd62", "#a2a6ad", "#74cfe0", "#b39be0")
+_STEPS_ON_DARK = ("#d3e6f8", "#a9cdef", "#7fb2e5", "#5590c8", "#3a6c9e")
+DARK_COLOURS = dict(zip(COLOURS, (*_ON_DARK, *_STEPS_ON_DARK), strict=True)) | {
+    "ink": "#e6e4df",
+    "faint": "#a2a6ad",
+    "grid": "#3a3f45",
+}
 
 _DPI = 150
 _FIGURE_SUFFIXES = (".png", ".pdf", ".svg")
@@ -81,3 +107,66 @@ def bare(axes: Axes, *, frame: str = GRID) -> None:
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set(color=frame, linewidth=0.8)
+
+
+def one_place(ax: Any, width: float, height: float) -> Axes:
+    """The Axes that were given, or those of a new figure of that size in inches."""
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
+    if not isinstance(ax, Axes):
+        raise ValueError(f"ax must be Axes of matplotlib, got {shown(ax)}")
+    return ax
+
+
+def several_places(
+    ax: Any,
+    count: int,
+    size: tuple[float, float],
+    make: Callable[[FigureBase, GridSpecBase], Sequence[Axes]],
+    **grid: Any,
+) -> list[Axes]:
+    """So many Axes: those that were given, or `make` of a grid in place of the one that was given or of a new figure.
+
+    Parameters
+    ----------
+    ax : Axes, array or list of `count` Axes, or None
+    count : int
+    size : tuple of float
+        Width and height in inches of a new figure.
+    make : callable
+        Makes the Axes of a figure on a grid.
+    **grid
+        What `divided` takes.
+    """
+    several = list(ax.flat) if isinstance(ax, np.ndarray) else list(ax) if isinstance(ax, list | tuple) else None
+    if several is None:
+        place = one_place(ax, *size)
+        return list(make(place.figure, divided(place, **grid)))
+    if len(several) != count or not all(isinstance(one, Axes) for one in several):
+        raise ValueError(f"ax must be one Axes of matplotlib, or {count} of them, got {shown(ax)}")
+    return several
+
+
+def divided(ax: Axes, **grid: Any) -> GridSpecBase:
+    """A grid of places instead of Axes, which are emptied but for their title; `grid` is what GridSpec takes."""
+    ax.set_axis_off()
+    place = ax.get_subplotspec()
+    if place is not None:
+        return place.subgridspec(grid.pop("nrows"), grid.pop("ncols"), **grid)
+    box = ax.get_position()
+    return GridSpec(left=box.x0, right=box.x1, bottom=box.y0, top=box.y1, **grid)
+
+
+def colours_on(ax: Axes) -> dict[str, str]:
+    """Colours that can be read on the paper of a figure, light or dark."""
+    red, green, blue, alpha = to_rgba(ax.figure.figure.get_facecolor())
+    if alpha < 0.5:  # the page around it decides; the caller's colour of text suits that
+        red, green, blue = (1 - part for part in to_rgba(rcParams["text.color"])[:3])
+    return FILE_COLOURS if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.4 else DARK_COLOURS
+
+
+def text_size() -> float:
+    """The size in points of numbers at axes, as the caller's settings have it."""
+    return float(FontProperties(size=rcParams["xtick.labelsize"]).get_size_in_points())

@@ -1,7 +1,9 @@
-"""One image or signal in time with what its codes make of it: the reconstruction, what is left, and where the codes sit.
+"""Signals beside what their codes make of them: the reconstruction, what is left, and where the codes sit, on Axes.
 
-Solving for codes is done elsewhere.
+Solving for codes is done elsewhere. Colours are names ("c0", "ink", ...) that a mapping turns into colours.
 """
+
+from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,20 +13,23 @@ from math import prod
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.gridspec import GridSpecBase
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.metrics import psnr
 from pointillist.plot.blocks import Trace
-from pointillist.plot.charts import FILE_COLOURS
-from pointillist.plot.encoded import contrast_limits
-from pointillist.plot.slices import Cut, as_pixels, cut_of
-from pointillist.plot.style import bare, new_figure, save_figure, title
-from pointillist.plot.waveforms import draw_trace, strongest, trace_panels, trace_size, trace_words
+from pointillist.plot.filters import FEW_CHANNELS
+from pointillist.plot.pictures import Cut, as_pixels, contrast_limits, cut_of
+from pointillist.plot.style import FILE_COLOURS, bare, new_figure, save_figure, tidy, title
 
 _PANEL_WIDTH = 3.45
 _FAINTNESS = 0.45
 """How opaque a picture is under its codes."""
+_SPREAD = 2.6
+"""Distance between channels that are drawn one above the other, in units of a large sample."""
 
 
 def save_reconstruction(
@@ -186,3 +191,109 @@ def signal_trace(
         n_filters=codes.n_filters,
     )
     return replace(trace, caption=" ".join(words for words in (caption, trace_words(trace, len(whole))) if words))
+
+
+def trace_size(trace: Trace) -> tuple[float, float]:
+    """Width and height in inches of the figure that a trace takes."""
+    return 8.6, sum(trace_heights(trace)) + 0.7
+
+
+def trace_panels(figure: Figure, trace: Trace) -> list[Axes]:
+    """Three Axes one below the other over all of a figure, as high as a trace needs them."""
+    return trace_rows(figure, figure.add_gridspec(3, 1, height_ratios=trace_heights(trace)))
+
+
+def trace_rows(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
+    """Three Axes on a grid of three rows, on one clock."""
+    upper = figure.add_subplot(grid[0])
+    rows = [upper, *(figure.add_subplot(grid[row], sharex=upper) for row in (1, 2))]
+    for axes in rows[:2]:
+        axes.tick_params(labelbottom=False)
+    return rows
+
+
+def draw_trace(panels: Sequence[Axes], trace: Trace, colours: Mapping[str, str], *, label_size: float = 8.5) -> None:
+    """Draw a signal with its fit over it, its events as spikes in a row for each filter, and what is left, on one clock."""
+    signal, fit = np.asarray(trace.signal, float), np.asarray(trace.fit, float)
+    upper, middle, lower = panels
+    samples = np.arange(trace.first, trace.first + signal.shape[1])
+    above = stacked(signal)
+    for axes in panels:
+        tidy(axes, ink=colours["ink"], faint=colours["faint"], grid=colours["grid"], label_size=label_size)
+    upper.plot(samples, (signal + above).T, color=colours["c5"], linewidth=1.1, alpha=0.8)
+    upper.plot(samples, (fit + above).T, color=colours["c0"], linewidth=1.3)
+    lower.plot(samples, (signal - fit + above).T, color=colours["c2"], linewidth=0.9)
+    for axes, name in ((upper, "signal"), (lower, "residual")):
+        _channels(axes, trace, above[:, 0])
+        axes.set_ylabel(name, fontsize=label_size + 0.5, color=colours["ink"])
+    lower.set_ylim(upper.get_ylim())  # so that its faintness is true
+    draw_events(middle, trace.events, trace.n_filters, colours)
+    middle.set_ylabel("filter", fontsize=label_size + 0.5, color=colours["ink"])
+    upper.figure.align_ylabels(panels)
+    for axes in panels:
+        draw_clock(axes, samples)
+    lower.set_xlabel("sample", fontsize=label_size + 0.5, color=colours["ink"])
+
+
+def draw_clock(axes: Axes, samples: NDArray) -> None:
+    """Number the samples of a signal in time, from the first to the last."""
+    axes.set_xlim(samples[0], max(samples[-1], samples[0] + 1))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def stacked(signal: NDArray) -> NDArray:
+    """What to add to the channels of (channels, length), as (channels, 1), so that one lies below the other."""
+    step = _SPREAD * (float(np.percentile(np.abs(signal), 99)) or 1.0)
+    return np.asarray(-step * np.arange(len(signal))[:, None])
+
+
+def strongest(signal: NDArray, most: int = FEW_CHANNELS) -> NDArray:
+    """Numbers of the channels of (channels, length) with the most energy, at most so many, ascending."""
+    peak = float(np.max(np.abs(signal))) or 1.0  # squares of very large samples would overflow
+    energy = np.sum(np.square(signal / peak, dtype=np.float64), axis=1)
+    return np.sort(np.argsort(-energy, kind="stable")[:most])
+
+
+def trace_heights(trace: Trace) -> tuple[float, float, float]:
+    """Heights in inches of the signal, its events and its residual."""
+    panel = 1.1 + 0.45 * (len(trace.signal) - 1)
+    return 1.3 * panel, min(0.4 + 0.24 * trace.n_filters, 4.0), panel
+
+
+def _channels(axes: Axes, trace: Trace, above: NDArray) -> None:
+    """Label channels that are drawn one above the other by their numbers; a single one keeps its scale."""
+    if len(above) > 1:
+        axes.set_yticks(above, [str(channel) for channel in trace.channels])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+
+
+def draw_events(
+    axes: Axes, events: Sequence[Sequence[float]] | NDArray, n_filters: int, colours: Mapping[str, str]
+) -> None:
+    """Draw events (sample, filter, amplitude) as spikes: upwards and orange where positive, downwards and blue elsewhere."""
+    sample, which, size = (np.array([event[i] for event in events], float) for i in range(3))
+    both = np.any(size > 0) and np.any(size < 0)
+    # The weakest can still be seen; spikes of one sign only have the whole row to themselves.
+    long = (0.4 if both else 0.75) * (0.25 + 0.75 * np.abs(size) / (np.max(np.abs(size)) if len(size) else 1.0))
+    for sign, colour in ((1, "c1"), (-1, "c0")):
+        own = sign * size > 0
+        foot = which[own] + (0 if both else 0.38 * sign)
+        tip = foot - sign * long[own]
+        axes.vlines(sample[own], foot, tip, color=colours[colour], linewidth=1.5)
+        axes.scatter(sample[own], tip, s=9, color=colours[colour], linewidths=0, zorder=3)
+    axes.set_ylim(n_filters - 0.5, -0.5)
+    axes.set_yticks(_numbers(n_filters))
+    axes.grid(axis="x", visible=False)
+
+
+def _numbers(n_filters: int) -> list[int]:
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 500, 10**4, 10**9) if n_filters <= 12 * step)
+    return list(range(0, n_filters, step))
+
+
+def trace_words(trace: Trace, all_channels: int) -> str:
+    """Which of the channels a trace shows, where it does not show all; empty otherwise."""
+    shown: Sequence[int] = trace.channels
+    return "" if len(shown) == all_channels else f"The {len(shown)} strongest of {all_channels:,} channels are shown."
