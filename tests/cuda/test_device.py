@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from threading import Barrier
 from types import SimpleNamespace
 
@@ -95,7 +95,7 @@ def device(monkeypatch):
 def test_threads_never_share_a_stream_or_memory_for_copies(device):
     rng = np.random.default_rng(0)
     given = [rng.standard_normal((1, 300)).astype(np.float32) for _ in range(40)]
-    together, met = Barrier(devices.STREAMS), []
+    together, met = Barrier(devices.TUNING.streams), []
 
     def moved(i):
         with device.own_stream():
@@ -103,7 +103,7 @@ def test_threads_never_share_a_stream_or_memory_for_copies(device):
         return found, device.download(device.upload(given[i]))
 
     def hold(_):
-        with device.own_stream(), device._staging((5,), np.dtype(np.uint8)) as staged:
+        with device.own_stream(), device.staging((5,), np.dtype(np.uint8)) as staged:
             together.wait(10)  # all are held at once
             met.append(staged.__array_interface__["data"][0])
             together.wait(10)
@@ -112,9 +112,11 @@ def test_threads_never_share_a_stream_or_memory_for_copies(device):
         for i, (one, other) in enumerate(pool.map(moved, range(len(given)))):
             np.testing.assert_array_equal(one, given[i][0])
             np.testing.assert_array_equal(other, given[i])
-        list(pool.map(hold, range(devices.STREAMS)))
-    assert len(set(met)) == devices.STREAMS
-    assert device._idle_streams.qsize() == devices.STREAMS
+        list(pool.map(hold, range(devices.TUNING.streams)))
+    assert len(set(met)) == devices.TUNING.streams
+    with ExitStack() as stack:  # all streams were given back
+        for _ in range(devices.TUNING.streams):
+            stack.enter_context(device.own_stream())
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -19,27 +20,26 @@ from pointillist.arrays import as_cupy, is_resident, stacked
 from pointillist.cuda.plan import RESERVED_SHARED
 
 _INSTALL = "pip install 'pointillist[cuda]' (cupy-cuda12x, or cupy-cuda13x for a CUDA 13 driver)"
-_STAGED_BYTES = 2**25  # of host memory that arrays go through on their way, unless one of them has more
-_SHARED_COPY, _COPIERS = 2**22, 4  # bytes from which on threads share a copy, and how many do
-_ALIGNED = 256  # bytes at whose multiples arrays begin
-_PLAIN_SHARED = 48 * 1024 - RESERVED_SHARED  # shared memory that a kernel gets without asking, beside its own variables
 
-STREAMS = 4
-"""Streams, each with a group of signals: some are moved while another is computed."""
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Copies between the host and a device; measured by benchmarks.gpu on one H200."""
+
+    streams: int = 4
+    """Streams, each with a group of signals: some are moved while another is computed."""
+    staged_bytes: int = 2**25
+    """Bytes of host memory that arrays go through on their way, unless one of them has more."""
+    shared_copy: int = 2**22
+    """Bytes from which on threads share a copy."""
+    copiers: int = 4
+    """Threads that share a copy."""
+
+
+TUNING = Tuning()
 
 CONSTANTS = ("CH", "FD", "FH", "FW", "NONNEGATIVE", "SAMPLED", "MAPPED", "AROUND")
 """Constants that the kernels are compiled with: a filter's channels, layers, rows and columns, and flags."""
-
-_SOURCES = (
-    "common.cuh",
-    "scan.cu",
-    "working_set.cu",
-    "sweeps.cu",
-    "extrapolation.cu",
-    "evaluate.cu",
-    "statistics.cu",
-    "tensor.cu",
-)
 
 
 def is_cpu(device: str) -> bool:
@@ -83,7 +83,7 @@ class Device:
             self.has_tensor_cores = int(cupy.cuda.Device(number).compute_capability) >= 80  # those that know bfloat16
             # Kept, because the memory pool keeps what each of them frees; the last one that was put back is used first.
             self._idle_streams: LifoQueue[Any] = LifoQueue()
-            for _ in range(STREAMS):
+            for _ in range(TUNING.streams):
                 self._idle_streams.put(cupy.cuda.Stream(non_blocking=True))
             self.mover = cupy.cuda.Stream(non_blocking=True)
         self._modules: dict[tuple[int, ...], Any] = {}
@@ -135,26 +135,32 @@ class Device:
         if is_resident(arrays[0]):
             return stacked(arrays).astype(dtype, copy=False)
         moved = self.cupy.empty((len(arrays), *arrays[0].shape), dtype)
-        step = max(1, _STAGED_BYTES * len(arrays) // max(moved.nbytes, 1))
+        step = max(1, TUNING.staged_bytes * len(arrays) // max(moved.nbytes, 1))
         for first in range(0, len(arrays), step):
             part, there = arrays[first : first + step], moved[first : first + step]
-            with self._staging(there.shape, there.dtype) as staged:
+            with self.staging(there.shape, there.dtype) as staged:
                 if not isinstance(part, np.ndarray):
                     np.stack(part, out=staged, casting="same_kind")
-                elif staged.nbytes < _SHARED_COPY:
+                elif staged.nbytes < TUNING.shared_copy:
                     np.copyto(staged, part, casting="same_kind")
                 else:
-                    _copy_by_threads(staged, part)
+                    bounds = np.linspace(0, len(part), TUNING.copiers + 1).astype(int).tolist()
+                    with ThreadPoolExecutor(TUNING.copiers) as pool:
+                        copies = [
+                            pool.submit(np.copyto, staged[a:b], part[a:b], "same_kind") for a, b in pairwise(bounds)
+                        ]
+                    for copy in copies:
+                        copy.result()
                 there.set(staged)
                 self.wait()
         return moved
 
     def upload_all(self, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """Arrays of the host by their names, moved here in one piece."""
-        sizes = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array in arrays.values()]
+        sizes = [-(-array.nbytes // 256) * 256 for array in arrays.values()]  # as CUDA aligns what it allocates
         bounds = np.cumsum([0, *sizes])
         moved = self.cupy.empty(int(bounds[-1]), np.uint8)
-        with self._staging(moved.shape, np.dtype(np.uint8)) as staged:
+        with self.staging(moved.shape, np.dtype(np.uint8)) as staged:
             for array, first in zip(arrays.values(), bounds[:-1].tolist(), strict=True):
                 staged[first : first + array.nbytes].view(array.dtype).reshape(array.shape)[...] = array
             moved.set(staged)
@@ -168,12 +174,12 @@ class Device:
         """A device's array as one of the host."""
         if array.size == 0:
             return np.empty(array.shape, array.dtype)
-        with self._staging(array.shape, array.dtype) as staged:
+        with self.staging(array.shape, array.dtype) as staged:
             self.cupy.ascontiguousarray(array).get(out=staged)
             return staged.copy()
 
     @contextmanager
-    def _staging(self, shape: tuple[int, ...], dtype: np.dtype) -> Iterator[np.ndarray]:
+    def staging(self, shape: tuple[int, ...], dtype: np.dtype) -> Iterator[np.ndarray]:
         """Page-locked host memory, from and to which copies are fast; no other thread has it until they are done."""
         size = prod(shape) * dtype.itemsize
         with self._lock:
@@ -194,35 +200,28 @@ class Device:
         """
         key = (*filter_shape, *(int(flag) for flag in flags))
         with self._lock:
+            if key not in self._modules:
+                options = tuple(f"-D{name}={value}" for name, value in zip(CONSTANTS, key, strict=True))
+                self._modules[key] = self.cupy.RawModule(code=source(), options=("--std=c++14", *options))
             found = self._kernels.get((name, key))
             if found is None:
-                found = self._kernels[name, key] = self._module(key).get_function(name)
+                found = self._kernels[name, key] = self._modules[key].get_function(name)
             room = self.shared_limit - RESERVED_SHARED
-            if shared > _PLAIN_SHARED and found.max_dynamic_shared_size_bytes != room:
+            # A kernel gets 48 KiB of shared memory without asking.
+            if shared > 48 * 1024 - RESERVED_SHARED and found.max_dynamic_shared_size_bytes != room:
                 found.max_dynamic_shared_size_bytes = room
         return found
-
-    def _module(self, key: tuple[int, ...]) -> Any:
-        if key not in self._modules:
-            options = tuple(f"-D{name}={value}" for name, value in zip(CONSTANTS, key, strict=True))
-            self._modules[key] = self.cupy.RawModule(code=source(), options=("--std=c++14", *options))
-        return self._modules[key]
-
-
-def _copy_by_threads(to: np.ndarray, given: np.ndarray) -> None:
-    """Copy an array along its first axis in several threads."""
-    bounds = np.linspace(0, len(to), _COPIERS + 1).astype(int).tolist()
-    with ThreadPoolExecutor(_COPIERS) as pool:
-        copies = [pool.submit(np.copyto, to[a:b], given[a:b], "same_kind") for a, b in pairwise(bounds)]
-    for copy in copies:
-        copy.result()
 
 
 @cache
 def source() -> str:
     """All kernels as one text."""
-    folder = Path(__file__).parent
-    return "\n".join((folder / name).read_text(encoding="utf-8") for name in _SOURCES)
+    folder, names = (
+        Path(__file__).parent,
+        ["scan", "working_set", "sweeps", "extrapolation", "evaluate", "statistics", "tensor"],
+    )
+    files = [folder / "common.cuh", *(folder / f"{name}.cu" for name in names)]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def check_device(device: str) -> None:

@@ -20,11 +20,6 @@ from pointillist.problem import Geometry, broadcast_penalty
 from pointillist.reprs import shown
 from pointillist.validation import check_arguments, is_number
 
-_VOLUME = 4
-"""Filters that fit into a window side by side, where nothing else is said: less is noisy, more is coarse (measured)."""
-_DEVIATION = 1.4826
-"""The standard deviation of Gaussian numbers over the median absolute deviation from their median."""
-
 
 @dataclass(frozen=True)
 class Robust:
@@ -90,7 +85,7 @@ def error_limit(robust: Robust, errors: NDArray, step: int) -> float:
         return float(np.sort(errors)[kept - 1]) if kept < len(errors) else float("inf")
     middle = float(np.median(errors))
     deviation = float(np.median(np.abs(errors - middle)))
-    return middle + float(robust.alpha) * _DEVIATION * deviation if deviation > 0 else float("inf")
+    return middle + float(robust.alpha) * 1.4826 * deviation if deviation > 0 else float("inf")
 
 
 def cell_counts(robust: Robust, geometry: Geometry) -> tuple[int, ...]:
@@ -101,7 +96,8 @@ def cell_counts(robust: Robust, geometry: Geometry) -> tuple[int, ...]:
         raise ValueError(f"robust has a window of {len(sides)} axes, {robust.window}, the signals have {ndim}")
     cells = []
     for n, side, length in zip(geometry.signal, sides, geometry.filter, strict=True):
-        wanted = round(_VOLUME ** (1 / ndim) * length) if side is None else side
+        # Four filters side by side fit into a window: less is noisy, more is coarse (benchmarks.robust).
+        wanted = round(4 ** (1 / ndim) * length) if side is None else side
         cells.append(1 if 2 * n < 3 * wanted else min(round(2 * n / wanted), n))
     return tuple(cells)
 
@@ -192,16 +188,18 @@ def without_outliers(
     codes = some.codes.on_host()
     indices, values = list(codes.indices), list(codes.values)
     residuals = [to_host(residual) for residual in some.residuals]
-    weights = _weights(some, residuals)
+    ones = {residual.shape: np.ones(residual.shape, residual.dtype) for residual in residuals}  # shared by many
+    weights = [ones[one.shape] for one in residuals] if some.weights is None else [to_host(one) for one in some.weights]
     spans = _spans(filters, support)
     for i, cells in enumerate(kept):
         if cells.all():
             continue
         geometry = some.geometry(filters, i)
-        edges = _edges(geometry.signal, cells.shape)
-        mask = _spread(cells, edges)
+        mask = cells
+        for axis, edge in enumerate(_edges(geometry.signal, cells.shape)):
+            mask = np.repeat(mask, np.diff(edge), axis=axis)
         weights[i], residuals[i] = weights[i] * mask, residuals[i] * mask
-        useful = _touching(geometry, edges, cells, indices[i], spans)
+        useful = _touching(geometry, mask, indices[i], spans)
         indices[i], values[i] = indices[i][useful], values[i][useful]
     return replace(
         some, weights=weights, residuals=residuals, codes=SparseCodes(indices, values, codes.grids, codes.n_filters)
@@ -255,62 +253,35 @@ def _paid(geometry: Geometry, edges: list[NDArray], indices: NDArray, values: ND
     places = []
     for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
         centre = corner + (geometry.filter[axis] - 1) // 2 - geometry.offset[axis]
-        places.append(_cell_of(np.clip(centre, 0, geometry.signal[axis] - 1), edge))
+        places.append(np.searchsorted(edge, np.clip(centre, 0, geometry.signal[axis] - 1), side="right") - 1)
     flat = np.ravel_multi_index(tuple(places), shape)
     return np.bincount(flat, cost, minlength=prod(shape)).reshape(shape)
 
 
-def _cell_of(samples: NDArray, edge: NDArray) -> NDArray:
-    return np.searchsorted(edge, samples, side="right") - 1
-
-
-def _weights(batch: CodedBatch, residuals: Sequence[NDArray]) -> list[NDArray]:
-    """The weights of a batch on the host, ones where it has none; signals of one shape then share them."""
-    if batch.weights is not None:
-        return [to_host(weight) for weight in batch.weights]
-    ones = {residual.shape: np.ones(residual.shape, residual.dtype) for residual in residuals}
-    return [ones[residual.shape] for residual in residuals]
-
-
-def _spread(cells: NDArray, edges: list[NDArray]) -> NDArray:
-    """An array with one value for each cell as one (*space) with its value for each sample."""
-    for axis, edge in enumerate(edges):
-        cells = np.repeat(cells, np.diff(edge), axis=axis)
-    return cells
-
-
 def _spans(filters: NDArray, support: NDArray | None) -> tuple[NDArray, NDArray]:
-    """First and last sample that each filter may use along each axis, both (n_filters, axes)."""
+    """First sample that each filter may use along each axis, and the one behind its last, both (n_filters, axes)."""
     n_filters, size = len(filters), filters.shape[2:]
-    first, last = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size) - 1, (n_filters, 1))
+    first, end = np.zeros((n_filters, len(size)), np.int64), np.tile(np.array(size), (n_filters, 1))
     for k, allowed in enumerate([] if support is None else support):
         places = np.argwhere(allowed)
-        first[k], last[k] = places.min(axis=0), places.max(axis=0)
-    return first, last
+        first[k], end[k] = places.min(axis=0), places.max(axis=0) + 1
+    return first, end
 
 
-def _touching(
-    geometry: Geometry, edges: list[NDArray], cells: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]
-) -> NDArray:
-    """Whether the box of each code's filter holds samples of a cell that counts."""
+def _touching(geometry: Geometry, mask: NDArray, indices: NDArray, spans: tuple[NDArray, NDArray]) -> NDArray:
+    """Whether the box of each code's filter holds samples (*space) that count: by sums over all boxes from the origin."""
     owner, position = np.divmod(indices, geometry.n_positions)
-    corners, ndim = np.unravel_index(position, geometry.grid), len(edges)
-    around = geometry.boundary == "circular"
-    # A filter that wraps reaches the cells of a neighbouring copy of the signal.
-    counted = np.tile(cells, (3,) * ndim) if around else cells
-    first: list[NDArray] = []
-    end: list[NDArray] = []
-    for axis, (corner, edge) in enumerate(zip(corners, edges, strict=True)):
-        n, count = geometry.signal[axis], len(edge) - 1
-        for bound, out in ((spans[0], first), (spans[1], end)):
-            sample = corner + bound[owner, axis] - geometry.offset[axis]
-            copy, inside = np.divmod(sample, n) if around else (0, np.clip(sample, 0, n - 1))
-            out.append(_cell_of(inside, edge) + (copy + 1) * count * around)
-    sums = np.pad(counted.astype(np.int64), [(1, 0)] * ndim)
-    for axis in range(ndim):
-        sums = np.cumsum(sums, axis=axis)
+    corners = np.unravel_index(position, geometry.grid)
+    axes = zip(geometry.offset, geometry.padded, geometry.signal, strict=True)
+    ends = [(offset, padded - offset - length) for offset, padded, length in axes]
+    padded = np.pad(mask, ends, mode="wrap" if geometry.boundary == "circular" else "constant")
+    sums = np.pad(padded.astype(np.int64), [(1, 0)] * mask.ndim)
+    for axis in range(mask.ndim):
+        np.cumsum(sums, axis=axis, out=sums)
     held = np.zeros(len(indices), np.int64)
-    for upper in product((0, 1), repeat=ndim):
-        corner_of = tuple(end[axis] + 1 if up else first[axis] for axis, up in enumerate(upper))
-        held += (-1) ** (ndim - sum(upper)) * sums[corner_of]
+    for upper in product((0, 1), repeat=mask.ndim):
+        places = tuple(
+            corner + spans[up][owner, axis] for axis, (corner, up) in enumerate(zip(corners, upper, strict=True))
+        )
+        held += (-1) ** (mask.ndim - sum(upper)) * sums[places]
     return held > 0

@@ -32,7 +32,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """How much work statistics do at once, and from where on threads share it; measured by benchmarks.learning."""
+    """How much work statistics do at once, and from where on threads share it; measured by benchmarks.online."""
 
     group: int = 25
     """Filters that are updated in a row at most: fewer make threads wait more often, more leave them less to do."""

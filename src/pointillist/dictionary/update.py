@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Which filters a step updates, how far, and which patches filters begin with; measured by benchmarks.learning."""
+    """Which filters a step updates, how far, and which patches filters begin with; measured by benchmarks.online."""
 
     few: int = 32
     """Fewer filters are all updated in every step: that takes little time."""

@@ -24,7 +24,7 @@ from pointillist.kernels.vectors import (
 
 
 class Tuning(NamedTuple):
-    """Which sources a block is predicted from, and how tables are judged by them; measured by benchmarks.inpaint."""
+    """Which sources a block is predicted from, and how tables are judged by them; measured by benchmarks.fills."""
 
     few: int = 100
     """Sources up to which all are used, and judge; what follows is for blocks in holes, which ask for more."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pointillist.arrays import pieces, rows, to_host
 from pointillist.codes import SparseCodes
-from pointillist.cuda.device import STREAMS, Device, check_device, is_cpu, open_device
+from pointillist.cuda.device import TUNING, Device, check_device, is_cpu, open_device
 from pointillist.cuda.engine import Engine, SignalGroup
 from pointillist.cuda.plan import DEPTH, KernelPlan, as_volume, make_plan, signal_groups
 from pointillist.problem import Certificate, Problem, certificate, relative_gap
@@ -89,7 +89,7 @@ class DeviceDescent:
             memory, shared = int(_MEMORY * device.free_memory()), 0
         else:
             memory, shared = self.memory, engine.bytes
-        slices = list(signal_groups(len(signals), state.plan, memory, STREAMS, shared))
+        slices = list(signal_groups(len(signals), state.plan, memory, TUNING.streams, shared))
 
         def work(chosen: slice) -> Result:
             with device.own_stream():
@@ -100,7 +100,7 @@ class DeviceDescent:
         if len(slices) == 1 or engine.seconds is not None:
             results = [work(chosen) for chosen in slices]
         else:
-            with ThreadPoolExecutor(STREAMS) as pool:
+            with ThreadPoolExecutor(TUNING.streams) as pool:
                 results = list(pool.map(work, slices))
         return merge_results(results, [range(chosen.start, chosen.stop) for chosen in slices])
 
