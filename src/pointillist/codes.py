@@ -142,8 +142,6 @@ def _reduced(place: NDArray, size: NDArray, length: int, how: str) -> NDArray:
 
 
 Dense = TypeVar("Dense", NDArray, list[NDArray])
-CODE_BYTES = 12
-"""Bytes of one code that is kept: its index, and its value in single precision."""
 
 
 class SparseCodes:

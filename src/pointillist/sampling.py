@@ -259,11 +259,3 @@ def _cells(grid: tuple[int, ...], share: float, rng: np.random.Generator) -> NDA
     chosen = np.zeros(prod(counts), bool)
     chosen[_trials(prod(counts), share, rng)] = True
     return np.flatnonzero(chosen.reshape(counts)[np.ix_(*cells)])
-
-
-def sample_bytes(n_codes: int, draws: Draws, itemsize: int) -> int:
-    """Bytes that a sample of so many codes takes; a large one may also be kept as a mask."""
-    if draws.share >= 1:
-        return 0
-    together = 1 if draws.kind == "codes" else FILTERS_A_BLOCK
-    return int(64 * draws.share * n_codes / together) + (itemsize * n_codes if draws.share > 0.25 else 0)

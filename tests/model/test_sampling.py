@@ -12,7 +12,6 @@ from pointillist.sampling import (
     draw_ahead,
     draw_sample,
     generator,
-    sample_bytes,
     seed_from,
     spread_cell,
 )
@@ -143,12 +142,6 @@ def test_a_sample_knows_how_many_codes_it_has(kind, n_filters):
 
 def test_a_sample_of_nothing_has_no_codes():
     assert len(Sample()) == 0
-
-
-def test_what_is_drawn_together_takes_less_memory():
-    flat, bundled = (sample_bytes(10**6, Draws(0.1, kind), 4) for kind in ("codes", "bundles"))
-    assert 0 < bundled < flat < sample_bytes(10**6, Draws(0.3, "codes"), 4)
-    assert sample_bytes(10**6, Draws(1.0), 4) == 0
 
 
 @pytest.mark.parametrize("p", [1e-4, 0.1, 0.3333, 1 / 3, 0.6])

@@ -49,7 +49,7 @@ def demo(output: Folder = Path("demo-output"), seed: Seed = 0, jobs: Jobs = -1, 
         steps=N_EPOCHS * len(train),
         quiet=quiet,
         validations=VALIDATIONS,
-        prepare=lambda: _compile(model),
+        prepare=_compile,
     )
     result = model.encode([test])
     about = {
@@ -82,13 +82,25 @@ def _crops(image: NDArray) -> list[NDArray]:
     return [crop for strip in strips for crop in np.array_split(strip, columns, axis=1)]
 
 
-def _compile(model: pt.OnlineCSC) -> None:
-    """Compile the update while a second process compiles the solver, where one was begun because no kernels were on disk."""
+def _compile() -> None:
+    """Compile the update while a second process compiles the solver, where one was begun because no kernels were on disk.
+
+    That is a step of a throw-away learner with made-up codes.
+    """
+    import numpy as np
+
+    from pointillist.dictionary.statistics import CodedBatch
     from pointillist.kernels.precompile import end_compiling, is_compiling
-    from pointillist.learners.calibration import compile_update
+    from pointillist.learners.estimators import training_step
+    from pointillist.learners.step import LocalCodes
 
     if is_compiling():
-        compile_update(model, [3 * FILTER_SIZE] * 2)
+        step = training_step(pt.OnlineCSC(8, FILTER_SIZE))
+        batch = step.check(np.random.default_rng(0).standard_normal((1, 3 * FILTER_SIZE, 3 * FILTER_SIZE), np.float32))
+        state = step.start(batch, 0)
+        codes = pt.SparseCodes([np.arange(2)], [np.ones(2, np.float32)], [(3 * FILTER_SIZE,) * 2], 8)
+        coded = CodedBatch(batch.signals, None, codes, batch.signals, step.boundary)
+        step.learn(state, LocalCodes(coded, 0.0), np.ones(1), 0.0)
         end_compiling()
 
 

@@ -206,11 +206,6 @@ def without_outliers(
     )
 
 
-def outlier_bytes(n_samples: int, n_signals: int, itemsize: int) -> int:
-    """Bytes that leaving windows out takes: weights and residuals of all signals, squares and masks of one in float64."""
-    return 2 * n_samples * (n_signals * itemsize + 8)
-
-
 def _joined(cells: NDArray) -> NDArray:
     """Sums of neighbouring cells, for each window."""
     for axis, count in enumerate(cells.shape):

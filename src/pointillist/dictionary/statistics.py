@@ -578,18 +578,6 @@ def statistics_shapes(kind: str, n_filters: int, channels: int, size: tuple[int,
     return _KINDS[kind].shapes(n_filters, channels, size)
 
 
-def statistics_bytes(kind: str, n_filters: int, channels: int, size: tuple[int, ...]) -> tuple[int, int]:
-    """Bytes of a kind of statistics, and bytes that updating and reordering filters takes besides: a copy of C, spectra."""
-    held = 8 * sum(map(prod, statistics_shapes(kind, n_filters, channels, size).values()))
-    return held, held if kind == "dense" else held + 40 * n_filters * prod(2 * side - 1 for side in size)
-
-
-def pair_bytes(n_positions: int, n_signals: int, density: float) -> int:
-    """Bytes that `add_pairs` takes at its peak for signals with so many positions and codes at each of them."""
-    positions = min(n_signals, max(1, TUNING.positions // n_positions)) * n_positions
-    return 4 * positions + int(density * positions) * 120  # a code's filter, place, values and orders, and their parts
-
-
 _KINDS: dict[str, type[ToeplitzStatistics | DenseStatistics]] = {
     "toeplitz": ToeplitzStatistics,
     "dense": DenseStatistics,

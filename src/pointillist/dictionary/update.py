@@ -189,11 +189,6 @@ def update_filters(
     return filters
 
 
-def filter_bytes(n_samples: int, itemsize: int) -> int:
-    """Bytes of filters with so many samples in all while they are updated: the old, the new, and sums in float64."""
-    return n_samples * (8 * itemsize + 40)
-
-
 def unused_filters(sums: Statistics) -> NDArray:
     """Filters whose codes carry next to no energy."""
     energies = sums.energies()
