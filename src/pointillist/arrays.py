@@ -160,9 +160,10 @@ class Rows(list[Any]):
 
     @cached_property
     def extents(self) -> np.ndarray:
-        """Smallest sample, largest sample and sum of each entry, (3, n) on the host: asked for at once, kept."""
+        """Smallest and largest sample of each entry, (2, n) float64 on the host: asked for at once, kept."""
         flat = self.whole.reshape(len(self), -1)
-        return _cupy().stack([flat.min(axis=1), flat.max(axis=1), flat.sum(axis=1)]).get()
+        low, high = flat.min(axis=1), flat.max(axis=1)
+        return to_host((np if isinstance(flat, np.ndarray) else _cupy()).stack([low, high])).astype(np.float64)
 
     def __getitem__(self, which: Any) -> Any:
         found = super().__getitem__(which)
@@ -240,3 +241,13 @@ def scattered(places: Any, amounts: Any, count: int) -> Any:
 @cache
 def _cupy() -> Any:
     return importlib.import_module("cupy")
+
+
+def group_by_shape(signals: Sequence[Any]) -> list[list[int]]:
+    """Indices of the signals of each shape, in order of appearance."""
+    if isinstance(signals, Rows):
+        return [list(range(len(signals)))]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, signal in enumerate(signals):
+        groups.setdefault(signal.shape, []).append(i)
+    return list(groups.values())

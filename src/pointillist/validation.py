@@ -1,13 +1,13 @@
 """The door: what users pass, checked once and by name; every error says which argument it is and what it should be.
 
-Signals, weights and filters become arrays ``(channels, *space)``. The checks are the same wherever the arrays live; a
-`Namespace` says how they are made there.
+Numbers, lists, paths and settings come first, then signals, weights and filters, which become arrays
+``(channels, *space)``. Signals are checked where they live: a `Place` says how arrays are made and measured there.
 """
 
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeGuard, cast
@@ -15,9 +15,23 @@ from typing import Any, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pointillist.arrays import Rows, as_plain, as_several
-from pointillist.large import converted, largest, scratch, walked
+from pointillist.arrays import (
+    Rows,
+    any_resident,
+    as_plain,
+    as_several,
+    group_by_shape,
+    members_of,
+    rows,
+    stacked,
+    to_host,
+)
+from pointillist.cuda.device import Device, is_cpu, open_device
+from pointillist.large import converted, extent, is_mapped, scratch, walked
 from pointillist.reprs import shown, sizes
+
+BOUNDARIES = ("valid", "same", "full", "circular")
+_LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
 
 
 def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray:
@@ -32,13 +46,11 @@ def as_numbers(given: Any, name: str, dtype: DTypeLike | None = None) -> NDArray
             f"{name} must hold real numbers: Complex data not supported, got {array.dtype}; give its parts as channels"
         )
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold real numbers, got {_kind(given, array)}")
+        kind = array.dtype if isinstance(given, np.ndarray) else type(given).__name__
+        raise ValueError(f"{name} must hold real numbers, got {kind}")
     if not array.dtype.isnative:
-        array = (
-            converted(array[None], array.dtype.newbyteorder("="))[0]
-            if array.ndim
-            else array.astype(array.dtype.newbyteorder("="))
-        )
+        native = array.dtype.newbyteorder("=")
+        array = converted(array[None], native)[0] if array.ndim else array.astype(native)
     with np.errstate(over="ignore"):
         return array if dtype is None else array.astype(dtype, copy=False)
 
@@ -70,33 +82,6 @@ def check_index(index: Any, count: int) -> None:
         raise IndexError(f"index must be less than {count}, the number of signals, got {shown(index)}")
 
 
-def _kind(given: Any, array: NDArray) -> str:
-    """What was given, in a word or two."""
-    return str(array.dtype) if isinstance(given, np.ndarray) else type(given).__name__
-
-
-BOUNDARIES = ("valid", "same", "full", "circular")
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What values an argument may have, in words and as a test."""
-
-    text: str
-    allows: Callable[[Any], bool]
-
-
-def check_arguments(**given: Any) -> None:
-    """Refuse values that an argument of that name cannot have, wherever it stands; names without a rule pass."""
-    for name, value in given.items():
-        rule = _RULES.get(name)
-        if rule is not None and not rule.allows(value):
-            raise ValueError(f"{name} must be {rule.text}, got {shown(value)}")
-
-
-_LARGEST_NUMBER, _LARGEST_INTEGER = 1e300, 2**31 - 1
-
-
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value is one finite real number, and not a truth value."""
     if type(value) is float:  # which most are, and which needs no look at what counts as a number
@@ -114,109 +99,93 @@ def is_integer(value: Any) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
-def _number(text: str, test: Callable[[Any], bool] = lambda value: True) -> Rule:
-    return Rule(text, lambda value: is_number(value) and test(value))
+@dataclass(frozen=True)
+class Rule:
+    """Values that an argument may have, in words and by kind and range.
+
+    `kind` is float, int or bool for finite numbers, whole numbers and truth values, a tuple of texts for one of these, or a
+    test; numbers lie from `low` to `high`, strictly between them where `inside`.
+    """
+
+    text: str
+    kind: Any
+    low: float = -_LARGEST_NUMBER
+    high: float = _LARGEST_NUMBER
+    inside: bool = False
+    optional: bool = False
+
+    def allows(self, value: Any) -> bool:
+        """Whether an argument may have this value."""
+        if value is None and self.optional:
+            return True
+        if self.kind is bool:
+            return isinstance(value, bool | np.bool_)
+        if isinstance(self.kind, tuple):
+            return isinstance(value, str) and value in self.kind
+        if self.kind is float or self.kind is int:
+            if not (is_number(value) if self.kind is float else is_integer(value)):
+                return False
+            number = self.kind(value)  # NumPy would bring the bounds to the value's own type, and warn
+            return self.low < number < self.high if self.inside else self.low <= number <= self.high
+        return bool(self.kind(value))
 
 
-def _integer(least: int) -> Rule:
-    def allows(value: Any) -> bool:
-        return is_number(value) and isinstance(value, Integral) and least <= int(value) <= _LARGEST_INTEGER
-
-    return Rule("a positive integer, at least 1" if least else "an integer, not negative", allows)
-
-
-def _or_none(rule: Rule) -> Rule:
-    return Rule(f"None or {rule.text}", lambda value: value is None or rule.allows(value))
+def check_arguments(**given: Any) -> None:
+    """Refuse values that an argument of that name cannot have, wherever it stands; names without a rule pass."""
+    for name, value in given.items():
+        rule = _RULES.get(name)
+        if rule is not None and not rule.allows(value):
+            text = f"None or {rule.text}" if rule.optional else rule.text
+            raise ValueError(f"{name} must be {text}, got {shown(value)}")
 
 
 def _one_of(*choices: str) -> Rule:
-    words = ", ".join(f'"{choice}"' for choice in choices)
-    return Rule(f"one of {words}", lambda value: isinstance(value, str) and value in choices)
+    return Rule("one of " + ", ".join(f'"{choice}"' for choice in choices), choices)
 
 
-_FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
-_POSITIVE = _number("a positive, finite number", lambda value: value > 0)
-_NOT_NEGATIVE = _number("a finite number, not negative", lambda value: value >= 0)
-_SHARE = _number("a number between 0 and 1", lambda value: 0 <= value <= 1)
-_INSIDE = _number("a number in (0, 1)", lambda value: 0 < value < 1)
-_ANY_INTEGER = Rule("an integer, not negative", lambda value: is_integer(value) and value >= 0)
-_MAPPING = Rule("None or a mapping", lambda value: value is None or isinstance(value, Mapping))
-_CALLABLES = Rule(
-    "a list or tuple of callables", lambda value: isinstance(value, list | tuple) and all(map(callable, value))
-)
-_FLAGS = (
-    "as_frame", "channels", "debias", "deviations", "force", "fringe", "grey", "keep", "keep_seen", "keep_start",
-    "nonnegative", "replace_unused", "resume", "return_details", "shuffle", "signs", "warm_start", "zero_mean",
-)  # fmt: skip
-_RULES: dict[str, Rule] = dict.fromkeys(_FLAGS, _FLAG) | {
-    "alpha": _POSITIVE,
-    "angle": _number("a finite number of degrees"),
-    "batch_size": _integer(1),
-    "batched": _or_none(_FLAG),
-    "boundary": _one_of(*BOUNDARIES),
-    "cache": _ANY_INTEGER,
-    "callbacks": _CALLABLES,
-    "columns": _or_none(_integer(1)),
-    "depth": _or_none(_integer(0)),
-    "channel_axis": Rule(
-        'None, "auto" or an axis',
-        lambda value: value is None or (isinstance(value, str) and value == "auto") or _integer(-9).allows(value),
-    ),
-    "check_every": _integer(1),
-    "count": _integer(1),
-    "data_range": _or_none(_number("a positive number, at most 1e30", lambda value: 0 < value <= 1e30)),
-    "epoch": _ANY_INTEGER,
-    "extra": _integer(0),
-    "false_alarms": _number("a number in (0, 0.5)", lambda value: 0 < value < 0.5),
-    "forgetting": _or_none(_number("a number, at least 1", lambda value: value >= 1)),
-    "fraction": _or_none(_INSIDE),
-    "gain": _POSITIVE,
-    "grow": _integer(0),
-    "how": _one_of("sum", "mean", "max", "count"),
-    "half_life": _or_none(_POSITIVE),
-    "height": _integer(1),
+_FLAG = Rule("True or False", bool)
+_POSITIVE = Rule("a positive, finite number", float, 0, np.inf, inside=True)
+_NOT_NEGATIVE = Rule("a finite number, not negative", float, 0)
+_INSIDE = Rule("a number in (0, 1)", float, 0, 1, inside=True)
+_NATURAL = Rule("an integer, not negative", int, 0, _LARGEST_INTEGER)
+_COUNT = Rule("a positive integer, at least 1", int, 1, _LARGEST_INTEGER)
+_TABLE: dict[str, Rule] = {
+    "as_frame channels debias deviations force fringe grey keep keep_seen keep_start nonnegative replace_unused": _FLAG,
+    "resume return_details shuffle signs warm_start zero_mean": _FLAG,
+    "batched recursive": replace(_FLAG, optional=True),
+    "batch_size check_every count height max_iter max_sweeps n_windows ndim tile validation_every width": _COUNT,
+    "columns n n_epochs n_sweeps rank": replace(_COUNT, optional=True),
+    "extra grow iterations left min_iter n_filters prefetch top warm_up": _NATURAL,
+    "depth": replace(_NATURAL, optional=True),
+    "cache epoch seed": replace(_NATURAL, high=np.inf),
+    "alpha gain sampling_rate strength": _POSITIVE,
+    "half_life rho": replace(_POSITIVE, optional=True),
+    "min_change ridge": _NOT_NEGATIVE,
+    "sigma tol": replace(_NOT_NEGATIVE, optional=True),
+    "opacity sensitivity texture": Rule("a number between 0 and 1", float, 0, 1),
     "inner": _INSIDE,
-    "iterations": _integer(0),
-    "left": _integer(0),
-    "max_iter": _integer(1),
-    "max_sweeps": _integer(1),
-    "metadata": _MAPPING,
-    "min_change": _NOT_NEGATIVE,
-    "min_iter": _integer(0),
-    "n_epochs": _or_none(_integer(1)),
-    "n_filters": _integer(0),
-    "n": _or_none(_integer(1)),
-    "n_sweeps": _or_none(_integer(1)),
-    "n_windows": _integer(1),
-    "ndim": _integer(1),
-    "opacity": _SHARE,
-    "prefetch": _integer(0),
-    "preprocessing": _MAPPING,
-    "progress": Rule("None or a callable", lambda value: value is None or callable(value)),
-    "rank": _or_none(_integer(1)),
-    "record": _MAPPING,
-    "recursive": _or_none(_FLAG),
-    "relaxation": _number("a number in (0, 2)", lambda value: 0 < value < 2),
-    "rho": _or_none(_POSITIVE),
-    "ridge": _NOT_NEGATIVE,
-    "sampling_rate": _POSITIVE,
-    "seed": _ANY_INTEGER,
-    "sensitivity": _SHARE,
-    "sigma": _or_none(_NOT_NEGATIVE),
-    "smallest": _or_none(_INSIDE),
-    "strength": _POSITIVE,
-    "texture": _SHARE,
-    "threshold": _number("a finite number"),
-    "tile": _integer(1),
-    "tol": _or_none(_NOT_NEGATIVE),
-    "top": _integer(0),
-    "validation_every": _integer(1),
-    "verbose": Rule(
-        "True, False or an integer, not negative", lambda value: _FLAG.allows(value) or _integer(0).allows(value)
+    "fraction smallest": replace(_INSIDE, optional=True),
+    "false_alarms": Rule("a number in (0, 0.5)", float, 0, 0.5, inside=True),
+    "relaxation": Rule("a number in (0, 2)", float, 0, 2, inside=True),
+    "forgetting": Rule("a number, at least 1", float, 1, optional=True),
+    "data_range": Rule("a positive number, at most 1e30", float, 1e-300, 1e30, optional=True),
+    "angle": Rule("a finite number of degrees", float),
+    "threshold": Rule("a finite number", float),
+    "boundary": _one_of(*BOUNDARIES),
+    "how": _one_of("sum", "mean", "max", "count"),
+    "progress": Rule("a callable", callable, optional=True),
+    "metadata preprocessing record": Rule("a mapping", lambda value: isinstance(value, Mapping), optional=True),
+    "callbacks": Rule(
+        "a list or tuple of callables", lambda value: isinstance(value, list | tuple) and all(map(callable, value))
     ),
-    "warm_up": _integer(0),
-    "width": _integer(1),
+    "channel_axis": Rule(
+        'None, "auto" or an axis', lambda value: value is None or is_integer(value) or str(value) == "auto"
+    ),
+    "verbose": Rule(
+        "True, False or an integer, not negative", lambda value: _FLAG.allows(value) or _NATURAL.allows(value)
+    ),
 }
+_RULES = {name: rule for names, rule in _TABLE.items() for name in names.split()}
 """One rule for every name, since a name means the same everywhere; a function may ask for more."""
 
 
@@ -240,8 +209,8 @@ def why_unusable(
     if any(samples < size for samples, size in zip(signal.shape[-len(least) :], least, strict=False)):
         return f"is {sizes(signal.shape)}, smaller than the filters, {sizes(least)}: use smaller ones"
     low, high, missing = np.nan, np.nan, False
-    for _, rows in walked(signal[None]):
-        part = signal[rows]
+    for _, band in walked(signal[None]):
+        part = signal[band]
         bottom, top = extremes(part)
         low, high = np.fmin(low, bottom), np.fmax(high, top)
         missing = missing or (not gaps and bool(np.isnan(part).any()))
@@ -276,16 +245,17 @@ def within_rounding(low: float, high: float, dtype: np.dtype) -> bool:
 Signals = NDArray | Sequence[ArrayLike]
 
 
-class Namespace:
-    """The array operations that the checks need, here for NumPy; large arrays are walked in bands and may live in files.
-
-    A subclass serves another library; `xp` is its module, with NumPy's functions.
-    """
+class Place:
+    """Where arrays are checked: NumPy's, on the host; large ones are walked in bands, and may live in files."""
 
     xp: Any = np
 
+    def several(self, given: Any, name: str) -> Any:
+        """Signals or weights as an array or a list of what is like arrays; errors call them by `name`."""
+        return as_several(given, name)
+
     def array(self, given: Any, name: str) -> Any:
-        """Convert anything like an array to an array of this library; errors call it by `name`."""
+        """Anything like an array of real numbers as an array of this place; errors call it by `name`."""
         return as_numbers(given, name)
 
     def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -294,15 +264,20 @@ class Namespace:
 
     def split(self, whole: Any, dtype: Any) -> list[Any]:
         """The entries of an array along its first axis, contiguous and in a precision."""
-        return [converted(one, dtype) for one in whole]
+        if is_mapped(whole):
+            return [converted(one, dtype) for one in whole]
+        whole = np.ascontiguousarray(whole, dtype)
+        return Rows(whole, whole)
 
-    def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
-        """For each array the number of its elements for which `test`, evaluated element by element, is true."""
-        return np.array([sum(np.count_nonzero(test(one[band])) for band in walked(one)) for one in arrays], int)
+    def bounds(self, arrays: Sequence[Any], weights: Sequence[Any] | None = None) -> NDArray:
+        """Smallest and largest sample of each array, (2, n); of those whose weight is positive, if there are weights.
 
-    def all_finite(self, arrays: Sequence[Any]) -> bool:
-        """Whether no sample of any array is infinite or NaN; both show in the largest, without an array of truths."""
-        return all(math.isfinite(largest(one)) for one in arrays)
+        NaN where a sample is.
+        """
+        if weights is None and isinstance(arrays, Rows):
+            return arrays.extents
+        seen = arrays if weights is None else [x[w > 0] for x, w in zip(arrays, weights, strict=True)]
+        return np.array([extent(one) for one in seen], np.float64).T
 
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""
@@ -314,31 +289,111 @@ class Namespace:
             seen.append(out)
         return seen
 
-    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
-        """Smallest and largest sample of each signal, of those whose weight is not zero."""
-        seen = signals if weights is None else [x[w > 0] for x, w in zip(signals, weights, strict=True)]
-        return np.array([np.min(x) for x in seen]), np.array([np.max(x) for x in seen])
+
+class DevicePlace(Place):
+    """CuPy's arrays on one device, looked at shape by shape: a device answers slowly to many small questions."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.xp = device, device.cupy
+
+    def several(self, given: Any, name: str) -> Any:
+        return given
+
+    def array(self, given: Any, name: str) -> Any:
+        return self.device.take(given, name)
+
+    def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+        return self.xp.ascontiguousarray(self.xp.broadcast_to(array, shape).astype(dtype, copy=False))
+
+    def split(self, whole: Any, dtype: Any) -> list[Any]:
+        return rows(self.full(whole, whole.shape, dtype))
+
+    def bounds(self, arrays: Sequence[Any], weights: Sequence[Any] | None = None) -> NDArray:
+        if weights is None and isinstance(arrays, Rows):
+            return arrays.extents
+        found = np.zeros((2, len(arrays)))
+        for members in group_by_shape(arrays):
+            x = low = high = stacked(members_of(arrays, members)).reshape(len(members), -1)
+            if weights is not None:
+                seen = stacked(members_of(weights, members)).reshape(x.shape) > 0
+                low, high = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
+            found[:, members] = to_host(self.xp.stack([low.min(axis=1), high.max(axis=1)]))
+        return found
+
+    def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
+        seen: list[Any] = [None] * len(signals)
+        for members in group_by_shape(signals):
+            x, w = (stacked(members_of(arrays, members)) for arrays in (signals, weights))
+            for i, one in zip(members, rows(self.xp.where(w > 0, x, x.dtype.type(0))), strict=True):
+                seen[i] = one
+        return seen
 
 
-HOST = Namespace()
+HOST = Place()
+
+
+def stay_resident(signals: Any, device: str) -> bool:
+    """Whether signals live on a device and are to be solved for there."""
+    return not is_cpu(device) and any_resident(signals)
+
+
+@contextmanager
+def place_of(signals: Any, weights: Any, device: str, *, move: bool = False) -> Iterator[tuple[Any, Any, Place]]:
+    """Signals and weights, and the place where they are checked: a device if they live there and it is asked for.
+
+    Everything else comes to the host. With `move` one array of several signals goes to the device, where it is checked
+    faster, if that has plenty of room.
+    """
+    stays = stay_resident(signals, device)
+    if not stays and not (move and weights is None and not is_cpu(device) and _moves_whole(signals, device)):
+        yield _on_host(signals), _on_host(weights), HOST
+        return
+    opened = open_device(device)
+    opened.settle()  # whoever made the arrays may still be at it, on a stream of its own
+    with opened.use():
+        yield signals if stays else opened.upload(signals, kept_precision(signals.dtype)), weights, DevicePlace(opened)
+        opened.wait()  # the solver's streams are others
+
+
+def _moves_whole(signals: Any, device: str) -> bool:
+    """Whether signals of the host are one array of eight or more that takes a tenth of a device's free memory at most."""
+    plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and signals.ndim > 1 and not is_mapped(signals)
+    if not plain or len(signals) < 8 or signals.size == 0:
+        return False
+    return signals.size * kept_precision(signals.dtype).itemsize <= 0.1 * open_device(device).free_memory()
+
+
+def _on_host(arrays: Any) -> Any:
+    return [to_host(one) for one in arrays] if isinstance(arrays, list | tuple) else to_host(arrays)
+
+
+def trusted_signals(
+    signals: Any, weights: Any, ndim: int, *, channels: bool, device: str = "cpu", move: bool = False
+) -> tuple[list[NDArray], list[NDArray] | None]:
+    """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
+
+    Signals that live on a device stay there if `device` is one. Without weights NaN marks what was not seen; see `place_of`
+    for `move`.
+    """
+    with place_of(signals, weights, device, move=move) as (given, given_weights, place):
+        arrays = checked_signals(given, ndim, channels=channels, place=place)
+        return take_seen(arrays, as_weights(given_weights, arrays, channels=channels, place=place), place=place)
 
 
 def checked_signals(
-    signals: Any, ndim: int, *, channels: bool, name: str = "signals", space: Namespace = HOST
+    signals: Any, ndim: int, *, channels: bool, name: str = "signals", place: Place = HOST
 ) -> list[NDArray]:
     """Check signals, an array or a list of them, and give each the shape ``(channels, *space)``, `ndim` of them spatial.
 
     Without `channels` the arrays have no such axis. What was float64 stays so, everything else becomes float32; NaN and
-    infinity pass (see `take_seen`). Errors call the signals by `name`; `space` is where the arrays are to live.
+    infinity pass (see `take_seen`). Errors call the signals by `name`.
     """
-    signals = as_several(signals, name) if space is HOST else signals
-    if not hasattr(signals, "ndim"):
-        if not isinstance(signals, Sequence) or isinstance(signals, str | bytes):
-            raise ValueError(f"{name} must be an array or a list of arrays, got {type(signals).__name__}")
-        if len(signals) == 0:
-            raise ValueError(f"{name} is empty: give at least one signal")
-        return [_one(space.array(one, f"{name}[{i}]"), i, ndim, channels, name, space) for i, one in enumerate(signals)]
-    whole = space.array(signals, name)
+    signals = place.several(signals, name)
+    if not hasattr(signals, "ndim") and (not isinstance(signals, Sequence) or isinstance(signals, str | bytes)):
+        raise ValueError(f"{name} must be an array or a list of arrays, got {type(signals).__name__}")
+    if not hasattr(signals, "ndim") and len(signals) > 0:
+        return [_one_signal(place, one, f"{name}[{i}]", ndim, channels) for i, one in enumerate(signals)]
+    whole = place.array(signals, name) if hasattr(signals, "ndim") else np.empty((0,) * (1 + channels + ndim))
     if whole.ndim != 1 + channels + ndim:
         raise ValueError(
             f"{name} must have {1 + channels + ndim} axes {_axes(ndim, channels)} for filters of {ndim} dimensions, got an "
@@ -347,21 +402,22 @@ def checked_signals(
         )
     if len(whole) == 0:
         raise ValueError(f"{name} is empty: give at least one signal")
-    _check_numbers(whole, name)
-    return space.split(whole if channels else whole[:, None], kept_precision(whole.dtype))
+    _check_samples(whole, name)
+    return place.split(whole if channels else whole[:, None], kept_precision(whole.dtype))
 
 
-def _one(array: Any, i: int, ndim: int, channels: bool, name: str, space: Namespace) -> Any:
-    _check_numbers(array, f"{name}[{i}]")
+def _one_signal(place: Place, given: Any, name: str, ndim: int, channels: bool) -> Any:
+    array = place.array(given, name)
+    _check_samples(array, name)
     if array.ndim != channels + ndim:
         raise ValueError(
-            f"{name}[{i}] must have {channels + ndim} axes, got shape {array.shape}; the filters have {ndim} dimensions"
+            f"{name} must have {channels + ndim} axes, got shape {array.shape}; the filters have {ndim} dimensions"
         )
-    full = array if channels else array[None]
-    return space.full(full, full.shape, kept_precision(array.dtype))
+    array = array if channels else array[None]
+    return place.full(array, array.shape, kept_precision(array.dtype))
 
 
-def _check_numbers(array: Any, name: str) -> None:
+def _check_samples(array: Any, name: str) -> None:
     if array.dtype.kind not in "fiub":  # of a device: NumPy's were looked at before
         raise ValueError(f"{name} must hold real numbers, got {array.dtype}")
     if array.size == 0:
@@ -374,56 +430,43 @@ def kept_precision(dtype: Any) -> np.dtype:
 
 
 def take_seen(
-    signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals", space: Namespace = HOST
+    signals: list[NDArray], weights: list[NDArray] | None, name: str = "signals", place: Place = HOST
 ) -> tuple[list[NDArray], list[NDArray] | None]:
     """Signals that are zero where they were not seen, and weights that are zero there; None where all was seen.
 
     Without weights NaN marks what was not seen. Other samples that are not finite are refused.
     """
-    if weights is None and space.all_finite(signals):
-        return signals, None
-    bad = space.count(lambda x: ~space.xp.isfinite(x), signals)
+    finite = np.isfinite(place.bounds(signals)).all()
     if weights is None:
-        weights = _unseen(signals, name, space)
-    seen = space.seen_only(signals, weights)
-    if bad.any():
-        bad = space.count(lambda x: ~space.xp.isfinite(x), seen)
-        _refuse(bad, f"{name}[{{}}] holds {{}} NaN or infinite samples that count; give weights that are zero there")
+        if finite:
+            return signals, None
+        weights = [(~place.xp.isnan(signal)).astype(signal.dtype) for signal in signals]
+        unseen = place.bounds(weights)[1] == 0
+        _refuse(unseen, f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out")
+    seen = place.seen_only(signals, weights)
+    if not finite:
+        bad = ~np.isfinite(place.bounds(seen)).all(axis=0)
+        _refuse(bad, f"{name}[{{}}] holds NaN or infinite samples that count; give weights that are zero there")
     return seen, weights
 
 
-def _unseen(signals: list[NDArray], name: str, space: Namespace) -> list[NDArray]:
-    """Weights of zero where signals are NaN and one elsewhere."""
-    missing = space.count(space.xp.isnan, signals)
-    sizes = np.array([signal.size for signal in signals])
-    _refuse(missing == sizes, f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out")
-    return [(~space.xp.isnan(signal)).astype(signal.dtype) for signal in signals]
-
-
-def check_not_infinite(signals: list[NDArray]) -> None:
-    """Refuse infinite samples, where NaN may mark what was not seen and nobody can give weights."""
-    infinite = HOST.count(np.isinf, signals)
-    _refuse(infinite, "signals[{}] holds {} infinite samples; write NaN in their place if they were not seen")
-
-
-def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, space: Namespace = HOST) -> None:
+def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, place: Place = HOST) -> None:
     """Refuse signals that are the same wherever they were seen."""
-    low, high = space.extents(signals, weights)
-    same = [within_rounding(a, b, one.dtype) for a, b, one in zip(low.tolist(), high.tolist(), signals, strict=True)]
+    low, high = place.bounds(signals, weights).tolist()
+    same = [within_rounding(a, b, one.dtype) for a, b, one in zip(low, high, signals, strict=True)]
     _refuse(
         np.array(same), f"{name}[{{}}] is constant, there is nothing in it: leave it out, or fit with on_error='skip'"
     )
 
 
 def _refuse(found: NDArray, message: str) -> None:
-    """Raise an error about the first signal of which something bad was found; the message gets its number, and how much."""
+    """Raise an error about the first signal of which something bad was found; the message gets its number."""
     if found.any():
-        i = int(np.flatnonzero(found)[0])
-        raise ValueError(message.format(i, found[i]))
+        raise ValueError(message.format(int(np.argmax(found))))
 
 
 def as_weights(
-    weights: Any, signals: list[NDArray], *, channels: bool, space: Namespace = HOST, all_seen: bool = True
+    weights: Any, signals: list[NDArray], *, channels: bool, place: Place = HOST, all_seen: bool = True
 ) -> list[NDArray] | None:
     """One weight array for each signal, of the signal's shape, checked; None stays None.
 
@@ -433,17 +476,17 @@ def as_weights(
     """
     if weights is None:
         return None
-    several = weights = as_several(weights, "weights") if space is HOST else weights
-    if hasattr(weights, "ndim"):
-        several = whole = space.array(weights, "weights")
+    several = place.several(weights, "weights")
+    if hasattr(several, "ndim"):
+        several = place.array(several, "weights")
         first = tuple(signals[0].shape)
-        if whole.shape in (first, first[1:]):
-            if channels and whole.shape == (len(signals), *first[1:]) and len(signals) > 1:
+        if several.shape in (first, first[1:]):
+            if channels and several.shape == (len(signals), *first[1:]) and len(signals) > 1:
                 raise ValueError(
-                    f"weights of shape {whole.shape} could be one for each signal or one for each channel; give them the "
-                    f"shape {(len(signals), *first)}"
+                    f"weights of shape {several.shape} could be one for each signal or one for each channel; give them "
+                    f"the shape {(len(signals), *first)}"
                 )
-            several = [whole] * len(signals)
+            several = [several] * len(signals)
     listed = isinstance(several, Sequence) and not isinstance(several, str | bytes)
     if not listed and not getattr(several, "ndim", 0):
         raise ValueError(f"weights must be an array or a list of arrays, got {type(weights).__name__}")
@@ -451,39 +494,26 @@ def as_weights(
     if len(several) != len(signals):
         raise ValueError(f"weights must hold one array for each of the {len(signals)} signals, got {len(several)}")
     made: dict[Any, Any] = {}
-    full = []
-    for i, (weight, signal) in enumerate(zip(several, signals, strict=True)):
-        key = id(weight), signal.shape, signal.dtype
+    keys = [(id(one), signal.shape, signal.dtype) for one, signal in zip(several, signals, strict=True)]
+    for i, (key, given, signal) in enumerate(zip(keys, several, signals, strict=True)):
         if key not in made:
-            made[key] = _one_weight(space.array(weight, f"weights[{i}]"), signal, i, space)
-        full.append(made[key])
-    bad = space.count(lambda w: ~space.xp.isfinite(w) | (w < 0), full)
-    _refuse(bad, "weights[{}] must be finite and not negative")
+            weight = place.array(given, f"weights[{i}]")
+            if weight.shape not in (signal.shape, signal.shape[1:]):
+                raise ValueError(
+                    f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree"
+                )
+            made[key] = place.full(weight, signal.shape, signal.dtype)
+    measured = dict(zip(made, place.bounds(list(made.values())).T, strict=True))
+    low, high = np.array([measured[key] for key in keys]).T
+    _refuse(~((low >= 0) & (high < np.inf)), "weights[{}] must be finite and not negative")
     if all_seen:
-        seen = space.count(lambda w: w > 0, full)
-        _refuse(seen == 0, "weights[{}] is zero everywhere: nothing of that signal was seen")
-    return full
-
-
-def _one_weight(weight: Any, signal: NDArray, i: int, space: Namespace) -> Any:
-    if weight.shape not in (signal.shape, signal.shape[1:]):
-        raise ValueError(f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree")
-    return space.full(weight, signal.shape, signal.dtype)
-
-
-def group_by_shape(signals: Sequence[NDArray]) -> list[list[int]]:
-    """Indices of the signals of each shape, in order of appearance."""
-    if isinstance(signals, Rows):
-        return [list(range(len(signals)))]
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for i, signal in enumerate(signals):
-        groups.setdefault(signal.shape, []).append(i)
-    return list(groups.values())
+        _refuse(high == 0, "weights[{}] is zero everywhere: nothing of that signal was seen")
+    return [made[key] for key in keys]
 
 
 def as_filters(filters: ArrayLike, *, channels: bool) -> NDArray:
     """Check filters and give them the shape ``(n_filters, channels, *size)``."""
-    array = as_numbers(filters, "filters")
+    array = as_numbers(to_host(filters), "filters")
     if array.dtype.kind == "b" or array.ndim < 2 + channels:
         raise ValueError(
             f"filters must be a real array {_axes(0, channels, 'n_filters')[:-1]}, *size), got {array.dtype} of shape "

@@ -9,6 +9,7 @@ from pointillist.arrays import (
     any_resident,
     as_cupy,
     as_kind,
+    group_by_shape,
     is_resident,
     kind_of,
     members_of,
@@ -16,7 +17,6 @@ from pointillist.arrays import (
     summed_by,
     to_host,
 )
-from pointillist.validation import group_by_shape
 
 
 class Tensor:

@@ -224,7 +224,7 @@ CODES = pt.SparseCodes.from_dense(np.zeros((2, 4, 9, 10)))
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"signals": ENDLESS}, r"signals\[1\] holds 1 NaN or infinite samples that count; give weights"),
+        ({"signals": ENDLESS}, r"signals\[1\] holds NaN or infinite samples that count; give weights"),
         ({"signals": []}, "signals is empty"),
         ({"signals": IMAGE[0]}, "signals must have 3 axes"),
         ({"signals": IMAGE[None]}, "signals must have 3 axes"),

@@ -6,13 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pointillist import validation
 from pointillist.arrays import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.solvers import inputs, resident
 from pointillist.solvers.encoding import decode, encode
-from pointillist.solvers.inputs import take_signals
-from pointillist.solvers.resident import DeviceNamespace, moves_whole, upload
-from pointillist.validation import HOST
+from pointillist.solvers.resident import upload
+from pointillist.validation import HOST, DevicePlace, check_varied, place_of, trusted_signals
 
 
 @pytest.fixture
@@ -27,13 +26,13 @@ def host_device(monkeypatch):
         upload=lambda arrays, dtype: np.stack(arrays).astype(dtype),
         free_memory=lambda: 10_000,
     )
-    monkeypatch.setattr(resident, "open_device", lambda name: made)
-    monkeypatch.setattr(inputs, "stay_resident", lambda signals, device: True)
+    monkeypatch.setattr(validation, "open_device", lambda name: made)
+    monkeypatch.setattr(validation, "stay_resident", lambda signals, device: True)
     return made
 
 
-def _checked(signals, weights=None, **options):
-    return take_signals(signals, weights, 2, channels=False, device="cuda", **options)
+def _checked(signals, weights=None):
+    return trusted_signals(signals, weights, 2, channels=False, device="cuda")
 
 
 def test_signals_get_a_channel_and_a_precision(host_device):
@@ -73,7 +72,7 @@ def test_samples_of_weight_zero_may_be_anything(host_device):
     assert seen[0] is seen[1]
     signals[0, 1, 1] = 2
     signals[1, 1, 1] = 3
-    arrays, seen = _checked(signals, to_learn=True)
+    arrays, seen = _checked(signals)
     assert seen[1][0, 0, 0] == 0
     assert seen[0].all()
     assert np.isfinite(arrays[1]).all()
@@ -81,42 +80,48 @@ def test_samples_of_weight_zero_may_be_anything(host_device):
 
 
 def test_constant_signals_are_refused_where_they_were_seen(host_device):
-    varied, flat = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
-    _checked([varied], to_learn=True)
+    place = DevicePlace(host_device)
+    varied, flat = np.arange(12.0).reshape(1, 3, 4), np.ones((1, 3, 4))
+    check_varied([varied], None, "X", place)
     with pytest.raises(ValueError, match=r"X\[1\] is constant"):
-        _checked([varied, flat], to_learn=True)
+        check_varied([varied, flat], None, "X", place)
     with pytest.raises(ValueError, match=r"X\[0\] is constant"):
-        _checked([varied], [(varied > 10).astype(float)], to_learn=True)
+        check_varied([varied], [(varied > 10).astype(float)], "X", place)
 
 
-@pytest.mark.parametrize("space", ["host", "device"])
-def test_both_namespaces_give_the_same_answers(space, host_device):
-    chosen = HOST if space == "host" else DeviceNamespace(host_device)
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_both_places_give_the_same_answers(where, host_device):
+    place = HOST if where == "host" else DevicePlace(host_device)
     rng = np.random.default_rng(0)
     signals = [rng.standard_normal(shape) for shape in ((1, 3, 4), (1, 5, 4), (1, 3, 4))]
     weights = [(rng.random(one.shape) < 0.5).astype(float) for one in signals]
-    assert chosen.count(lambda x: x > 0, signals).tolist() == [np.sum(x > 0) for x in signals]
     pairs = list(zip(signals, weights, strict=True))
-    for one, (x, w) in zip(chosen.seen_only(signals, weights), pairs, strict=True):
+    for one, (x, w) in zip(place.seen_only(signals, weights), pairs, strict=True):
         np.testing.assert_array_equal(one, x * w)
-    low, high = chosen.extents(signals, weights)
-    assert (low.tolist(), high.tolist()) == ([x[w > 0].min() for x, w in pairs], [x[w > 0].max() for x, w in pairs])
-    assert chosen.extents(signals, None)[1].tolist() == [x.max() for x in signals]
-    assert chosen.full(np.ones((3, 4), np.uint8), (2, 3, 4), np.float32).shape == (2, 3, 4)
-    assert [one.dtype for one in chosen.split(np.ones((2, 1, 3), int), np.float32)] == [np.float32] * 2
+    expected = [[x[w > 0].min() for x, w in pairs], [x[w > 0].max() for x, w in pairs]]
+    np.testing.assert_array_equal(place.bounds(signals, weights), expected)
+    np.testing.assert_array_equal(place.bounds(signals), [[x.min() for x in signals], [x.max() for x in signals]])
+    assert place.full(np.ones((3, 4), np.uint8), (2, 3, 4), np.float32).shape == (2, 3, 4)
+    split = place.split(np.arange(6).reshape(2, 1, 3), np.float32)
+    assert [one.dtype for one in split] == [np.float32] * 2
+    np.testing.assert_array_equal(place.bounds(split), [[0, 3], [2, 5]])
 
 
-def test_only_plain_arrays_of_several_signals_move_whole(host_device, tmp_path):
+def test_only_plain_arrays_of_several_signals_move_whole(host_device, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setattr(validation, "open_device", lambda name: host_device)
+
+    def moves(signals):
+        with place_of(signals, None, "cuda", move=True) as (_, _, place):
+            return isinstance(place, DevicePlace)
+
+    host_device.upload = lambda array, dtype: array.astype(dtype)
     several = np.zeros((9, 3, 4), np.uint8)  # 432 bytes in float32
-    assert moves_whole(several, "cuda")
-    assert not moves_whole(several[:3], "cuda")
-    assert not moves_whole(list(several), "cuda")
-    assert not moves_whole(np.ma.masked_array(several), "cuda")
-    assert not moves_whole(several.astype(complex), "cuda")
-    assert not moves_whole(np.zeros((9, 100, 100)), "cuda")  # more than a tenth of the memory
+    assert moves(several)
     mapped = np.memmap(tmp_path / "signals", np.float32, "w+", shape=several.shape)
-    assert not moves_whole(mapped, "cuda")
-    assert not moves_whole(mapped[:], "cuda")
+    large = np.zeros((9, 100, 100))  # more than a tenth of the memory
+    for other in (several[:3], list(several), np.ma.masked_array(several), several.astype(complex), large, mapped):
+        assert not moves(other)
 
 
 def test_uploads_keep_order_shape_and_sharing(host_device):

@@ -12,9 +12,8 @@ from pointillist.anomalies.beats import event_parts
 from pointillist.anomalies.energies import Explained, amplitude_part, log_energies, rarity_part, residual_part
 from pointillist.anomalies.result import AnomalyScore, bulk_threshold
 from pointillist.learners.estimators import ConvolutionalLearner
-from pointillist.solvers.inputs import take_signals
 from pointillist.solvers.tiles import Progress
-from pointillist.validation import Signals, check_arguments
+from pointillist.validation import Signals, check_arguments, trusted_signals
 
 
 def anomaly_score(
@@ -93,7 +92,7 @@ def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Pr
     """Signals and what the model makes of them, in float64 and divided by their largest sample, so that squares fit."""
     channels = bool(model.channels)
     filters = model.filters_ if channels else model.filters_[:, None]
-    arrays, counted = take_signals(signals, weights, filters.ndim - 2, channels=channels)
+    arrays, counted = trusted_signals(signals, weights, filters.ndim - 2, channels=channels)
     plain = arrays if channels else [array[0] for array in arrays]
     marked = counted if channels or counted is None else [one[0] for one in counted]
     codes = model.encode(plain, marked, progress=progress).codes.on_host()

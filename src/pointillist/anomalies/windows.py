@@ -12,7 +12,7 @@ from pointillist.anomalies.surprise import running_median
 from pointillist.learners.estimators import OnlineCSC
 from pointillist.reprs import shown
 from pointillist.sampling import generator, seed_from
-from pointillist.validation import Signals, check_arguments, check_not_infinite, checked_signals, is_constant, is_number
+from pointillist.validation import Signals, check_arguments, checked_signals, is_constant, is_number
 
 _WINDOWS = 6  # sets these draws apart from all others of the same seed
 _LENGTHS = 6
@@ -64,7 +64,9 @@ def _checked_size(filter_size: int) -> int:
 def _checked_series(signals: Signals, length: int, channels: bool) -> list[NDArray]:
     """Series (channels, samples) without infinite samples, none shorter than a filter."""
     arrays = checked_signals(signals, 1, channels=channels)
-    check_not_infinite(arrays)
+    for i, array in enumerate(arrays):
+        if np.isinf(array).any():
+            raise ValueError(f"signals[{i}] holds infinite samples; write NaN in their place if they were not seen")
     for i, array in enumerate(arrays):
         if array.shape[-1] < length:
             raise ValueError(

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
+from pointillist.arrays import group_by_shape
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu, open_device
 from pointillist.cuda.plan import as_volume
@@ -25,7 +26,6 @@ from pointillist.dictionary.low_rank import Factors, sweep_factors
 from pointillist.kernels import convolution, statistics
 from pointillist.parallel import SharedMap
 from pointillist.problem import ConvolutionOperator, Geometry, broadcast_penalty, inner, synthesise
-from pointillist.validation import group_by_shape
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -50,15 +50,15 @@ class AdmmSettings:
     def __post_init__(self) -> None:
         check_numbers(self)
 
-    def rho_for(self, problem: Problem) -> float:
+    def _rho_for(self, problem: Problem) -> float:
         """ρ of a problem: the given one, or the paper's choice."""
         return 10 * float(np.mean(problem.penalty)) if self.rho is None else self.rho
 
     def rescaled(self, power: int) -> Self:
-        """These settings for w ‖d‖² divided by 2 to a power."""
+        """These settings for w ‖d‖² divided by 2 to the `power`."""
         return self if self.rho is None else replace(self, rho=float(np.ldexp(self.rho, -power)))
 
-    def is_time_to_check(self, iteration: int) -> bool:
+    def _is_time_to_check(self, iteration: int) -> bool:
         """Whether the gap is evaluated after this iteration."""
         return iteration == self.max_iter or (self.tol > 0 and iteration % self.check_every == 0)
 
@@ -102,7 +102,7 @@ class SampledADMM(AdmmSettings):
 
     def prepare(self, problem: Problem) -> AdmmState:
         """Choose ρ; factors are made in `solve`, where the number of signals that share one is known."""
-        return AdmmState(problem, self.rho_for(problem))
+        return AdmmState(problem, self._rho_for(problem))
 
     def solve(
         self, state: AdmmState, signals: Sequence[NDArray], *, n_jobs: int = 1, start: SparseCodes | None = None
@@ -147,7 +147,7 @@ class SampledADMM(AdmmSettings):
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self.is_time_to_check(iteration):
+            if self._is_time_to_check(iteration):
                 solutions = [certified(problem, i, signals[i], z[i - members[0]], iteration) for i in members]
                 if all(s.certificate.gap <= self.tol for s in solutions):
                     break

@@ -69,7 +69,7 @@ class DeviceDescent:
         return self.settings.tol
 
     def rescaled(self, power: int) -> Self:
-        """This solver for w ‖d‖² divided by 2 to a power."""
+        """This solver for w ‖d‖² divided by 2 to the `power`."""
         changed = self.settings.rescaled(power)
         return self if changed is self.settings else replace(self, settings=changed)
 

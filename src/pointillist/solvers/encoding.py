@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from pointillist.arrays import kind_of, stacked, to_host
+from pointillist.arrays import group_by_shape, kind_of, stacked
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import is_cpu
 from pointillist.parallel import effective_jobs
@@ -19,7 +19,6 @@ from pointillist.problem import (
     Geometry,
     Problem,
     broadcast_penalty,
-    check_penalty,
     lambda_max,
     signal_shape,
     synthesise,
@@ -29,12 +28,11 @@ from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, dra
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.device import on_device
-from pointillist.solvers.inputs import stay_resident, take_signals
 from pointillist.solvers.resident import decode_resident, of_kind
 from pointillist.solvers.scaling import by_scale
 from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
 from pointillist.solvers.tiles import Progress, by_tiles
-from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, group_by_shape
+from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, stay_resident, trusted_signals
 
 
 def encode(
@@ -116,9 +114,9 @@ def encode(
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol, progress=progress)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
-    bank = as_filters(to_host(filters), channels=channels)
+    bank = as_filters(filters, channels=channels)
     one = bank.shape[1] == 1  # those of many channels may be projected first, on the host
-    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=one)
+    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=one)
     _check_channels(arrays, bank)
     result = encode_signals(
         arrays,
@@ -187,7 +185,7 @@ def encode_signals(
     filters = filters.astype(dtype, copy=False)
     results, places = [], []
     done, total = 0.0, sum(signal.size for signal in signals)
-    for members, scale in by_scale(signals, filters, weights, check_penalty(penalty), solver):
+    for members, scale in by_scale(signals, filters, weights, penalty, solver):
         geometry = Geometry(signals[members[0]].shape[1:], filters.shape[2:], filters.shape[1], boundary)
         problem = scale.problem(
             Problem(
@@ -319,8 +317,8 @@ def max_penalty(
     0
     """
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative)
-    bank = as_filters(to_host(filters), channels=channels)
-    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
+    bank = as_filters(filters, channels=channels)
+    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels)
     _check_channels(arrays, bank)
     factors, span = np.empty(len(arrays)), filter_span(bank)
     for members in group_by_shape(arrays):
@@ -488,7 +486,7 @@ def decode(
     check_arguments(boundary=boundary, channels=channels)
     if not isinstance(codes, SparseCodes):
         raise ValueError(f"codes must be SparseCodes, got {type(codes).__name__}")
-    bank = as_filters(to_host(filters), channels=channels)
+    bank = as_filters(filters, channels=channels)
     if len(bank) != codes.n_filters:
         raise ValueError(f"codes are for {codes.n_filters} filters, got {len(bank)}")
     if any(len(grid) != bank.ndim - 2 for grid in codes.grids):

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pointillist.arrays import to_host
 from pointillist.codes import SparseCodes
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import ShortRepr
-from pointillist.solvers.inputs import take_signals
-from pointillist.validation import Signals, as_filters, check_arguments
+from pointillist.validation import Signals, as_filters, check_arguments, trusted_signals
 
 BAND_SAMPLES = 2**20
 """Samples of a signal that are looked at together."""
@@ -96,8 +94,8 @@ def explained_variance(
     ((3,), True, True)
     """
     check_arguments(boundary=boundary, channels=channels)
-    bank = as_filters(to_host(filters), channels=channels).astype(np.float64)
-    arrays, seen = take_signals(signals, weights, bank.ndim - 2, channels=channels)
+    bank = as_filters(filters, channels=channels).astype(np.float64)
+    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels)
     if not isinstance(codes, SparseCodes):
         raise ValueError(f"codes must be SparseCodes, got {type(codes).__name__}")
     if any(len(array) != bank.shape[1] for array in arrays):

@@ -56,7 +56,7 @@ class FrequencyADMM(AdmmSettings):
             )
         if problem.drawn is not None or problem.weights is not None:
             raise ValueError('solver="fft" takes neither sampling nor weights; use solver="cd" or "admm"')
-        rho = self.rho_for(problem)
+        rho = self._rho_for(problem)
         axes = tuple(range(-len(geometry.signal), 0))
         # A code at i puts the filter's centre on sample i: roll the zero-padded filters so that the centre is at 0.
         padded = np.zeros((problem.n_filters, geometry.channels, *geometry.signal), problem.filters.dtype)
@@ -90,7 +90,7 @@ class FrequencyADMM(AdmmSettings):
             x = alpha * x + (1 - alpha) * z
             z = soft_threshold(x + u, threshold, nonnegative=problem.nonnegative)
             u = u + x - z
-            if self.is_time_to_check(iteration):
+            if self._is_time_to_check(iteration):
                 solution = certified(problem, i, signal, z.reshape(-1), iteration)
                 if solution.certificate.gap <= self.tol:
                     break

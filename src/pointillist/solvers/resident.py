@@ -1,27 +1,20 @@
-"""Signals and codes that live on a CUDA device: how they are checked, moved, decoded and given back there."""
+"""Signals and codes that live on a CUDA device: how they are moved, decoded and given back there."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, as_kind, members_of, rows, stacked, to_host
+from pointillist.arrays import as_cupy, as_kind, group_by_shape, rows
 from pointillist.codes import SparseCodes
 from pointillist.cuda.device import Device, open_device
 from pointillist.cuda.plan import as_volume
 from pointillist.cuda.sums import CodeLists
-from pointillist.large import is_mapped
 from pointillist.problem import Geometry
 from pointillist.solvers.base import Result
-from pointillist.validation import Namespace, group_by_shape, kept_precision
-
-_SEVERAL = 8
-"""Signals from which on it is worth to move an array of them at once."""
-_MOVED_PART = 0.1
-"""Share of a device's free memory that such an array may take."""
+from pointillist.validation import kept_precision
 
 
 def upload(arrays: Any, device: Device) -> Any:
@@ -43,77 +36,6 @@ def upload(arrays: Any, device: Device) -> Any:
         for i, one in zip(members, stack if isinstance(stack, list) else rows(stack), strict=True):
             moved[i] = one
     return moved
-
-
-def moves_whole(signals: Any, device: str) -> bool:
-    """Whether signals of the host are one array of several that a device has plenty of room for."""
-    plain = type(signals) is np.ndarray and signals.dtype.kind in "fiub" and signals.ndim > 1 and not is_mapped(signals)
-    if not plain or len(signals) < _SEVERAL or signals.size == 0:
-        return False
-    itemsize = kept_precision(signals.dtype).itemsize
-    return signals.size * itemsize <= _MOVED_PART * open_device(device).free_memory()
-
-
-@contextmanager
-def device_namespace(name: str) -> "Iterator[DeviceNamespace]":
-    """A namespace of the named device, which is the current one meanwhile; what was made is ready at the end."""
-    device = open_device(name)
-    device.settle()  # whoever made the arrays may still be at it, on a stream of its own
-    with device.use():
-        yield DeviceNamespace(device)
-        device.wait()  # the solver's streams are others
-
-
-class DeviceNamespace(Namespace):
-    """CuPy's arrays on one device.
-
-    Tests are made for all signals of a shape at once, since a device answers slowly to many small questions.
-    """
-
-    def __init__(self, device: Device) -> None:
-        self.device, self.xp = device, device.cupy
-
-    def array(self, given: Any, name: str) -> Any:
-        return self.device.take(given, name)
-
-    def full(self, array: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-        return self.xp.ascontiguousarray(self.xp.broadcast_to(array, shape).astype(dtype, copy=False))
-
-    def split(self, whole: Any, dtype: Any) -> list[Any]:
-        return rows(self.full(whole, whole.shape, dtype))
-
-    def count(self, test: Callable[[Any], Any], arrays: Sequence[Any]) -> NDArray:
-        counts = np.zeros(len(arrays), int)
-        for members in group_by_shape(arrays):
-            flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
-            counts[members] = to_host(test(flat).sum(axis=1))
-        return counts
-
-    def all_finite(self, arrays: Sequence[Any]) -> bool:
-        if isinstance(arrays, Rows):
-            return bool(np.isfinite(arrays.extents[:2]).all())
-        return not self.count(lambda x: ~self.xp.isfinite(x), arrays).any()
-
-    def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
-        seen: list[Any] = [None] * len(signals)
-        for members in group_by_shape(signals):
-            x, w = (stacked(members_of(arrays, members)) for arrays in (signals, weights))
-            for i, one in zip(members, rows(self.xp.where(w > 0, x, x.dtype.type(0))), strict=True):
-                seen[i] = one
-        return seen
-
-    def extents(self, signals: Sequence[Any], weights: Sequence[Any] | None) -> tuple[NDArray, NDArray]:
-        if weights is None and isinstance(signals, Rows):
-            return signals.extents[0].astype(np.float64), signals.extents[1].astype(np.float64)
-        low, high = np.zeros(len(signals)), np.zeros(len(signals))
-        for members in group_by_shape(signals):
-            x = stacked(members_of(signals, members)).reshape(len(members), -1)
-            small = large = x
-            if weights is not None:
-                seen = stacked(members_of(weights, members)).reshape(x.shape) > 0
-                small, large = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
-            low[members], high[members] = to_host(self.xp.stack([small.min(axis=1), large.max(axis=1)]))
-        return low, high
 
 
 def of_kind(result: Result, kind: str) -> Result:

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, is_resident, joined, members_of, pieces, stacked, to_host
+from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces, stacked, to_host
 from pointillist.codes import SparseCodes
 from pointillist.large import converted, largest, scratch, walked
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solver
-from pointillist.validation import group_by_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ def by_scale(
     signals: Sequence[NDArray],
     filters: NDArray,
     weights: Sequence[NDArray] | None,
-    penalty: NDArray,
+    penalty: float | NDArray,
     solver: Solver,
 ) -> list[tuple[list[int], Scale]]:
     """Numbers of the signals that share shape and scale, in order of appearance, and that scale."""
@@ -186,7 +185,7 @@ def _times_power(array: NDArray, exponent: int) -> NDArray:
 def _largest(arrays: Sequence[Any]) -> NDArray:
     """The largest magnitude of each array (channels, *space)."""
     if isinstance(arrays, Rows):
-        return np.max(np.abs(arrays.extents[:2]), axis=0).astype(np.float64)
+        return np.max(np.abs(arrays.extents), axis=0)
     if not is_resident(arrays[0]):
         return np.array([largest(array) for array in arrays], np.float64)
     sizes = np.empty(len(arrays))
