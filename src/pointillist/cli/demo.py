@@ -108,13 +108,19 @@ def _draw(files: list[Path], model: pt.OnlineCSC, photograph: NDArray, result: p
     """Draw filters, convergence and the held-out photograph, and write the report."""
     import numpy as np
 
-    from pointillist.plot import Example, save_convergence, save_mosaic, save_reconstruction, write_learning_report
+    from pointillist.plot import Example, save_mosaic, write_learning_report
+    from pointillist.plot.style import new_figure, save_figure
 
     _, filters, convergence, reconstruction, report = files
     test = pt.contrast_normalise(photograph)
     save_mosaic(filters, model.filters_)
-    save_convergence(model.history_, convergence)
-    save_reconstruction(test, test - result.residuals[0][0], result.codes, reconstruction)
+    figure = new_figure(9.5, 3.4)
+    for ax, clock in zip(figure.subplots(1, 2, sharey=True), ("seconds", "iteration"), strict=True):
+        pt.plot_convergence(model, against=clock, ax=ax)
+    save_figure(figure, convergence)
+    figure = new_figure(14.8, 4.3)
+    pt.plot_reconstruction(test, test - result.residuals[0][0], codes=result.codes, ax=figure.subplots())
+    save_figure(figure, reconstruction, crop=True)
     name, image = next(iter(pt.photographs("train").items()))
     colour = np.moveaxis(pt.photographs("train", grey=False)[name], -1, 0)
     write_learning_report(

@@ -3,17 +3,13 @@
 Everything here draws into files or arrays and prints nothing; what to draw, and where, is up to the caller.
 """
 
-from pointillist.plot.convergence import save_convergence
 from pointillist.plot.filters import mosaic, save_mosaic
 from pointillist.plot.learning import Example, write_learning_report
 from pointillist.plot.page import render_page, write_page
-from pointillist.plot.signals import save_reconstruction
 
 __all__ = [
     "mosaic",
     "save_mosaic",
-    "save_convergence",
-    "save_reconstruction",
     "Example",
     "write_learning_report",
     "render_page",

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from pointillist.plot.blocks import Chart, Curve, Trace, Waveforms
 from pointillist.plot.filters import draw_waveforms, waveform_grid, waveform_size, waveform_words
-from pointillist.plot.signals import draw_trace, trace_panels, trace_size
+from pointillist.plot.signals import draw_trace, trace_heights, trace_rows, trace_size
 from pointillist.plot.style import COLOURS, FILE_COLOURS, PAGE_COLOURS, new_figure, tidy
 
 STYLES = ("line", "dashed", "dots", "bars")
@@ -32,16 +32,7 @@ _DASHES = (
     (2.5, 2.5),
     (7, 1.5, 2.5, 1.5),
 )
-_MARKS = {
-    "o": "M10.5 5a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0",
-    "s": "M11 2h6v6h-6z",
-    "^": "M14 1l4 7h-8z",
-    "D": "M14 1l4 4-4 4-4-4z",
-    "v": "M14 9l4-7h-8z",
-    "P": "M12.5 1h3v2.5h2.5v3h-2.5v2.5h-3v-2.5h-2.5v-3h2.5z",
-    "X": "M10.5 3l1.5-1.5 2 2 2-2 1.5 1.5-2 2 2 2-1.5 1.5-2-2-2 2-1.5-1.5 2-2z",
-    "*": "M14 .5l1.3 3 3.2.3-2.4 2.1.7 3.2L14 7.4l-2.8 1.7.7-3.2L9.5 3.8l3.2-.3z",
-}
+_MARKS = "os^DvPX*"
 _LINE_WIDTH = 2
 _SVG = "http://www.w3.org/2000/svg"
 _LINK = "http://www.w3.org/1999/xlink"
@@ -81,7 +72,8 @@ def draw_chart(axes: Axes, chart: Chart, colours: Mapping[str, str] = FILE_COLOU
     marked = has_marks(chart)
     for curve in chart.curves:
         if curve.style == "bars":
-            _bars(axes, curve, colours[curve.colour], bars.index(curve), len(bars))
+            left = np.asarray(curve.x, float) - 0.4 + 0.8 * (bars.index(curve) + 0.5) / len(bars)
+            axes.bar(left, curve.y, width=0.92 * 0.8 / len(bars), color=colours[curve.colour], linewidth=0)
         else:
             _line(axes, curve, colours[curve.colour], marked)
     for label, level in chart.levels.items():
@@ -112,7 +104,8 @@ def waveforms_svg(block: Waveforms, name: str) -> str:
 def trace_svg(block: Trace, name: str) -> str:
     """An inline ``<svg>`` of a signal in time with its events, as `chart_svg` makes one of a chart."""
     figure = new_figure(*trace_size(block))
-    draw_trace(trace_panels(figure, block), block, PAGE_COLOURS)
+    rows = trace_rows(figure, figure.add_gridspec(3, 1, height_ratios=trace_heights(block)))
+    draw_trace(rows, block, PAGE_COLOURS)
     length = len(block.signal[0])
     words = f"{block.title}: {length} samples with their reconstruction, {len(block.events)} events, and the residual."
     return themed_svg(figure, name, words)
@@ -166,44 +159,21 @@ def has_marks(chart: Chart) -> bool:
     return len(chart.curves) > 1 or all(len(curve.x) <= _MOST_MARKERS for curve in chart.curves)
 
 
-def key_svg(curve: Curve, marked: bool) -> str:
-    """A short piece of a line as it is drawn, for a legend; its colour is the variable ``--c``."""
-    place = _place(curve)
-    dashes = " ".join(f"{_LINE_WIDTH * length:g}" for length in _DASHES[place])
-    dashed = f' stroke-dasharray="{dashes}"' if curve.style == "dashed" else ""
-    mark = f'<path d="{list(_MARKS.values())[place]}" fill="var(--c)"/>' if marked else ""
-    line = f'<path d="M1 5h26" stroke="var(--c)" stroke-width="{_LINE_WIDTH}"{dashed}/>'
-    return (
-        f'<svg class="key" viewBox="0 0 28 10" style="--c: var(--{curve.colour})" aria-hidden="true">{line}{mark}</svg>'
-    )
-
-
-def _place(curve: Curve) -> int:
-    """Which dashes and which mark go with a curve's colour."""
-    return int(curve.colour[1:]) % len(_MARKS)
-
-
 def _line(axes: Axes, curve: Curve, colour: str, marked: bool) -> None:
-    dots, place = curve.style == "dots", _place(curve)
+    dots, place = curve.style == "dots", int(curve.colour[1:]) % len(_MARKS)
     axes.plot(
         curve.x,
         curve.y,
         color=colour,
         linestyle={"dots": "none", "dashed": (0, _DASHES[place])}.get(curve.style, "-"),
         linewidth=_LINE_WIDTH,
-        marker="o" if dots else list(_MARKS)[place] if marked else "",
+        marker="o" if dots else _MARKS[place] if marked else "",
         markersize=4 if dots else 5,
         markevery=_MARKS_APART if marked and len(curve.x) > 2 else None,
         markeredgewidth=0,
         alpha=0.35 if dots else 1,
         solid_capstyle="round",
     )
-
-
-def _bars(axes: Axes, curve: Curve, colour: str, place: int, count: int) -> None:
-    width = 0.8 / count
-    left = np.asarray(curve.x, float) - 0.4 + width * (place + 0.5)
-    axes.bar(left, curve.y, width=0.92 * width, color=colour, linewidth=0)
 
 
 def _scales(axes: Axes, chart: Chart) -> None:

@@ -3,7 +3,6 @@
 The record that learners keep (`history_`) is drawn as it is; nothing is computed anew.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pointillist.plot.blocks import Chart, Curve
-from pointillist.plot.charts import draw_chart
-from pointillist.plot.style import new_figure, save_figure, title
 
 History = Sequence[Mapping[str, Any]]
 _HELD_OUT = "validation_objective"
@@ -26,35 +23,6 @@ _NAMES = {
     "outliers": "windows left out",
     "replaced": "filters replaced",
 }
-
-
-def save_convergence(history: History, path: str | os.PathLike[str]) -> None:
-    """Draw into a file the objective over time and over iterations, and that of held-out signals where it was recorded.
-
-    The objective of an online learner is that of its current mini-batch. As batches differ, the points scatter; a running
-    mean shows the trend.
-
-    Parameters
-    ----------
-    history : list of dict
-        `history_` of a learner.
-    path : str or path
-        Ends in .png, .pdf or .svg.
-    """
-    if not history:
-        raise ValueError("history is empty: nothing was learned yet")
-    rows = [[chart(history, clock) for clock in _CLOCKS] for chart in (held_out_chart, training_chart)]
-    charts = [[one for one in row if one is not None] for row in rows if row[0] is not None]
-    figure = new_figure(9.5, 3.4 * len(charts))
-    for line, row in zip(figure.subplots(len(charts), 2, squeeze=False, sharey="row"), charts, strict=True):
-        for axes, chart in zip(line, row, strict=True):
-            draw_chart(axes, chart)
-            axes.set_xlim(left=0)
-        values = np.concatenate([np.asarray(curve.y) for curve in row[0].curves])
-        if np.min(values) < 0.5 * np.max(values):
-            line[0].set_ylim(bottom=0)
-        title(line[0], row[0].title, row[0].caption)
-    save_figure(figure, path)
 
 
 def convergence_chart(histories: Mapping[str, History], quantity: str = "objective", clock: str = "seconds") -> Chart:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pointillist.plot.blocks import Block, Cell, Curve, Page
-from pointillist.plot.charts import chart_svg, has_marks, key_svg, trace_svg, waveforms_svg
+from pointillist.plot.charts import chart_svg, has_marks, trace_svg, waveforms_svg
 from pointillist.storage import atomic_path
 
 _TRACE = [Curve("original", [], [], "c5"), Curve("reconstruction", [], [], "c0"), Curve("residual", [], [], "c2")]
@@ -69,6 +69,6 @@ def _templates() -> Environment:
     loader = PackageLoader("pointillist.plot", "assets")
     found = Environment(loader=loader, autoescape=True, trim_blocks=True, undefined=StrictUndefined)
     found.filters |= {"kind": lambda block: type(block).__name__, "cell": cell_text}
-    found.globals |= {one.__name__: markup(one) for one in (chart_svg, waveforms_svg, trace_svg, key_svg)}
+    found.globals |= {one.__name__: markup(one) for one in (chart_svg, waveforms_svg, trace_svg)}
     found.globals |= {"has_marks": has_marks, "trace_legend": _TRACE}
     return found

@@ -5,7 +5,6 @@ Solving for codes is done elsewhere. Colours are names ("c0", "ink", ...) that a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -13,57 +12,23 @@ from math import prod
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import FigureBase
 from matplotlib.gridspec import GridSpecBase
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pointillist.codes import SparseCodes
 from pointillist.metrics import psnr
 from pointillist.plot.blocks import Trace
 from pointillist.plot.filters import FEW_CHANNELS
-from pointillist.plot.pictures import Cut, as_pixels, contrast_limits, cut_of
-from pointillist.plot.style import FILE_COLOURS, bare, new_figure, save_figure, tidy, title
+from pointillist.plot.pictures import Cut, as_pixels, contrast_limits
+from pointillist.plot.style import bare, tidy, title
 
 _PANEL_WIDTH = 3.45
 _FAINTNESS = 0.45
 """How opaque a picture is under its codes."""
 _SPREAD = 2.6
 """Distance between channels that are drawn one above the other, in units of a large sample."""
-
-
-def save_reconstruction(
-    original: ArrayLike, reconstruction: ArrayLike, codes: SparseCodes, path: str | os.PathLike[str]
-) -> None:
-    """Draw into a file original, reconstruction, residual and codes: side by side, or of a signal in time as rows.
-
-    Each code of an image is a dot at its position, of an area that grows with its size; blue ones are negative, orange ones
-    positive. Those of a signal in time are spikes, in a row for each filter; of many channels the strongest four are drawn.
-
-    Parameters
-    ----------
-    original, reconstruction : ([channels,] H, W) arrays, ([channels,] D, H, W) arrays, or ([channels,] samples) arrays
-        Of one shape, on the scale on which the codes were solved for.
-    codes : SparseCodes
-        Of this one image, volume or signal.
-    path : str or path
-        Ends in .png, .pdf or .svg.
-    """
-    image, fit = np.asarray(original, np.float64), np.asarray(reconstruction, np.float64)
-    if len(codes) != 1:
-        raise ValueError(f"codes must be those of one image, got {len(codes)}: index them, codes[0]")
-    if len(codes.grids[0]) == 1:
-        trace = signal_trace("", image, fit, codes)
-        figure = new_figure(*trace_size(trace))
-        draw_trace(trace_panels(figure, trace), trace, FILE_COLOURS)
-        save_figure(figure, path)
-        return
-    if image.shape != fit.shape:
-        raise ValueError(f"original and reconstruction must be images of one shape, got {image.shape} and {fit.shape}")
-    cut = cut_of(image, len(codes.grids[0]))
-    figure = new_figure(*panels_size(cut.of(image).shape[-2:], 4))
-    draw_reconstruction(list(figure.subplots(1, 4)), image, fit, codes, cut, FILE_COLOURS)
-    save_figure(figure, path, crop=True)  # the panels' fixed aspect leaves blank strips
 
 
 def panels_size(shape: Sequence[int], count: int) -> tuple[float, float]:
@@ -196,11 +161,6 @@ def signal_trace(
 def trace_size(trace: Trace) -> tuple[float, float]:
     """Width and height in inches of the figure that a trace takes."""
     return 8.6, sum(trace_heights(trace)) + 0.7
-
-
-def trace_panels(figure: Figure, trace: Trace) -> list[Axes]:
-    """Three Axes one below the other over all of a figure, as high as a trace needs them."""
-    return trace_rows(figure, figure.add_gridspec(3, 1, height_ratios=trace_heights(trace)))
 
 
 def trace_rows(figure: FigureBase, grid: GridSpecBase) -> list[Axes]:
