@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pointillist.kernels.compiling import allocating_kernel, kernel, routine, spliced
+from pointillist.kernels.compiling import kernel, routine, spliced
 from pointillist.kernels.layout import flat_offsets, register_width, strides_of
 from pointillist.kernels.vectors import ROWS_AT_ONCE, correlate_planes, correlate_rows, lanes_of
 
@@ -95,10 +95,8 @@ class Toeplitz(NamedTuple):
     block_size: int
     first: np.ndarray  # (n_filters,) number of the pair (k, k)
     bases: np.ndarray  # (n_groups,) where each group of rows of positions begins in a block
-    strides: np.ndarray  # (n_groups,) distance of its rows
+    stride: int  # distance of its rows
     places: np.ndarray  # (n_groups · ROWS_AT_ONCE · width,) which position a lane holds, −1 for none
-    offsets: np.ndarray  # (n_taps,) where each sample of a filter meets a block
-    mirrored: np.ndarray  # the same for the mirrored filter
     plane: tuple[int, int]  # rows and columns of a filter's planes
     planes: np.ndarray  # (n_planes,) where each plane meets a block; none where its rows are few
     order: np.ndarray  # (n_taps,) which sample of a filter its taps are: those of a plane column by column
@@ -106,13 +104,9 @@ class Toeplitz(NamedTuple):
     spare: int  # samples that a block needs behind its end, for rows and lanes that a group has too many
 
 
-_WIDEST = 16
-"""Positions of a row that are done at once, at most."""
-
-
 def toeplitz_spare(size):
     """Samples that blocks need behind their end, for rows and lanes that a group has too many."""
-    return ROWS_AT_ONCE * (2 * size[-1] + _WIDEST)
+    return ROWS_AT_ONCE * (2 * size[-1] + 16)
 
 
 def make_toeplitz(blocks, size, dtype):
@@ -128,23 +122,30 @@ def _walk(n_pairs, size, dtype):
     n_filters = int((2 * n_pairs + 0.25) ** 0.5)
     k = np.arange(n_filters, dtype=np.int64)
     lattice = flat_offsets(size, strides_of(span))
-    widest = min(_WIDEST, 2 * register_width(dtype))
-    width = min(widest, next(w for w in (4, 8, _WIDEST) if w >= min(size[-1], _WIDEST)))
-    chunks = -(-size[-1] // width)
+    width = min(2 * register_width(dtype), next(w for w in (4, 8, 16) if w >= min(size[-1], 16)))
     plane = (size[-2] if len(size) > 1 else 1, size[-1])
     planes = lattice[:: prod(plane)] if plane[0] >= ROWS_AT_ONCE else lattice[:0]
     order = np.arange(lattice.size).reshape(-1, *plane).swapaxes(1, 2).reshape(-1)
-    bases, steps, places = _groups(lattice, size, span[-1], width, chunks)
+    # Positions in groups of equally spaced rows: rows of one plane, or pieces of one row for 1-D filters.
+    pieces = [range(at, min(at + width, size[-1])) for at in range(0, size[-1], width)]
+    tops, rows = range(0, lattice.size, prod(plane)), range(0, prod(plane), size[-1])
+    if plane[0] == 1:
+        stride, lines = width, [[(top, piece) for piece in pieces] for top in tops]
+    else:
+        stride, lines = span[-1], [[(top + row, piece) for row in rows] for top in tops for piece in pieces]
+    groups = [line[at : at + ROWS_AT_ONCE] for line in lines for at in range(0, len(line), ROWS_AT_ONCE)]
+    places = np.full((len(groups), ROWS_AT_ONCE, width), -1, np.int64)
+    for group, slots in zip(groups, places, strict=True):
+        for (row, piece), slot in zip(group, slots, strict=False):
+            slot[: len(piece)] = row + np.array(piece)
     return Toeplitz(
         lanes=lanes_of(width),
         blocks=np.empty(0),
         block_size=prod(span),
         first=k * n_filters - k * (k - 1) // 2,
-        bases=bases,
-        strides=steps,
-        places=places,
-        offsets=lattice,
-        mirrored=lattice[::-1].copy(),
+        bases=lattice[places[:, 0, 0]],
+        stride=stride,
+        places=places.reshape(-1),
         plane=plane,
         planes=planes.copy(),
         order=order,
@@ -153,43 +154,13 @@ def _walk(n_pairs, size, dtype):
     )
 
 
-def _groups(lattice, size, row_step, width, chunks):
-    """Positions in groups of equally spaced rows: rows of one plane, or pieces of one row for 1-D filters."""
-    rows = lattice.reshape(-1, size[-1])
-    plane = size[-2] if len(size) > 1 else 1
-    numbers = np.arange(lattice.size).reshape(rows.shape)
-    bases, steps, places = [], [], []
-
-    def add(members, step):
-        bases.append(rows[members[0][0], 0] + members[0][1] * width)
-        steps.append(step)
-        slots = np.full((ROWS_AT_ONCE, width), -1, np.int64)
-        for slot, (row, chunk) in zip(slots, members, strict=False):
-            piece = numbers[row, chunk * width : (chunk + 1) * width]
-            slot[: len(piece)] = piece
-        places.append(slots)
-
-    if plane == 1:
-        for row in range(len(rows)):
-            for chunk in range(0, chunks, ROWS_AT_ONCE):
-                add([(row, c) for c in range(chunk, min(chunk + ROWS_AT_ONCE, chunks))], width)
-    else:
-        for top in range(0, len(rows), plane):
-            for chunk in range(chunks):
-                for row in range(top, top + plane, ROWS_AT_ONCE):
-                    add([(r, chunk) for r in range(row, min(row + ROWS_AT_ONCE, top + plane))], row_step)
-    return np.array(bases, np.int64), np.array(steps, np.int64), np.concatenate(places).reshape(-1)
-
-
 class Sums(NamedTuple):
     """What products of blocks with filters are added up in, all flat and in the precision of the filters."""
 
     later: np.ndarray  # (n · channels · places,) sums of n filters over those that do not come before them
     earlier: np.ndarray  # the same over those that do, mirrored
     block: np.ndarray  # (block_size + spare,) one block at a time
-    taps: (
-        np.ndarray
-    )  # (2 · n_filters · channels · n_taps,) all filters as `Toeplitz.order` says, and all of them mirrored
+    taps: np.ndarray  # (2 · n_filters · channels · n_taps,) filters as `Toeplitz.order` says, and all of them mirrored
 
 
 def make_sums(toeplitz, filters, count):
@@ -245,7 +216,7 @@ def _correlate(toeplitz, block, taps, start, out, out_start):
     """Add the correlation of a block with the filter that begins at taps[start]."""
     group_size, (rows, columns) = ROWS_AT_ONCE << len(toeplitz.lanes), toeplitz.plane
     for g in range(len(toeplitz.bases)):
-        base, stride, place = toeplitz.bases[g], toeplitz.strides[g], out_start + g * group_size
+        base, stride, place = toeplitz.bases[g], toeplitz.stride, out_start + g * group_size
         if len(toeplitz.planes) == 0:
             correlate_rows(toeplitz.lanes, block, base, stride, taps, start, toeplitz.met, out, place)
         for p in range(len(toeplitz.planes)):
@@ -268,37 +239,20 @@ def _collect(toeplitz, sums, n, out):
                 out[c, n_taps - 1 - places[slot]] += sums.earlier[at]
 
 
-@allocating_kernel
 def toeplitz_columns(toeplitz, rows, k, out):
     """out[m, i] = C_mk w_i for rows w (n_rows, n_taps) and every filter m; out is (n_filters, n_rows, n_taps)."""
-    n_filters, n_rows, n_taps = out.shape
-    flat = rows.reshape(-1)
-    places = toeplitz.places
-    group_size = ROWS_AT_ONCE << len(toeplitz.lanes)
-    sums = np.empty(len(places), rows.dtype)
-    for m in range(n_filters):
-        # As in `toeplitz_product`: the block of (k, m) is met mirrored by filters behind k.
-        low, high = min(k, m), max(k, m)
-        block = (toeplitz.first[low] + high - low) * toeplitz.block_size
-        offsets = toeplitz.mirrored if k >= m else toeplitz.offsets
-        for i in range(n_rows):
-            for slot in range(len(places)):
-                sums[slot] = 0
-            for g in range(len(toeplitz.bases)):
-                correlate_rows(
-                    toeplitz.lanes,
-                    toeplitz.blocks,
-                    block + toeplitz.bases[g],
-                    toeplitz.strides[g],
-                    flat,
-                    i * n_taps,
-                    offsets,
-                    sums,
-                    g * group_size,
-                )
-            for slot in range(len(places)):
-                if places[slot] >= 0:
-                    out[m, i, places[slot] if k >= m else n_taps - 1 - places[slot]] = sums[slot]
+    filters, ranks = np.zeros(out.shape, rows.dtype), np.full(len(out), -1)
+    filters[k], ranks[k] = rows, 0
+    _toeplitz_columns(toeplitz, ranks, make_sums(toeplitz, filters, 2), out)
+
+
+@kernel
+def _toeplitz_columns(toeplitz, ranks, sums, out):
+    width = out.shape[1] * len(toeplitz.places)
+    for m in range(len(out)):
+        _clear(sums, width, 2 * width)
+        _add_products(toeplitz, 1.0, out.shape[1], m, ranks, True, sums, 1)
+        _collect(toeplitz, sums, 1, out[m])
 
 
 @kernel
