@@ -56,7 +56,7 @@ BESIDE: dict[str, dict[str, Any]] = {
     "learn_windows": {"n_windows": 5}, "ArraySource": {"signals": IMAGE[None]},
     "certify": {"signals": list(SIGNALS[:, None])},
     "mne.CSC": {"n_filters": 2, "duration": 0.1, "n_passes": 1}, "photographs": {"split": "test"},
-    "TableSource.window": {"corner": (2,), "size": (4,)}, "TableSource.window_bytes": {"size": (4,)},
+    "TableSource.window": {"corner": (2,), "size": (4,)},
 }  # fmt: skip
 """Usual values where a target wants others, or wants others while one of its arguments is changed."""
 FILES = {

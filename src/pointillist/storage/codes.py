@@ -23,8 +23,6 @@ _MOST_FILTERS = 2**24
 """Some sums over codes take memory for every filter, whether it is used or not."""
 _ROWS = 2**16
 """Rows of events that are turned to text at a time."""
-TEXT_BYTES = 2**9 * _ROWS
-"""Bytes that these rows take as text."""
 
 
 def save_codes(codes: SparseCodes, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:

@@ -8,7 +8,6 @@ import zarr
 from pointillist import load_signals, open_source
 from pointillist.data import samples
 from pointillist.data.sources import CropSource, Hdf5Source, NpySource, ZarrSource, stacks
-from pointillist.data.sources.derived import survey
 from pointillist.errors import UnreadableFileError
 from pointillist.large import is_mapped
 
@@ -78,14 +77,3 @@ def test_odd_axes_are_refused(tmp_path, opened, axis):
 def test_wrong_numbers_of_axes_are_refused(tmp_path):
     with pytest.raises(UnreadableFileError, match="2 or 3 axes for ndim=1 and channels"):
         NpySource(_stored(tmp_path, "npy", RECORDING[0]), 1, channel_axis=0)
-
-
-def test_the_plan_counts_what_windows_map(tmp_path):
-    """Every channel of (channels, samples) has pages of its own; those of (samples, channels) share theirs."""
-    page, wide = 2**21, np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (4, 10**6))
-    narrow = np.lib.format.open_memmap(tmp_path / "b.npy", "w+", np.float32, (10**6, 4))
-    assert (wide.nbytes, narrow.nbytes) == (16 * 10**6,) * 2
-    apart = NpySource(tmp_path / "a.npy", 1, channel_axis=0)
-    together = NpySource(tmp_path / "b.npy", 1, channel_axis=-1)
-    assert survey(CropSource(apart, 5, (1000,))).reading == 4 * (page + 4000)
-    assert survey(CropSource(together, 5, (1000,))).reading == page + 16000

@@ -76,20 +76,9 @@ class StoredSource(Source):
     exact: ClassVar[bool] = True
     windowed: ClassVar[bool] = False
     """Whether `window` reads less than the whole signal."""
-    decoding: ClassVar[int] = 16
-    """Bytes a sample that `read` takes at its peak: as stored, and as floats before and after scaling."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} signals)"
-
-    @property
-    def chunk_bytes(self) -> int:
-        """Bytes that are decoded together, however small a window is; 0 where a window is all that is read."""
-        return 0
-
-    def window_bytes(self, size: Sequence[int]) -> int:
-        """Return the bytes that reading a window of that `size` takes besides itself: what is decoded or mapped with it."""
-        return 2 * self.chunk_bytes
 
     @property
     def sampling_rates(self) -> frozenset[float]:

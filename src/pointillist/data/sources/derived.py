@@ -1,4 +1,4 @@
-"""Sources made of other sources: random crops, several joined, signals normalised or kept, and a survey of their sizes."""
+"""Sources made of other sources: random crops, several joined, signals normalised or kept."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,10 +23,6 @@ from pointillist.validation import as_list, check_arguments, check_index, is_con
 
 DEFAULT_CACHE = 2**28
 """Bytes of decoded signals that are kept."""
-LOOKED_AT = 20_000
-"""Signals whose heads are read at most; of more, as many evenly spread."""
-NORMALISING = 52
-"""Bytes a sample that normalising takes at its peak: the signal, and six arrays in float64."""
 _CROPS = 3  # sets these draws apart from all others of the same seed
 _ATTEMPTS = 10
 
@@ -185,21 +179,8 @@ class JoinedSource(StoredSource):
         return all(source.windowed for source in self.sources)
 
     @property
-    def decoding(self) -> int:  # type: ignore[override]
-        """The most bytes a sample that one of the sources takes."""
-        return max(source.decoding for source in self.sources)
-
-    @property
-    def chunk_bytes(self) -> int:
-        """The most that one of them decodes together."""
-        return max(source.chunk_bytes for source in self.sources)
-
-    @property
     def sampling_rates(self) -> frozenset[float]:
         return frozenset[float]().union(*(source.sampling_rates for source in self.sources))
-
-    def window_bytes(self, size: Sequence[int]) -> int:
-        return max(source.window_bytes(size) for source in self.sources)
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -318,68 +299,3 @@ class KeptSource(DerivedSource):
 
     def read(self, index: int, epoch: int = 0) -> NDArray:
         return self.cache.get(index, lambda: self.source.read(index, epoch))
-
-
-@dataclass(frozen=True)
-class Survey:
-    """Sizes of the signals of a source.
-
-    Attributes
-    ----------
-    n_signals : int
-        In one pass.
-    largest : tuple of int
-        Shape of the signal of most samples.
-    samples : float
-        Samples of a signal on average.
-    reading : int
-        Bytes that reading the largest signal takes at its peak, whatever is kept of it.
-    keepable : float
-        Samples that are worth keeping in memory: of all signals, or of the whole ones that crops are cut from.
-    looked_at : int
-        Signals that this rests on.
-    """
-
-    n_signals: int
-    largest: tuple[int, ...]
-    samples: float
-    reading: int
-    keepable: float
-    looked_at: int
-
-
-def survey(source: Any, limit: int = LOOKED_AT) -> Survey:
-    """Look at the sizes of a source's signals; those whose head cannot be read are passed over.
-
-    Raises
-    ------
-    UnusableSignalError
-        If no head can be read.
-    """
-    if isinstance(source, KeptSource):
-        return survey(source.source, limit)
-    if isinstance(source, NormalisedSource):
-        plain = survey(source.source, limit)
-        return replace(plain, reading=max(plain.reading, NORMALISING * prod(plain.largest)))
-    if isinstance(source, CropSource):
-        shape, whole = source.shape(0), survey(source.source, limit)
-        if source.source.windowed:
-            reading = source.source.window_bytes(source.size)
-            return Survey(len(source), shape, float(prod(shape)), reading, 0.0, whole.looked_at)
-        return Survey(len(source), shape, float(prod(shape)), whole.reading, whole.keepable, whole.looked_at)
-    shapes = []
-    chosen = np.unique(np.linspace(0, len(source) - 1, min(limit, len(source))).astype(np.int64))
-    for index in chosen.tolist():
-        try:
-            shapes.append(source.shape(index))
-        except UnreadableFileError:
-            continue
-    if not shapes:
-        raise UnusableSignalError(
-            f"none of the {len(chosen)} signals looked at can be read; the first: {source.name(0)}"
-        )
-    largest = max(shapes, key=prod)
-    samples = float(np.mean([prod(shape) for shape in shapes]))
-    # A chunk as it is stored, at most, and decoded, however little of it is wanted.
-    reading = max(source.decoding * prod(largest), 2 * source.chunk_bytes)
-    return Survey(len(source), largest, samples, reading, samples * len(source), len(shapes))

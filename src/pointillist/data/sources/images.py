@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,6 @@ class ImageSource(StoredSource):
     >>> pt.sources.ImageSource(["black.png"]).read(0).shape
     (30, 40)
     """
-
-    decoding: ClassVar[int] = 24  # colour as stored and converted, as floats, and grey
 
     def __init__(self, files: Sequence[str | os.PathLike[str]], *, grey: bool = True) -> None:
         check_arguments(grey=grey)

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 
 from pointillist.data.damage import check_chunk, check_claim, check_page, check_pages, damage_named
 from pointillist.data.samples import ONE_FILE, floats, map_npy, to_float
-from pointillist.data.sources.base import StoredSource, box, check_sides, file_fingerprint
+from pointillist.data.sources.base import StoredSource, box, file_fingerprint
 from pointillist.errors import UnreadableFileError
 from pointillist.large import LARGE, bands, release, scratch_file
 from pointillist.reprs import shown, sizes
 from pointillist.storage import check_regular
 from pointillist.validation import as_path, check_arguments, check_index, is_integer
 
-_LARGE_PAGE = 2**21
-"""Bytes that a system may map around a sample that is touched."""
 _LISTED = 20
 """Names of arrays that a message lists."""
 _STREAMS: dict[str, Callable[[], Any]] = {
@@ -86,8 +84,9 @@ class StackedSource(StoredSource):
             self._shape = (sides.pop(self._channel_axis), *sides)
         with damage_named(self._label()):
             to_float(np.empty(0, self._array().dtype), "it")
-            check_claim(prod(shape) * self._itemsize, self._stored())
-            check_chunk(self.chunk_bytes)
+            itemsize = np.dtype(self._array().dtype).itemsize
+            check_claim(prod(shape) * itemsize, self._stored())
+            check_chunk(prod(getattr(self._array(), "chunks", None) or (0,)) * itemsize)
 
     @abstractmethod
     def _open(self) -> Any:
@@ -102,14 +101,6 @@ class StackedSource(StoredSource):
                 with damage_named(self._label()):
                     self._opened = self._open()
             return self._opened
-
-    @property
-    def _itemsize(self) -> int:
-        return np.dtype(self._array().dtype).itemsize
-
-    @property
-    def chunk_bytes(self) -> int:
-        return prod(getattr(self._array(), "chunks", None) or (0,)) * self._itemsize
 
     def _stored(self) -> Iterable[int]:
         """Bytes of the files that the array lies in."""
@@ -138,16 +129,6 @@ class StackedSource(StoredSource):
             spans.insert(self._channel_axis, slice(None))
             where = tuple(spans)
         return self._part(index, where)
-
-    def window_bytes(self, size: Sequence[int]) -> int:
-        check_sides(size=size)
-        _check_axes(size, self.ndim)
-        array, whole = self._array(), list(size)
-        if not isinstance(array, MappedFile):
-            return super().window_bytes(size)
-        if self._channel_axis is not None:
-            whole.insert(self._channel_axis, self._shape[0])
-        return array.pages(whole)
 
     def mapped(self, index: int) -> NDArray:
         """Return signal `index`: as a view of the file where that can be mapped and holds floats, in a file where large."""
@@ -210,19 +191,9 @@ class MappedFile:
     """
 
     def __init__(self, mapped: np.memmap) -> None:
-        self.shape, self.dtype, self._strides = mapped.shape, mapped.dtype, mapped.strides
+        self.shape, self.dtype = mapped.shape, mapped.dtype
         order = "C" if mapped.flags.c_contiguous else "F"
         self._map = partial(np.memmap, mapped.filename, mapped.dtype, "r", mapped.offset, mapped.shape, order)
-
-    def pages(self, size: Sequence[int]) -> int:
-        """Bytes that are mapped at most while a window of that size in the last axes is copied."""
-        span, pieces = self.dtype.itemsize, 1
-        for stride, length in sorted(zip(self._strides[-len(size) :], size, strict=True)):
-            if stride <= span + _LARGE_PAGE:
-                span += (length - 1) * stride
-            else:
-                pieces *= length
-        return pieces * (span + _LARGE_PAGE)
 
     def map(self) -> NDArray:
         """The whole array, mapped for as long as it is held."""
