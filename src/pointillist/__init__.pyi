@@ -26,7 +26,6 @@ from .errors import (
 )
 from .learners import BatchCSC, FilterUpdate, OnlineCSC, Ridge, Robust
 from .learners.checkpoints import Checkpoints
-from .learners.device import prefetch
 from .learners.persistence import load, save
 from .learners.pooling import CodePooling
 from .metrics import Recovery, psnr, recovery_score
@@ -51,6 +50,7 @@ from .sampling import Draws
 from .solvers.base import Result, Status, certify
 from .solvers.encoding import PathPoint, decode, encode, max_penalty, penalty_path
 from .solvers.explained_variance import ExplainedVariance, explained_variance
+from .solvers.on_device import prefetch
 from .storage import load_codes, save_codes
 
 __all__ = [

@@ -11,11 +11,11 @@ import pointillist as pt
 from pointillist.cuda.device import Device
 from pointillist.dictionary.statistics import DeviceStatistics, ToeplitzStatistics
 from pointillist.learners import BatchCSC, OnlineCSC
-from pointillist.learners import device as learning
-from pointillist.learners.device import ahead, placed, prefetch
 from pointillist.learners.estimators import training_step
 from pointillist.learners.inputs import Batch
+from pointillist.solvers import on_device as learning
 from pointillist.solvers.encoding import encode
+from pointillist.solvers.on_device import ahead, placed, prefetch
 
 
 def _signals(*shape, seed=1):

@@ -10,7 +10,7 @@ from pointillist import validation
 from pointillist.arrays import to_host
 from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.solvers.encoding import decode, encode
-from pointillist.solvers.resident import upload
+from pointillist.solvers.on_device import upload
 from pointillist.validation import HOST, DevicePlace, check_varied, place_of, trusted_signals
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from pointillist.problem import Certificate, Geometry, Problem, broadcast_penalty
 from pointillist.solvers import CoordinateDescent, Status
-from pointillist.solvers import device as on_devices
-from pointillist.solvers.device import DeviceDescent, DeviceWorkingSets
+from pointillist.solvers import on_device as on_devices
 from pointillist.solvers.encoding import encode, max_penalty
+from pointillist.solvers.on_device import DeviceDescent, DeviceWorkingSets
 from pointillist.solvers.rounds import Look, solve_by_rounds
 
 GEOMETRY = Geometry((5,), (1,), 1, "same")

@@ -44,7 +44,6 @@ from pointillist.dictionary.update import FilterUpdate, as_update
 from pointillist.kernels.compiling import working_time
 from pointillist.learners.checkpoints import Checkpoints, Keeper, resumed_state
 from pointillist.learners.cluster import coded_steps, connect
-from pointillist.learners.device import ahead, placed
 from pointillist.learners.inputs import Batch, as_arrays
 from pointillist.learners.step import LearnerState, Learning, Ridge, Step, StepCodes, WindowRecord
 from pointillist.parallel import effective_jobs
@@ -53,6 +52,7 @@ from pointillist.sampling import Sampling, seed_from
 from pointillist.solvers.base import Result, Solver
 from pointillist.solvers.encoding import Progress, decode, encode
 from pointillist.solvers.explained_variance import ExplainedVariance, explained_variance
+from pointillist.solvers.on_device import ahead, placed
 from pointillist.validation import Signals, check_arguments
 
 log = logging.getLogger(__name__)

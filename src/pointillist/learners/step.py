@@ -35,8 +35,8 @@ from pointillist.reprs import shown
 from pointillist.sampling import ALL, Sampling, as_draws, generator
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver
-from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals
+from pointillist.solvers.on_device import on_device
 from pointillist.validation import Signals, check_arguments, is_number
 
 

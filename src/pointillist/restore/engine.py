@@ -21,8 +21,8 @@ from pointillist.restore.smooth import TUNING as SMOOTH
 from pointillist.restore.smooth import Smooth, smooth_part
 from pointillist.solvers import CoordinateDescent
 from pointillist.solvers.base import Result
-from pointillist.solvers.device import on_device
 from pointillist.solvers.encoding import encode_signals, warn_unless_converged
+from pointillist.solvers.on_device import on_device
 from pointillist.validation import HOST, as_filters, check_arguments
 
 

@@ -9,8 +9,8 @@ from pointillist.learners import BatchCSC, OnlineCSC
 from pointillist.problem import Geometry, Problem, broadcast_penalty, certificate
 from pointillist.sampling import Sample
 from pointillist.solvers import CoordinateDescent, SampledADMM, Status
-from pointillist.solvers.device import DeviceDescent, on_device, timings
 from pointillist.solvers.encoding import encode
+from pointillist.solvers.on_device import DeviceDescent, on_device
 from pointillist.validation import BOUNDARIES
 
 
@@ -19,8 +19,8 @@ def no_device(monkeypatch):
     def missing(device):
         raise RuntimeError(f'device="{device}" needs CuPy: pip install')
 
-    monkeypatch.setattr("pointillist.solvers.device.check_device", missing)
-    monkeypatch.setattr("pointillist.learners.device.open_device", missing)
+    monkeypatch.setattr("pointillist.solvers.on_device.check_device", missing)
+    monkeypatch.setattr("pointillist.solvers.on_device.open_device", missing)
 
 
 def test_the_cpu_keeps_its_solver():
@@ -324,6 +324,7 @@ def test_stages_are_timed_on_request():
     problem = Problem(filters=_bank(6, 1, 5, 5), geometry=geometry, penalty=broadcast_penalty(0.5, 6, geometry))
     solver = DeviceDescent()
     state = solver.prepare(problem)
-    seconds = timings(state)
+    seconds = {}
+    state.engine.seconds = seconds
     solver.solve(state, list(_signals(2, 1, 30, 30)))
     assert {"scan", "sweeps", "residual", "selection", "transfers"} <= set(seconds)

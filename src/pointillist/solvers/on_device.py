@@ -1,31 +1,50 @@
-"""Coordinate descent on a CUDA device: the rounds of `CoordinateDescent` for a whole group of signals at a time.
+"""Coordinate descent on a CUDA device, and what lives there before and after it: signals, codes, mini-batches.
 
-The device finds violators and descends in float32 and evaluates in float64; who is done is decided by `rounds`, from the
-same certificate as on the CPU. Signals and filters are rounded to float32, and the certificate is about these.
+`DeviceDescent` does the rounds of `CoordinateDescent` for a whole group of signals at a time. The device finds violators
+and descends in float32 and evaluates in float64; `solve_by_rounds` decides who is done, from the same certificate as on the
+CPU. Signals and filters are rounded to float32, and the certificate is about these.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import pieces, rows, to_host
+from pointillist.arrays import any_resident, as_cupy, as_kind, group_by_shape, pieces, rows, to_host
 from pointillist.codes import SparseCodes
-from pointillist.cuda.device import TUNING, Device, check_device, is_cpu, open_device
+from pointillist.cuda.device import TUNING as device_tuning
+from pointillist.cuda.device import Device, check_device, is_cpu, open_device
 from pointillist.cuda.engine import Engine, SignalGroup
 from pointillist.cuda.plan import DEPTH, KernelPlan, as_volume, make_plan, signal_groups
-from pointillist.problem import Certificate, Problem, certificate, relative_gap
+from pointillist.cuda.sums import CodeLists
+from pointillist.problem import Certificate, Geometry, Problem, certificate, relative_gap
 from pointillist.solvers.base import Result, Solver, merge_results
 from pointillist.solvers.descent import CoordinateDescent
 from pointillist.solvers.rounds import Look, solve_by_rounds
+from pointillist.validation import kept_precision
 
-_RECHECKED = 10**8  # codes at most whose correlations are recomputed on the host, in float64
-_MEMORY = 0.8  # share of the free device memory that may be taken
-_TENSOR_TOL = 1e-3  # the smallest tolerance for which correlations of some 16 bits do
+AnyBatch = TypeVar("AnyBatch", bound=Any)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Memory that may be taken, and precision that is enough; measured by benchmarks.gpu on one H200."""
+
+    memory: float = 0.8
+    """Share of the free device memory that solving may take."""
+    resident: float = 0.25
+    """Share of the free device memory that signals may take for as long as they are learned from."""
+    rechecked: int = 10**8
+    """Codes at most whose correlations are recomputed on the host, in float64."""
+    tensor_tol: float = 1e-3
+    """Smallest tolerance for which correlations of some 16 bits do, those of tensor cores."""
+
+
+TUNING = Tuning()
 
 
 def on_device(solver: Solver, device: str, *, resident: bool = False) -> Solver:
@@ -86,10 +105,10 @@ class DeviceDescent:
         """Solve for the codes of signals (channels, *space), from zero or from `start`."""
         device, engine = state.device, state.engine
         if self.memory is None:  # what the problem itself needs is taken already
-            memory, shared = int(_MEMORY * device.free_memory()), 0
+            memory, shared = int(TUNING.memory * device.free_memory()), 0
         else:
             memory, shared = self.memory, engine.bytes
-        slices = list(signal_groups(len(signals), state.plan, memory, TUNING.streams, shared))
+        slices = list(signal_groups(len(signals), state.plan, memory, device_tuning.streams, shared))
 
         def work(chosen: slice) -> Result:
             with device.own_stream():
@@ -100,7 +119,7 @@ class DeviceDescent:
         if len(slices) == 1 or engine.seconds is not None:
             results = [work(chosen) for chosen in slices]
         else:
-            with ThreadPoolExecutor(TUNING.streams) as pool:
+            with ThreadPoolExecutor(device_tuning.streams) as pool:
                 results = list(pool.map(work, slices))
         return merge_results(results, [range(chosen.start, chosen.stop) for chosen in slices])
 
@@ -164,7 +183,9 @@ class DeviceWorkingSets:
         self.eased = start is None
         if start is not None:
             self.group.begin(start.indices, start.values)
-        self.tensor = state.engine.has_tensor_scan and (self.settings.tol >= _TENSOR_TOL or self.settings.ridge > 0)
+        self.tensor = state.engine.has_tensor_scan and (
+            self.settings.tol >= TUNING.tensor_tol or self.settings.ridge > 0
+        )
         self.bare = np.zeros(self.n_signals)  # the gap if nothing were rounded
 
     def _weights(self, chosen: slice) -> list[NDArray] | None:
@@ -216,7 +237,7 @@ class DeviceWorkingSets:
             return pieces(self._answer(index), bounds), pieces(self._answer(value), bounds)
 
     def recheck(self, i: int, indices: Any, values: Any) -> Certificate | None:
-        if self.bare[i] > 10 * self.settings.tol or self.problem.operator.n_codes > _RECHECKED:
+        if self.bare[i] > 10 * self.settings.tol or self.problem.operator.n_codes > TUNING.rechecked:
             return None
         n = self.first + i
         constants = np.array([self.problem.constant_of(n)])
@@ -237,8 +258,125 @@ class DeviceWorkingSets:
         return array if self.resident else self.state.device.download(array)
 
 
-def timings(state: DeviceState) -> dict[str, float]:
-    """Make the engine of a prepared state time its stages; the dict fills up as signals are solved."""
-    seconds: dict[str, float] = {}
-    state.engine.seconds = seconds
-    return seconds
+def upload(arrays: Any, device: Device) -> Any:
+    """An array or a list of arrays on the device, moved shape by shape; float64 stays, everything else becomes float32.
+
+    A list whose entries are one and the same array stays such a list.
+    """
+    if not isinstance(arrays, list | tuple):
+        return device.upload(arrays, kept_precision(arrays.dtype))
+    moved: list[Any] = [None] * len(arrays)
+    for members in group_by_shape(arrays):
+        some = [arrays[i] for i in members]
+        shared = all(one is some[0] for one in some)
+        stack = device.upload(
+            some[:1] if shared else some, np.result_type(*{kept_precision(one.dtype) for one in some})
+        )
+        for i, one in zip(members, [stack[0]] * len(some) if shared else rows(stack), strict=True):
+            moved[i] = one
+    return moved
+
+
+def of_kind(result: Result, kind: str) -> Result:
+    """A result whose codes and residuals are arrays of the kind ("cupy" or "torch") instead of CuPy's."""
+    if kind == "cupy":
+        return result
+    codes = result.codes
+    lists = (codes.indices, codes.values, result.residuals)
+    indices, values, residuals = ([as_kind(array, kind) for array in arrays] for arrays in lists)
+    return replace(result, codes=SparseCodes(indices, values, codes.grids, codes.n_filters), residuals=residuals)
+
+
+def decode_resident(
+    codes: SparseCodes, filters: NDArray, shapes: Sequence[tuple[int, ...]], boundary: str, kind: str
+) -> list[Any]:
+    """Signals (channels, *space) from codes that live on a device, of the codes' kind."""
+    signals: list[Any] = [None] * len(codes)
+    device = open_device(f"cuda:{as_cupy(codes.values[0]).device.id}")
+    device.settle()
+    n_filters, channels, *size = filters.shape
+    for shape in dict.fromkeys(shapes):
+        geometry = Geometry(shape, tuple(size), channels, boundary)
+        members = [i for i, other in enumerate(shapes) if other == shape]
+        some = codes[members]
+        with device.use():
+            grid, box = as_volume(geometry.grid), as_volume(size)
+            values = [device.take(value) for value in some.values]
+            indices = [device.take(index) for index in some.indices]
+            around = boundary == "circular"
+            lists = CodeLists(device, grid, box, channels, n_filters, indices, values, around=around)
+            padded = lists.synthesise(filters.reshape(n_filters, -1))
+            spans = zip(as_volume(geometry.offset, 0), as_volume(geometry.signal), strict=True)
+            fits = padded[(slice(None), slice(None), *(slice(o, o + s) for o, s in spans))].astype(values[0].dtype)
+            device.wait()
+        for i, fit in zip(members, rows(fits), strict=True):
+            signals[i] = as_kind(fit.reshape(channels, *geometry.signal), kind)
+    return signals
+
+
+def prefetch(batches: Iterable[Any], device: str = "cuda") -> Iterator[Any]:
+    """Mini-batches from a stream on a device, each moved there while the caller is busy with the one before.
+
+    Parameters
+    ----------
+    batches : iterable
+        Of arrays (n_signals, [channels,] *space) or lists of arrays, which a thread takes one ahead of the caller.
+    device : str
+        "cuda" or "cuda:N".
+
+    Yields
+    ------
+    CuPy arrays or lists of them, which `encode` and the learners take with the same `device`; float64 stays, everything else
+    becomes float32.
+
+    Examples
+    --------
+    >>> import pointillist as pt
+    >>> model = pt.OnlineCSC(100, 11, device="cuda")
+    >>> for batch in pt.prefetch(stream, device="cuda"):  # doctest: +SKIP
+    ...     model.partial_fit(batch)
+    """
+    opened = open_device(device)
+    return _ahead(batches, opened, lambda batch: batch if any_resident(batch) else upload(batch, opened))
+
+
+def ahead(batches: Iterable[AnyBatch], device: str | None) -> Iterable[AnyBatch]:
+    """Move batches to the device ahead of time, as `prefetch` does with arrays; without a device they stay as they are."""
+    if device is None:
+        return batches
+    opened = open_device(device)
+    return _ahead(batches, opened, lambda batch: _moved(batch, opened))
+
+
+def placed(batch: AnyBatch, device: str | None) -> AnyBatch:
+    """Put a batch that is learned from again and again on the device, if that leaves most of the memory free."""
+    if device is None:
+        return batch
+    opened = open_device(device)
+    size = sum(array.nbytes for array in [*batch.signals, *(batch.weights or [])])
+    return _moved(batch, opened) if size <= TUNING.resident * opened.free_memory() else batch
+
+
+def _moved(batch: AnyBatch, device: Device) -> AnyBatch:
+    if any_resident(batch.signals):
+        return batch
+    with device.use():
+        weights = None if batch.weights is None else upload(batch.weights, device)
+        return replace(batch, signals=upload(batch.signals, device), weights=weights)
+
+
+def _ahead(items: Iterable[Any], device: Device, move: Callable[[Any], Any]) -> Iterator[Any]:
+    waiting = iter(items)
+
+    def next_item() -> tuple[Any, ...]:
+        """Move the next item through page-locked memory, on a stream of its own; an empty tuple after the last."""
+        for item in waiting:
+            with device.use(), device.mover:
+                return (move(item),)
+        return ()
+
+    with ThreadPoolExecutor(1, thread_name_prefix="pointillist-move") as mover:
+        coming = mover.submit(next_item)
+        while arrived := coming.result():
+            coming = mover.submit(next_item)
+            yield arrived[0]
