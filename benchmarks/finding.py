@@ -13,7 +13,7 @@ import io
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ from benchmarks.context import Context, parser
 from benchmarks.painted import Scarred, dusty, ruled, scratched
 from benchmarks.tables import Table
 from benchmarks.written import written
-from pointillist.retouch.forest import Forest, save_forest
-from pointillist.retouch.specks import speck_candidates
+from pointillist.retouch.dust import Forest, speck_candidates
+from pointillist.storage import write_arrays
 
 PAINTERS = {"dust": dusty, "scratches": scratched}
 MEASURED = {**PAINTERS, "lines": ruled, "text": written}
@@ -188,11 +188,11 @@ def examples(folder: Path) -> Iterator[tuple[int, Example]]:
 
 def _specks(values: NDArray[np.float32], scarred: Scarred) -> Iterator[Example]:
     for side in (values, 1 - values):
-        for candidates in speck_candidates(side):
-            numbers = np.arange(1, len(candidates.features) + 1)
+        for labels, features in speck_candidates(side):
+            numbers = np.arange(1, len(features) + 1)
             if len(numbers):
-                shares = ndimage.mean(scarred.mask, candidates.labels, numbers)
-                yield candidates.features, shares, np.bincount(candidates.labels.ravel())[1:]
+                shares = ndimage.mean(scarred.mask, labels, numbers)
+                yield features, shares, np.bincount(labels.ravel())[1:]
 
 
 def fit(folder: Path, output: Path, say: Callable[[str], None]) -> None:
@@ -213,7 +213,8 @@ def fit(folder: Path, output: Path, say: Callable[[str], None]) -> None:
         say(f"dust: log-odds over {needed:4.1f}: precision {right / found:.3f}, recall {right / all_:.3f}")
     forest = _forest(_trees().fit(features[clear], damage[clear]))
     facts = {"kind": "dust", "candidates": int(np.sum(clear)), "damage": int(np.sum(clear & damage))}
-    save_forest(output / "dust.safetensors", forest, facts)
+    arrays = {field.name: getattr(forest, field.name) for field in fields(forest) if field.name != "base"}
+    write_arrays(output / "dust.safetensors", "forest", {"base": forest.base, **facts}, arrays)
     say(f"dust: {facts['candidates']} candidates, {facts['damage']} of them damage")
 
 

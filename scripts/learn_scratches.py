@@ -190,12 +190,18 @@ def fitted(photographs: Photographs, seconds: float, steps: int | None, device: 
 
 def pack(path: Path) -> None:
     """Write fitted weights into the package, with what they were fitted to."""
-    from pointillist.retouch.network import save_network  # the machine that fits need not have the package
+    from pointillist.storage import write_arrays  # the machine that fits need not have the package
 
     with np.load(path) as archive:
         arrays = {name: archive[name] for name in archive.files if "." in name}
         facts = {name: int(archive[name]) for name in ("steps", "photographs")}
-    save_network(PACKED, arrays, {"kind": "scratches", "crops": BATCH * facts["steps"], **facts})
+    stored = {name: array.astype(np.float32) for name, array in arrays.items() if name.endswith(".biases")}
+    for name, array in arrays.items():
+        if name.endswith(".weights"):  # whole numbers, with a factor for each output
+            factor = np.maximum(np.abs(array).max(axis=(1, 2, 3)), 1e-12) / 127
+            stored[name] = np.rint(array / factor[:, None, None, None]).astype(np.int8)
+            stored[name.replace(".weights", ".factors")] = factor.astype(np.float32)
+    write_arrays(PACKED, "network", {"kind": "scratches", "crops": BATCH * facts["steps"], **facts}, stored)
 
 
 def main() -> None:

@@ -47,7 +47,6 @@ from pointillist.restore.engine import (
 )
 from pointillist.restore.penalties import Penalty, choose_penalty, contrast
 from pointillist.restore.picture import ChannelAxis, Picture, Progress, check_size, share_of
-from pointillist.restore.smooth import Smooth
 from pointillist.restore.subject import answer, details_of, open_subject
 from pointillist.solvers.base import Result
 from pointillist.solvers.encoding import warn_unless_converged
@@ -308,18 +307,14 @@ class Area:
             residual -= length * image
         return x
 
-    def wiener(self, signal: NDArray, weights: NDArray, noise: float | NDArray, *, mirror: bool = False) -> NDArray:
+    def wiener(self, signal: NDArray, weights: NDArray, noise: float | NDArray) -> NDArray:
         """The spectrum of a signal (channels, height, width) without the blur, for noise of that power over the signal's.
 
-        Every pass fills in what was not seen from the one before; beyond the picture the first sees zero, or its mirror
-        image.
+        Every pass fills in what was not seen from the one before; the first sees zero there.
         """
         inverse = (np.conj(self.response) / (self.power + noise)).astype(np.complex64)
-        margins = [(0, 0), *((b.start, n - b.stop) for b, n in zip(self.box[1:], self.shape, strict=True))]
-        known = np.where(weights > 0, signal, 0.0).astype(np.float32)
-        seen = np.pad(known, margins, "symmetric" if mirror else "constant")
-        spectrum = self.spectrum(seen) * inverse
-        for _ in range(TUNING.fills - 1):
+        spectrum = np.zeros((len(signal), *self.response.shape), np.complex64)
+        for _ in range(TUNING.fills):
             seen = self.samples(spectrum * self.response)
             seen[self.box] = np.where(weights > 0, signal, seen[self.box])
             spectrum = self.spectrum(seen) * inverse
@@ -363,11 +358,11 @@ def sharpen(
     first = Damaged(damaged.signals[:1], damaged.weights[:1], damaged.blur)
     signal, weights = first.signals[0], first.weights[0]
     area = Area(damaged.blur, signal.shape[1:], filters.shape[2:], settings)
-    smooth = separate(first, settings)
+    smooth = separate(damaged, settings)
     detail = detail_of(signal, weights, smooth[0])
     result = code_in_turns(area, detail, weights.astype(np.float32), filters, penalty, settings)
     warn_unless_converged(result)
-    codes = refit(first, smooth, filters, result.codes, settings) if settings.debias else result.codes
+    codes = refit(first, smooth[:1], filters, result.codes, settings) if settings.debias else result.codes
     sharp, seen = _synthesised(codes, filters, first, settings)
     signals = [smooth[0].sharp + sharp]
     if polish:
@@ -377,16 +372,14 @@ def sharpen(
         missed = TUNING.missed * float(np.mean(power))
         left = area.wiener(signal - smooth[0].seen - seen, weights, max(TUNING.least_noise, noise / max(missed, 1e-12)))
         signals[0] += area.picture(left) * power / (power + noise / TUNING.missed)
-    for signal, weights in zip(damaged.signals[1:], damaged.weights[1:], strict=True):
-        part = _smooth_part(area, signal, weights, settings.mu)
+    for signal, weights, part in zip(damaged.signals[1:], damaged.weights[1:], smooth[1:], strict=True):
         # Colour over luminance in the neighbourhood of every sample, by least squares, drawn to zero where both are noise.
         product, square = (np.where(weights > 0, x * seen, 0.0) for x in (signal - part.seen, seen))
         slope = _nearby(product) / (_nearby(square) + level**2 + 1e-12)
         left = np.where(weights > 0, signal - part.seen - slope * seen, 0.0)
         rest = area.picture(area.wiener(left, weights, _colour_noise(area, left, weights, level)))
         signals.append(part.sharp + slope * sharp + rest)
-        smooth.append(part)
-    return Recovered(signals, [part.sharp for part in smooth], smooth[0].unsettled, codes, result)
+    return Recovered(signals, [part.sharp for part in smooth], max(part.unsettled for part in smooth), codes, result)
 
 
 def _synthesised(codes: SparseCodes, filters: NDArray, damaged: Damaged, settings: Settings) -> tuple[NDArray, NDArray]:
@@ -401,22 +394,10 @@ def _nearby(x: NDArray) -> NDArray:
     return scipy.ndimage.gaussian_filter(x, (0, TUNING.reach, TUNING.reach), mode="constant")
 
 
-def _frequencies(area: Area) -> tuple[NDArray, NDArray]:
-    return scipy.fft.fftfreq(area.shape[0])[:, None], scipy.fft.rfftfreq(area.shape[1])[None]
-
-
-def _smooth_part(area: Area, signal: NDArray, weights: NDArray, mu: float) -> Smooth:
-    """The smooth part of a signal as `smooth_part` has it, from a border that mirrors the picture."""
-    down, right = _frequencies(area)
-    bending = ((4 - 2 * np.cos(2 * np.pi * down) - 2 * np.cos(2 * np.pi * right)) ** 2).astype(np.float32)
-    mean = float(np.sum(weights * signal) / max(np.sum(weights), 1))
-    spectrum = area.wiener(signal - mean, weights, 2 * mu * bending + 1e-6, mirror=True)
-    return Smooth(mean + area.picture(spectrum), mean + area.picture(spectrum * area.response), 0.0)
-
-
 def _colour_noise(area: Area, left: NDArray, weights: NDArray, level: float) -> NDArray:
     """Power of the noise over that of the colour that `left` still holds, for every frequency."""
-    fall = (np.maximum(np.hypot(*_frequencies(area)), 0.05) / 0.1).astype(np.float32) ** TUNING.colour_fall
+    down, right = scipy.fft.fftfreq(area.shape[0])[:, None], scipy.fft.rfftfreq(area.shape[1])
+    fall = (np.maximum(np.hypot(down, right), 0.05) / 0.1).astype(np.float32) ** TUNING.colour_fall
     above = max(float(np.sum(weights * left**2) / max(np.sum(weights), 1)) - level**2, 0.01 * level**2 + 1e-9)
     amplitude = TUNING.colour_share * above / float(np.mean(area.power * fall))
     return level**2 / (amplitude * fall) + 1e-6

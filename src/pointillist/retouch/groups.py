@@ -19,15 +19,11 @@ class Groups:
         """Samples of every group, counted as one where there are none."""
         return np.maximum(np.bincount(self.owner, minlength=self.count), 1)
 
-    def total(self, samples: NDArray) -> NDArray:
-        """Sum of every group."""
-        return np.bincount(self.owner, samples, self.count)
-
     def mean(self, samples: NDArray) -> NDArray:
         """Mean of every group; of samples (samples, channels) that of every channel, (count, channels)."""
         if samples.ndim == 2:
-            return np.stack([self.mean(samples[:, c]) for c in range(samples.shape[1])], axis=-1)
-        return self.total(samples) / self.size
+            return np.stack([self.mean(one) for one in samples.T], axis=-1)
+        return np.bincount(self.owner, samples, self.count) / self.size
 
     def spread(self, samples: NDArray) -> NDArray:
         """Standard deviation within every group."""
@@ -45,8 +41,3 @@ class Groups:
         np.minimum.at(first, self.owner, places)
         np.maximum.at(last, self.owner, places)
         return last - first + 1
-
-
-def as_features(columns: list[NDArray]) -> NDArray[np.float32]:
-    """Features (groups, features) of columns (groups,), without extremes."""
-    return np.clip(np.stack(columns, axis=-1), -20, 20).astype(np.float32)

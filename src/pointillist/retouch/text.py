@@ -7,67 +7,81 @@ better than their surroundings do. Leaves and twigs of one colour do neither.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage, sparse
 
+from pointillist.retouch.dust import opened
 from pointillist.retouch.groups import Groups
-from pointillist.retouch.specks import opened
 
 Plane = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-_STROKE = 17  # side of squares that do not fit into a stroke
-_STANDS_OUT = 0.12  # of full scale, in at least one channel
-_FLAT = 0.06  # range of the four pixels of a flat place
-_LIKE = 0.13  # pixels so near to a colour have it
-_COLOURS, _FEWEST = 16, 24  # colours tried at most, and flat pixels of one at least
-_BINS = 21
-_TALLEST, _LONGEST = 120, 10.0  # height in pixels, and width in heights, of an island
-_THICKEST = 0.42  # width of a stroke in heights
-_ALL_AROUND = 0.85  # share of an island's rim that differs from it
-_UNEVEN = 0.05  # deviation of the colour within an island
-_EDGE = 0.08  # of full scale: soft edges differ so much from what lies beyond them
-_LETTERS = 4  # of a row at least, at the default sensitivity
-_UNCLEAR = 0.2  # deviation from the colour, over that of the rims, at most, at the default sensitivity
-_ON_LINE, _EVEN, _SOLID = 0.6, 0.3, 0.85  # share of letters on a line, deviation of log strokes, mean fill
-_SECOND = (
-    0.35,
-    0.3,
-)  # share of the pixels next to letters that have a second colour, and of those farther away at most
-_CROSS = np.ones((3, 3), bool)
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Numbers measured by ``python -m benchmarks.finding``; colours are of full scale, in the channel that differs most."""
+
+    stroke: int = 17
+    """Side of squares that do not fit into a stroke, in pixels."""
+    stands_out: float = 0.12
+    """Contrast of letters and their surroundings at least."""
+    flat: float = 0.06
+    """Range of the four pixels of a flat place at most."""
+    like: float = 0.13
+    """Difference from a colour of pixels that have it."""
+    tallest: int = 120
+    """Height of a letter in pixels at most."""
+    longest: float = 10.0
+    """Width of letters that touch each other, in heights, at most."""
+    thickest: float = 0.42
+    """Width of a stroke in heights at most."""
+    all_around: float = 0.85
+    """Share of a letter's rim that differs from it at least."""
+    uneven: float = 0.05
+    """Deviation of the colour within a letter at most."""
+    edge: float = 0.08
+    """Difference of soft edges from what lies beyond them at least."""
+    letters: int = 4
+    """Letters of a row at least, at the default sensitivity."""
+    unclear: float = 0.2
+    """Deviation from the colour, over that of the rims, at most, at the default sensitivity."""
+    on_line: float = 0.6
+    """Share of the letters that stand on a line at least."""
+    second: tuple[float, float] = (0.35, 0.3)
+    """Share of a second colour among the pixels next to letters at least, and among those farther away at most."""
+
+
+TUNING = Tuning()
+
+_EIGHT = np.ones((3, 3), bool)
 
 
 @dataclass(frozen=True, eq=False)
-class _Islands:
-    """Islands of a colour that may be letters: `labels` (height, width) counts them from one; the rest is (islands,)."""
+class Letters:
+    """Islands of a colour that may be letters, all (islands,).
 
-    labels: NDArray[np.int32]
+    Their ends, the share of their box that they fill, the width of their strokes, and the mean difference from the colour of
+    their own pixels and of their rims.
+    """
+
     top: NDArray
     bottom: NDArray
     left: NDArray
     right: NDArray
+    fill: NDArray
     stroke: NDArray
-    fill: NDArray  # share of the box that the island covers
-    own: NDArray  # mean deviation of its pixels from the colour
-    rim: NDArray  # and of the pixels around it
+    own: NDArray
+    rim: NDArray
 
     @property
     def height(self) -> NDArray:
         return self.bottom - self.top
 
-    @property
-    def width(self) -> NDArray:
-        return self.right - self.left
-
-    def chosen(self, taken: Mask) -> "_Islands":
-        """Some of the islands, counted anew."""
-        numbers = np.zeros(len(taken) + 1, np.int32)
-        numbers[1:][taken] = np.arange(1, np.count_nonzero(taken) + 1)
-        own = (self.top, self.bottom, self.left, self.right, self.stroke, self.fill, self.own, self.rim)
-        return _Islands(numbers[self.labels], *(one[taken] for one in own))
+    def __getitem__(self, taken: NDArray) -> "Letters":
+        return Letters(*(getattr(self, field.name)[taken] for field in fields(self)))
 
 
 def text_in(values: Plane, polarity: str = "both", sensitivity: float = 0.5) -> Mask:
@@ -75,161 +89,133 @@ def text_in(values: Plane, polarity: str = "both", sensitivity: float = 0.5) -> 
     found = np.zeros(values.shape[:2], bool)
     if min(found.shape) < 8:
         return found
-    least, unclear = max(2, round(2 * _LETTERS * (1 - sensitivity))), _UNCLEAR * 4 ** (sensitivity - 0.5)
-    thin = _thin(values)
-    for colour in _colours(values[thin & _flat(values)]):
-        away = np.max(np.abs(values - colour), axis=-1)
-        islands = _islands(values, away, thin, colour, polarity)
-        for members in _rows(islands, least, unclear):
-            found |= _written(values, away, islands, members)
-    return found
-
-
-def _thin(values: Plane) -> Mask:
-    """Pixels of which a channel stands out from what is wider than a stroke, to either side."""
-    thin = np.zeros(values.shape[:2], bool)
+    least, unclear = max(2, round(2 * TUNING.letters * (1 - sensitivity))), TUNING.unclear * 4 ** (sensitivity - 0.5)
+    thin = np.zeros_like(found)
     for channel in np.moveaxis(values, -1, 0):
         for side in (channel, 1 - channel):
-            thin |= side - opened(side, _STROKE) > _STANDS_OUT
-    return thin
-
-
-def _flat(values: Plane) -> Mask:
-    """Pixels of a square of four that all have nearly the same colour."""
+            thin |= side - opened(side, TUNING.stroke) > TUNING.stands_out
+    # Flat: pixels of a square of four that all have nearly the same colour.
     squares = ndimage.maximum_filter(values, (2, 2, 1)) - ndimage.minimum_filter(values, (2, 2, 1))
-    even = np.max(squares, axis=-1) <= _FLAT  # of the square that ends at each pixel
-    return ndimage.maximum_filter(even, 2, origin=-1)
+    flat = ndimage.maximum_filter(np.max(squares, axis=-1) <= TUNING.flat, 2, origin=-1)
+    for colour in _colours(values[thin & flat]):
+        away = np.max(np.abs(values - colour), axis=-1)
+        labels, letters = _letters(values, away, thin, colour, polarity)
+        for members in _rows(letters, least):
+            if _is_writing(letters[members], unclear):
+                found |= _written(values, away, np.isin(labels, members + 1), letters[members])
+    return found
 
 
 def _colours(samples: Plane) -> Iterator[Plane]:
-    """The most frequent colours (channels,) among samples (samples, channels), the most frequent first."""
-    for _ in range(_COLOURS):
-        if len(samples) < _FEWEST:
-            return
-        bins = np.rint(samples * (_BINS - 1)).astype(np.int64)
-        flat = bins @ _BINS ** np.arange(samples.shape[1])
-        counts = np.bincount(flat, minlength=_BINS ** samples.shape[1]).reshape([_BINS] * samples.shape[1])
+    """At most 16 frequent colours (channels,) among samples (samples, channels), the most frequent first."""
+    bins = 21
+    shape = [bins] * samples.shape[1]
+    for _ in range(16):
+        flat = np.rint(samples * (bins - 1)).astype(np.int64) @ bins ** np.arange(len(shape))
+        counts = np.bincount(flat, minlength=bins ** len(shape)).reshape(shape)
         near = ndimage.uniform_filter(counts.astype(np.float32), 3, mode="constant")
-        middle = np.array(np.unravel_index(np.argmax(near), near.shape)[::-1]) / np.float32(_BINS - 1)
-        around = np.max(np.abs(samples - middle), axis=-1) <= 1.6 / (_BINS - 1)
-        if np.count_nonzero(around) < _FEWEST:
+        middle = np.array(np.unravel_index(np.argmax(near), shape)[::-1]) / np.float32(bins - 1)
+        around = np.max(np.abs(samples - middle), axis=-1) <= 1.6 / (bins - 1)
+        if np.count_nonzero(around) < 24:
             return
         colour = np.median(samples[around], axis=0).astype(np.float32)
         yield colour
-        samples = samples[np.max(np.abs(samples - colour), axis=-1) > _LIKE]
+        samples = samples[np.max(np.abs(samples - colour), axis=-1) > TUNING.like]
 
 
-def _islands(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: str) -> _Islands:
-    """Islands of a colour that may be letters by their size, their strokes and their rims."""
-    labels, count = ndimage.label(away <= _LIKE, _CROSS)
-    boxes = ndimage.find_objects(labels)
-    ends = np.array([(b[0].start, b[0].stop, b[1].start, b[1].stop) for b in boxes]).reshape(-1, 4).T
-    area = np.bincount(labels.ravel(), minlength=count + 1)[1:]
-    height, width = ends[1] - ends[0], ends[3] - ends[2]
-    zero = np.zeros(count)
-    islands = _Islands(
-        labels, ends[0], ends[1], ends[2], ends[3], zero, area / np.maximum(height * width, 1), zero, zero
-    )
-    sized = (height >= 5) & (height <= _TALLEST) & (width <= _LONGEST * height) & (area >= 6)
-    inside = (ends[0] > 0) & (ends[2] > 0) & (ends[1] < len(values)) & (ends[3] < values.shape[1])
-    islands = islands.chosen(sized & inside)
-    if not len(islands.top):
-        return islands
-    where = np.nonzero(islands.labels)
-    own = Groups(islands.labels[where] - 1, len(islands.top))
-    near, wide = (ndimage.maximum_filter(islands.labels, side) for side in (3, 5))
-    around = np.nonzero((wide > 0) & (near == 0))
-    rims = Groups(wide[around] - 1, len(islands.top))
-    depth = ndimage.distance_transform_edt(islands.labels > 0)[where]
-    islands = replace(islands, stroke=2 * own.largest(depth), own=own.mean(away[where]), rim=rims.mean(away[around]))
-    good = (islands.stroke <= _THICKEST * np.maximum(islands.height, islands.width) + 1) & (islands.stroke <= _STROKE)
-    good &= np.max([own.spread(values[where][:, c]) for c in range(values.shape[-1])], axis=0) <= _UNEVEN
-    good &= own.mean(thin[where].astype(np.float32)) > 0.5
-    good &= rims.mean((away[around] > _STANDS_OUT).astype(np.float32)) >= _ALL_AROUND
+def _letters(values: Plane, away: Plane, thin: Mask, colour: Plane, polarity: str) -> tuple[NDArray, Letters]:
+    """Islands of a colour that may be letters by their size, their strokes and their rims.
+
+    An array (height, width) counts them from one.
+    """
+    labels, _ = ndimage.label(away <= TUNING.like, _EIGHT)
+    ends = np.array([[s for axis in box for s in (axis.start, axis.stop)] for box in ndimage.find_objects(labels)])
+    top, bottom, left, right = ends.reshape(-1, 4).T
+    height, width = bottom - top, right - left
+    area = np.bincount(labels.ravel(), minlength=len(top) + 1)[1:]
+    sized = (height >= 5) & (height <= TUNING.tallest) & (width <= TUNING.longest * height) & (area >= 6)
+    sized &= (top > 0) & (left > 0) & (bottom < len(values)) & (right < values.shape[1])
+    labels, count = np.append(0, np.where(sized, np.cumsum(sized), 0))[labels], int(np.count_nonzero(sized))
+    near, wide = (ndimage.maximum_filter(labels, side) for side in (3, 5))
+    where, around = np.nonzero(labels), np.nonzero((wide > 0) & (near == 0))
+    own, rims = Groups(labels[where] - 1, count), Groups(wide[around] - 1, count)
+    stroke = 2 * own.largest(ndimage.distance_transform_edt(labels > 0)[where])
+    top, bottom, left, right, fill = (one[sized] for one in (top, bottom, left, right, area / (height * width)))
+    letters = Letters(top, bottom, left, right, fill, stroke, own.mean(away[where]), rims.mean(away[around]))
+    good = (stroke <= TUNING.thickest * np.maximum(height, width)[sized] + 1) & (stroke <= TUNING.stroke)
+    good &= np.max([own.spread(one) for one in values[where].T], axis=0) <= TUNING.uneven
+    good &= own.mean(thin[where]) > 0.5
+    good &= rims.mean(away[around] > TUNING.stands_out) >= TUNING.all_around
     if polarity != "both":
         darker = rims.mean((values[around] - colour).mean(axis=-1)) < 0
         good &= darker if polarity == "bright" else ~darker
-    return islands.chosen(good)
+    return np.append(0, np.where(good, np.cumsum(good), 0))[labels], letters[good]
 
 
-def _rows(islands: _Islands, least: int, unclear: float) -> Iterator[NDArray]:
-    """Numbers of the islands of every row of writing."""
-    if len(islands.top) < least:
+def _rows(letters: Letters, least: int) -> Iterator[NDArray]:
+    """Numbers of the letters of every row: islands that are near, of like height and stroke, side by side."""
+    size, height = len(letters.top), letters.height
+    if size < least:
         return
-    count, row = sparse.csgraph.connected_components(_beside(islands), directed=False)
-    for number in np.flatnonzero(np.bincount(row, minlength=count) >= least):
-        members = np.flatnonzero(row == number)
-        if _is_writing(islands, members, unclear):
-            yield members
-
-
-def _beside(islands: _Islands) -> sparse.coo_array:
-    """Pairs of islands that can be neighbours in a row: near, of like height and stroke, side by side."""
-    order = np.argsort(islands.left, kind="stable")
-    reach = 1.3 * np.median(islands.height) + 6
+    reach = min(1.3 * np.median(height) + 6, 12)
     pairs: list[tuple[int, int]] = []
+    order = np.argsort(letters.left, kind="stable")
     for place, i in enumerate(order):
         rest = order[place + 1 :]
-        tall = np.maximum(islands.height[i], islands.height[rest])
-        gap = islands.left[rest] - islands.right[i]
-        overlap = np.minimum(islands.bottom[i], islands.bottom[rest]) - np.maximum(islands.top[i], islands.top[rest])
-        low = np.minimum(islands.height[i], islands.height[rest])
-        stroke = islands.stroke[rest] / islands.stroke[i]
-        good = (gap <= np.maximum(1.1 * tall, min(reach, 12))) & (gap > -0.5 * tall) & (overlap >= 0.6 * low)
-        good &= (low >= 0.45 * tall) & (stroke < 1.9) & (stroke > 1 / 1.9)
+        one, others = letters[i], letters[rest]
+        tall, low = np.maximum(height[i], height[rest]), np.minimum(height[i], height[rest])
+        gap = others.left - one.right
+        overlap = np.minimum(one.bottom, others.bottom) - np.maximum(one.top, others.top)
+        good = (gap <= np.maximum(1.1 * tall, reach)) & (gap > -0.5 * tall) & (overlap >= 0.6 * low)
+        good &= (low >= 0.45 * tall) & (np.abs(np.log(others.stroke / one.stroke)) < np.log(1.9))
         pairs.extend((i, j) for j in rest[good])
-    size = len(islands.top)
     first, second = np.array(pairs, np.int64).reshape(-1, 2).T
-    return sparse.coo_array((np.ones(len(first)), (first, second)), (size, size))
+    graph = sparse.coo_array((np.ones(len(first)), (first, second)), (size, size))
+    _, row = sparse.csgraph.connected_components(graph, directed=False)
+    for number in np.flatnonzero(np.bincount(row) >= least):
+        yield np.flatnonzero(row == number)
 
 
-def _is_writing(islands: _Islands, members: NDArray, unclear: float) -> bool:
-    """Whether the letters of a row stand on a line, have like strokes, and keep to their colour."""
-    tall = float(np.median(islands.height[members]))
-    middle = (islands.left[members] + islands.right[members]) / 2
-    if np.median(islands.own[members]) > unclear * np.median(islands.rim[members]):
+def _is_writing(letters: Letters, unclear: float) -> bool:
+    """True where the letters of a row stand on a line, have like strokes, and keep to their colour."""
+    if np.median(letters.own) > unclear * np.median(letters.rim):
         return False
-    if np.std(np.log(islands.stroke[members])) > _EVEN or np.mean(islands.fill[members]) > _SOLID:
+    if np.std(np.log(letters.stroke)) > 0.3 or np.mean(letters.fill) > 0.85:
         return False
-    near = 0.07 * tall + 0.6
-    return max(_on_line(middle, ends[members], near) for ends in (islands.bottom, islands.top)) >= _ON_LINE
-
-
-def _on_line(along: NDArray, ends: NDArray, near: float) -> float:
-    """Share of the letters that stand on the line through the ends of most of them."""
-    slopes = np.subtract.outer(ends, ends)[np.triu_indices(len(ends), 1)]
-    runs = np.subtract.outer(along, along)[np.triu_indices(len(ends), 1)]
+    near = 0.07 * float(np.median(letters.height)) + 0.6
+    along = (letters.left + letters.right) / 2
+    pairs = np.triu_indices(len(along), 1)
+    runs = np.subtract.outer(along, along)[pairs]
     far = np.abs(runs) > 1
-    slope = float(np.median(slopes[far] / runs[far])) if far.any() else 0.0
-    left = ends - slope * along
-    return float(np.mean(np.abs(left - np.median(left)) <= near))
+    for ends in (letters.bottom, letters.top):
+        slopes = np.subtract.outer(ends, ends)[pairs][far] / runs[far]
+        left = ends - (np.median(slopes) if len(slopes) else 0.0) * along
+        if np.mean(np.abs(left - np.median(left)) <= near) >= TUNING.on_line:
+            return True
+    return False
 
 
-def _written(values: Plane, away: Plane, islands: _Islands, members: NDArray) -> Mask:
+def _written(values: Plane, away: Plane, members: Mask, letters: Letters) -> Mask:
     """Pixels of a row: its letters, what else of the colour lies within it, and soft edges and rims."""
-    tall = int(np.median(islands.height[members]))
-    top, left = max(islands.top[members].min() - tall // 2, 0), max(islands.left[members].min() - tall, 0)
-    box = slice(top, islands.bottom[members].max() + tall // 2), slice(left, islands.right[members].max() + tall)
-    found = np.zeros(away.shape, bool)
-    letters = _within(away[box], 1.5 * float(np.median(islands.own[members])) + 0.01) | np.isin(
-        islands.labels[box], members + 1
-    )
-    letters |= _second(values[box], letters)
-    beyond = ndimage.binary_dilation(letters, _CROSS, 3)
-    edge = ndimage.binary_dilation(letters, _CROSS) & ~letters
-    rows, columns = ndimage.distance_transform_edt(beyond, return_distances=False, return_indices=True)[:, edge]
-    letters[edge] = np.max(np.abs(values[box][edge] - values[box][rows, columns]), axis=-1) > _EDGE
-    found[box] = letters
-    return found
-
-
-def _within(away: Plane, most: float) -> Mask:
-    """Islands that keep to the colour and do not touch the border: dots and marks, and letters of which too little is."""
-    labels, count = ndimage.label(away <= _LIKE, _CROSS)
+    tall = int(np.median(letters.height))
+    top, left = max(letters.top.min() - tall // 2, 0), max(letters.left.min() - tall, 0)
+    box = slice(top, letters.bottom.max() + tall // 2), slice(left, letters.right.max() + tall)
+    values, away, row = values[box], away[box], members[box]
+    # Dots and marks, and letters of which too little is: islands that keep to the colour and do not touch the border.
+    labels, count = ndimage.label(away <= TUNING.like, _EIGHT)
+    most = 1.5 * float(np.median(letters.own)) + 0.01
     inner = np.append(False, Groups(labels[labels > 0] - 1, count).mean(away[labels > 0]) <= most)
     for line in (labels[0], labels[-1], labels[:, 0], labels[:, -1]):
         inner[line] = False
-    return inner[labels]
+    row = row | inner[labels]
+    row |= _second(values, row)
+    beyond = ndimage.binary_dilation(row, _EIGHT, 3)
+    edge = ndimage.binary_dilation(row, _EIGHT) & ~row
+    rows, columns = ndimage.distance_transform_edt(beyond, return_distances=False, return_indices=True)[:, edge]
+    row[edge] = np.max(np.abs(values[edge] - values[rows, columns]), axis=-1) > TUNING.edge
+    found = np.zeros(members.shape, bool)
+    found[box] = row
+    return found
 
 
 def _second(values: Plane, letters: Mask) -> Mask:
@@ -239,11 +225,10 @@ def _second(values: Plane, letters: Mask) -> Mask:
     colour = next(_colours(values[next_to]), None)
     if colour is None:
         return np.zeros_like(letters)
-    like = np.max(np.abs(values - colour), axis=-1) <= _LIKE
-    if like[next_to].mean() < _SECOND[0] or (farther.any() and like[farther].mean() > _SECOND[1]):
+    like = np.max(np.abs(values - colour), axis=-1) <= TUNING.like
+    if like[next_to].mean() < TUNING.second[0] or (farther.any() and like[farther].mean() > TUNING.second[1]):
         return np.zeros_like(letters)
-    near = (like & (away <= 7)) | (away <= 1.5)
-    labels, count = ndimage.label(near, _CROSS)
+    labels, count = ndimage.label((like & (away <= 7)) | (away <= 1.5), _EIGHT)
     touching = np.zeros(count + 1, bool)
     touching[labels[letters]] = True
     return touching[labels] & like & ~letters
