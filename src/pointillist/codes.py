@@ -16,9 +16,6 @@ from pointillist.arrays import all_to_host, any_resident, summed_by
 from pointillist.reprs import shown
 from pointillist.validation import as_list, as_numbers, check_arguments, is_integer
 
-EVENT_BYTES = 112
-"""Bytes that a code takes as an event: its row in a table, and the arrays by which the rows of one signal are sorted."""
-
 _AXES = {1: ("sample",), 2: ("row", "column"), 3: ("depth", "row", "column")}
 
 

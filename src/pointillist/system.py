@@ -1,11 +1,10 @@
-"""What differs between Linux, macOS and Windows: files, signals, consoles, memory and the processor's name.
+"""Differences between Linux, macOS and Windows: files, signals, consoles, memory and the processor's name.
 
 Nothing else in the package asks which system it runs on.
 """
 
 import io
 import logging
-import mmap
 import os
 import platform
 import signal
@@ -35,21 +34,18 @@ def replace_file(temporary: Path, target: Path) -> None:
 
     Windows refuses while another program, a virus scanner often, has the old file open: there it is tried for 1.5 seconds.
     """
-    for wait in _WAITS if SYSTEM == "win32" else ():
+    for wait in (*_WAITS, None) if SYSTEM == "win32" else (None,):
         try:
             os.replace(temporary, target)
         except PermissionError as error:
-            logger.debug("cannot replace %s yet: %s", target, error)
+            if SYSTEM != "win32":
+                raise
+            if wait is None:
+                words = "Permission denied; if another program has it open, close it there and try again"
+                raise PermissionError(error.errno, words, str(temporary)) from error
             time.sleep(wait)
         else:
             return
-    try:
-        os.replace(temporary, target)
-    except PermissionError as error:
-        if SYSTEM != "win32":
-            raise
-        words = "Permission denied; if another program has it open, close it there and try again"
-        raise PermissionError(error.errno, words, str(temporary)) from error
 
 
 def flush_file(path: Path) -> None:
@@ -77,7 +73,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def machine() -> str | None:
-    """What tells this machine from others, as long as it runs: numbers of processes mean something only there.
+    """A name that tells this machine from others, as long as it runs: numbers of processes mean something only there.
 
     Containers with processes of their own are machines of their own, whatever they are called. None where the system does
     not say.
@@ -149,16 +145,6 @@ def keep_printing() -> None:
             stream.reconfigure(errors="replace")
 
 
-def memory_now() -> int:
-    """Bytes of this process in memory now; where the system does not tell, the most that it has had."""
-    told = _PROCESSES / "self" / "statm"
-    if SYSTEM == "linux" and told.exists():
-        return int(told.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
-    if SYSTEM == "win32":
-        return int(_windows_counters().WorkingSetSize)
-    return memory_peak()
-
-
 def memory_peak(process: int | None = None) -> int:
     """The most bytes that this process, or on Linux another, has had in memory; 0 where the system does not tell."""
     status = _PROCESSES / ("self" if process is None else str(process)) / "status"
@@ -169,7 +155,7 @@ def memory_peak(process: int | None = None) -> int:
     if process is not None:
         return 0
     if SYSTEM == "win32":
-        return int(_windows_counters().PeakWorkingSetSize)
+        return _windows_peak()
     try:
         import resource
     except ImportError:
@@ -178,52 +164,36 @@ def memory_peak(process: int | None = None) -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def _windows_peak() -> int:
+    import ctypes
+    from ctypes import wintypes
+
+    class Counters(ctypes.Structure):
+        _fields_ = [
+            ("size", wintypes.DWORD),
+            ("faults", wintypes.DWORD),
+            ("peak", ctypes.c_size_t),
+            ("others", ctypes.c_size_t * 7),
+        ]
+
+    counters = Counters(size=ctypes.sizeof(Counters))
+    library: Any = ctypes
+    process, asked = library.windll.kernel32.GetCurrentProcess, library.windll.psapi.GetProcessMemoryInfo
+    process.restype = wintypes.HANDLE
+    asked.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
+    asked(process(), ctypes.byref(counters), counters.size)
+    return int(counters.peak)
+
+
 def load() -> list[float]:
-    """How many programs wanted to run in the last 1, 5 and 15 minutes; empty where the system does not tell, as Windows."""
+    """Programs that wanted to run in the last 1, 5 and 15 minutes; empty where the system does not tell, as Windows."""
     return list(os.getloadavg()) if hasattr(os, "getloadavg") else []
 
 
 def processor() -> str:
-    """The processor's name as its maker gives it, where the system tells."""
-    named = ""
+    """The processor's name, as its maker gives it where the system tells."""
+    named: list[str] = []
     if SYSTEM == "linux" and (told := _PROCESSES / "cpuinfo").exists():
         lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
-        named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    elif SYSTEM == "darwin":
-        named = _answer("sysctl", "-n", "machdep.cpu.brand_string")
-    return named or platform.processor() or platform.machine()
-
-
-def _answer(*command: str) -> str:
-    """What a program of the system prints; nothing if it cannot be run or does not know."""
-    import subprocess
-
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
-        logger.debug("%s does not answer: %s", command[0], error)
-        return ""
-    return done.stdout.strip()
-
-
-def _windows_counters() -> Any:
-    import ctypes
-    from ctypes import wintypes
-
-    sizes = "PeakWorkingSetSize WorkingSetSize PeakPaged Paged PeakNonPaged NonPaged Pagefile PeakPagefile"
-
-    class Counters(ctypes.Structure):
-        _fields_ = [
-            ("cb", wintypes.DWORD),
-            ("PageFaultCount", wintypes.DWORD),
-            *[(name, ctypes.c_size_t) for name in sizes.split()],
-        ]
-
-    counters = Counters(cb=ctypes.sizeof(Counters))
-    system: Any = ctypes
-    process = system.windll.kernel32.GetCurrentProcess
-    process.restype = wintypes.HANDLE
-    asked = system.windll.psapi.GetProcessMemoryInfo
-    asked.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
-    asked(process(), ctypes.byref(counters), counters.cb)
-    return counters
+        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()

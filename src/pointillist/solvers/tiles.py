@@ -107,16 +107,6 @@ def by_tiles(solver: Solver, problem: Problem, progress: Progress | None) -> Sol
     return TiledDescent(coder=solver, progress=progress)
 
 
-def solved_at_once(geometry: Geometry) -> Geometry:
-    """The geometry of what coordinate descent works on at once: a whole signal or, of a large one, a tile's samples."""
-    if not _is_large(geometry):
-        return geometry
-    blocks = Blocks.of(geometry, None)
-    side = 2 * (blocks.side + blocks.overlap)
-    axes = zip(geometry.signal, geometry.filter, strict=True)
-    return replace(geometry, signal=tuple(min(length, side + 2 * (size - 1)) for length, size in axes))
-
-
 def _is_large(geometry: Geometry) -> bool:
     samples = geometry.channels * prod(geometry.signal)
     large = geometry.n_positions >= LARGE or samples >= _MANY_CHANNELS * LARGE
