@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pointillist as pt
-from pointillist.anomalies.result import bulk_threshold
+from pointillist.anomalies.scoring import bulk_threshold
 
 
 def _score(values, extent, threshold=1.0):

@@ -3,7 +3,6 @@
 MNE itself is imported when it is first needed; ``pip install 'pointillist[mne]'`` brings it.
 """
 
-from pointillist.mne.csc import CSC
-from pointillist.mne.reading import read_csc
+from pointillist.mne.csc import CSC, read_csc
 
 __all__ = ["CSC", "read_csc"]

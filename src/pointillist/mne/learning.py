@@ -1,17 +1,20 @@
-"""Learning from a recording: its windows as a source of signals, first filters, the penalty, and the certificate."""
+"""Learning from a recording: windows as a source, first filters, the penalty, the certificate; waveforms and activations."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pointillist.codes import SparseCodes
 from pointillist.dictionary.low_rank import split_channels
 from pointillist.learners import FilterUpdate, OnlineCSC
-from pointillist.mne.recordings import Windows
-from pointillist.mne.sensors import Sensors
+from pointillist.mne.recordings import Sensors, Windows
+from pointillist.problem import signal_shape
 from pointillist.sampling import generator, seed_from
 from pointillist.solvers.encoding import encode, max_penalty
 
@@ -63,96 +66,56 @@ class WindowSource:
         return {"kind": "mne", "channels": self._windows.names, "places": [list(one) for one in self._windows.places]}
 
 
-def first_filters(
-    source: WindowSource,
-    n_filters: int,
-    n_times: int,
-    *,
-    rank: int | None,
-    nonnegative: bool,
-    n_jobs: int | None,
-    seed: int,
-) -> NDArray:
-    """Choose patches of some windows as first filters, one after the other.
+def first_filters(settings: Any, source: WindowSource, n_times: int, seed: int) -> NDArray:
+    """Choose patches of some windows as first filters (n_filters, channels, n_times), one after the other.
 
     Each is the patch with the most energy in what the filters before leave unexplained. Lively patches alone would all be
     shifted copies of the largest waveform.
-
-    Parameters
-    ----------
-    source : WindowSource
-    n_filters, n_times : int
-        How many filters, and samples of each.
-    rank : int or None
-        The largest rank of a filter over its channels; None leaves patches as they are.
-    nonnegative : bool
-        Whether codes must be ≥ 0.
-    n_jobs : int or None
-        Threads; the filters do not depend on it.
-    seed : int
-        Which windows are looked at, where there are many.
-
-    Returns
-    -------
-    (n_filters, channels, n_times) float32 array, of norm one
     """
     chosen = np.sort(generator(seed, 0, 2).permutation(len(source))[:_LOOKED_AT])
     windows = [source.read(int(i)) for i in chosen]
     weights = [(~np.isnan(one)).astype(np.float32) for one in windows]
-    setting: dict[str, Any] = {"boundary": BOUNDARY, "channels": True, "nonnegative": nonnegative, "weights": weights}
+    setting: dict[str, Any] = {"boundary": BOUNDARY, "channels": True, "weights": weights}
+    setting["nonnegative"] = settings.nonnegative
     filters: list[NDArray] = []
     left = [np.nan_to_num(one) for one in windows]
-    for k in range(n_filters):
-        patch = _most_energy(left, n_times)
-        if rank is not None:
-            patterns, shapes = split_channels(patch[None], rank)
+    for k in range(settings.n_filters):
+        energies = [np.convolve(np.sum(one**2, axis=0), np.ones(n_times), "valid") for one in left]
+        i = int(np.argmax([np.max(one) for one in energies]))
+        begin = int(np.argmax(energies[i]))
+        patch = left[i][:, begin : begin + n_times].astype(np.float64)
+        if settings.rank is not None:
+            patterns, shapes = split_channels(patch[None], settings.rank)
             patch = patterns[0].T @ shapes[0]
         # A patch may be all zero, where there is nothing left.
         patch = patch + np.finfo(np.float32).eps * generator(seed, 0, 3, k).standard_normal(patch.shape)
         filters.append((patch / np.linalg.norm(patch)).astype(np.float32))
         bank = np.stack(filters)
         penalty = _FIRST_PENALTY * float(np.max(max_penalty(windows, bank, **setting)))
-        if k + 1 < n_filters:
-            left = encode(windows, bank, penalty, tol=_GAP, n_jobs=n_jobs, **setting).residuals
+        if k + 1 < settings.n_filters:
+            left = encode(windows, bank, penalty, tol=_GAP, n_jobs=settings.n_jobs, **setting).residuals
     return np.stack(filters)
 
 
-def _most_energy(signals: list[NDArray], n_times: int) -> NDArray:
-    """The patch (channels, n_times) with the most energy."""
-    energies = [np.convolve(np.sum(one**2, axis=0), np.ones(n_times), "valid") for one in signals]
-    i = int(np.argmax([np.max(one) for one in energies]))
-    begin = int(np.argmax(energies[i]))
-    return signals[i][:, begin : begin + n_times].astype(np.float64)
-
-
-def largest_penalty(source: WindowSource, filters: NDArray, *, nonnegative: bool) -> float:
-    """λ_max of the windows for given filters: the smallest penalty with which no window has any code."""
-    largest = 0.0
+def _batches(source: WindowSource) -> Iterator[list[NDArray]]:
+    """The windows, a few at a time."""
     for begin in range(0, len(source), BATCH):
-        data = [source.read(i) for i in range(begin, min(begin + BATCH, len(source)))]
-        seen = [(~np.isnan(one)).astype(np.float32) for one in data]
-        found = max_penalty(data, filters, weights=seen, boundary=BOUNDARY, channels=True, nonnegative=nonnegative)
-        largest = max(largest, float(found.max()))
-    return largest
+        yield [source.read(i) for i in range(begin, min(begin + BATCH, len(source)))]
 
 
 def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
     """Learn filters of `n_times` samples from windows; `settings` has the parameters of `CSC` as attributes."""
     seed = seed_from(settings.random_state)
-    begin = first_filters(
-        source,
-        settings.n_filters,
-        n_times,
-        rank=settings.rank,
-        nonnegative=settings.nonnegative,
-        n_jobs=settings.n_jobs,
-        seed=seed,
-    )
-    penalty = settings.penalty * largest_penalty(source, begin, nonnegative=settings.nonnegative)
+    begin = first_filters(settings, source, n_times, seed)
+    largest = 0.0  # the smallest penalty with which no window has any code
+    for data in _batches(source):
+        seen = [(~np.isnan(one)).astype(np.float32) for one in data]
+        how: dict[str, Any] = {"weights": seen, "boundary": BOUNDARY, "channels": True}
+        largest = max(largest, float(max_penalty(data, begin, nonnegative=settings.nonnegative, **how).max()))
     model = OnlineCSC(
         settings.n_filters,
         n_times,
-        penalty,
+        settings.penalty * largest,
         boundary=BOUNDARY,
         channels=True,
         nonnegative=settings.nonnegative,
@@ -173,8 +136,114 @@ def learn(settings: Any, source: WindowSource, n_times: int) -> OnlineCSC:
 def certify(model: OnlineCSC, source: WindowSource) -> tuple[float, float]:
     """Code all windows with the learned filters: their objective in all, and the largest relative duality gap of one."""
     objective, gap = 0.0, 0.0
-    for begin in range(0, len(source), BATCH):
-        result = model.encode([source.read(i) for i in range(begin, min(begin + BATCH, len(source)))])
+    for data in _batches(source):
+        result = model.encode(data)
         objective += float(np.sum(result.objective))
         gap = max(gap, float(np.max(result.gap)))
     return objective, gap
+
+
+@dataclass(frozen=True)
+class Waveforms:
+    """The leading term pattern ⊗ shape of each filter.
+
+    Attributes
+    ----------
+    patterns : (n_filters, n_channels) array
+        What the channels show, in their own units, when a code of one has its peak.
+    shapes : (n_filters, n_times) array
+        Courses in time, whose largest absolute sample is 1.
+    peaks : (n_filters,) int array
+        Which sample that is.
+    """
+
+    patterns: NDArray
+    shapes: NDArray
+    peaks: NDArray
+
+
+def waveforms_of(filters: NDArray, sensors: Sensors) -> Waveforms:
+    """Split filters (n_filters, channels, n_times) of whitened data into patterns in physical units and shapes."""
+    patterns, shapes = (one[:, 0].astype(np.float64) for one in split_channels(filters, 1))
+    peaks = np.argmax(np.abs(shapes), axis=1)
+    heights = np.take_along_axis(np.abs(shapes), peaks[:, None], axis=1)
+    heights[heights == 0] = 1  # a filter that was never used is zero
+    physical = sensors.physical((patterns * heights).T).T
+    return Waveforms(physical, shapes / heights, peaks)
+
+
+@dataclass(frozen=True)
+class Activations:
+    """The activations of all filters in one signal, ordered by time.
+
+    Attributes
+    ----------
+    samples, filters : (n,) int arrays
+        The sample of the signal where the waveform has its peak, and the number of the filter.
+    amplitudes : (n,) float array
+    n_times : int
+        Samples of the signal.
+    """
+
+    samples: NDArray
+    filters: NDArray
+    amplitudes: NDArray
+    n_times: int
+
+    def dense(self, n_filters: int) -> NDArray:
+        """Time series (n_filters, n_times), in float64."""
+        out = np.zeros((n_filters, self.n_times))
+        out[self.filters, self.samples] = self.amplitudes
+        return out
+
+    def strongest(self, chosen: list[int], threshold: float, separation: int) -> Activations:
+        """The activations that count as events.
+
+        Parameters
+        ----------
+        chosen : list of int
+            Filters.
+        threshold : float
+            Smallest amplitude, as a share of the largest one of the same filter.
+        separation : int
+            An activation less than so many samples from a stronger one of its filter is left out.
+        """
+        kept = np.zeros(len(self.samples), bool)
+        for k in chosen:
+            own = np.flatnonzero(self.filters == k)
+            sizes = np.abs(self.amplitudes[own])
+            taken = np.zeros(self.n_times, bool)
+            for i in np.argsort(-sizes, kind="stable"):
+                sample = self.samples[own[i]]
+                if sizes[i] < threshold * sizes.max():
+                    break
+                if not taken[sample]:
+                    kept[own[i]] = True
+                    taken[max(sample - separation + 1, 0) : sample + max(separation, 1)] = True
+        return Activations(self.samples[kept], self.filters[kept], self.amplitudes[kept], self.n_times)
+
+
+def activations(codes: SparseCodes, n_times: int, peaks: NDArray) -> list[Activations]:
+    """Activations of each signal; filters have `n_times` samples, and their peaks at the samples `peaks`."""
+    found = []
+    for index, value, grid in zip(codes.indices, codes.values, codes.grids, strict=True):
+        (length,) = signal_shape(grid, (n_times,), BOUNDARY)
+        filters, positions = np.divmod(np.asarray(index), grid[0])
+        # With this boundary the code at position 0 has only the last sample of its filter inside of the signal.
+        samples = positions - (n_times - 1) + peaks[filters]
+        # An activation whose peak lies outside belongs to no sample.
+        inside = (samples >= 0) & (samples < length)
+        order = np.lexsort((filters[inside], samples[inside]))
+        parts = (samples[inside][order], filters[inside][order], np.asarray(value, np.float64)[inside][order])
+        found.append(Activations(*parts, length))
+    return found
+
+
+def only_filters(codes: SparseCodes, chosen: list[int]) -> SparseCodes:
+    """The codes of some filters; those of all others are gone."""
+    indices, values = [], []
+    for index, value, grid in zip(codes.indices, codes.values, codes.grids, strict=True):
+        kept = np.isin(np.asarray(index) // grid[0], chosen)
+        indices.append(index[kept])
+        values.append(value[kept])
+    return SparseCodes(indices, values, codes.grids, codes.n_filters)

@@ -1,14 +1,14 @@
-"""What is read of MNE's objects: which channels, which samples, and the windows that a recording is cut into.
+"""Recordings of MNE: channels and how they are scaled, samples, windows, and a first look at all of them.
 
-Everything here is in physical units (volt, tesla, …) and in float64. Samples that an annotation calls bad are NaN.
+Data are in physical units (volt, tesla, …) and in float64. Samples that an annotation calls bad are NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from pointillist.validation import is_number
 
 Instance = Any
 """A Raw or an Epochs of MNE."""
+_FACTS = ("kind", "coil_type", "unit", "coord_frame")
+"""What MNE's description of a channel needs besides name and position, so that topographies can be drawn: integers."""
 
 
 def mne_package() -> Any:
@@ -37,12 +39,6 @@ def is_raw(inst: Instance) -> bool:
     if isinstance(inst, mne.BaseEpochs):
         return False
     raise TypeError(f"inst must be a Raw or an Epochs of MNE, got {type(inst).__name__}")
-
-
-def check_raw(inst: Instance, method: str) -> None:
-    """Raise unless an object is a Raw, for a method that needs one continuous recording."""
-    if not is_raw(inst):
-        raise TypeError(f"{method} needs a Raw, since epochs have no time of their own, got {type(inst).__name__}")
 
 
 def picked_names(inst: Instance, picks: Any) -> list[str]:
@@ -124,9 +120,10 @@ class Windows:
             )
         one = self.inst[first:last]
         data = one.get_data(picks=self.names, copy=True, verbose="error")[0]
-        if self.by_annotation:
-            for begin, end in _bad_parts(one):
-                data[:, (one.times >= begin) & (one.times < end)] = np.nan
+        if self.by_annotation and one.annotations is not None:
+            for onset, lasting, words in one.get_annotations_per_epoch()[0]:
+                if words.lower().startswith("bad"):
+                    data[:, (one.times >= onset) & (one.times < onset + lasting)] = np.nan
         return data
 
     @property
@@ -136,17 +133,18 @@ class Windows:
             return min(last - first for first, last in self.places)
         return len(self.inst.times)
 
+    def write(self, data: Sequence[NDArray]) -> None:
+        """Put data (channels, samples) of each window in the place of what is there."""
+        rows = [self.inst.ch_names.index(name) for name in self.names]
+        if is_raw(self.inst):
+            for (first, last), one in zip(self.places, data, strict=True):
+                self.inst[rows, first:last] = one
+        else:
+            self.inst.apply_function(lambda old: np.stack(data), picks=rows, channel_wise=False, verbose="error")
+
     def only(self, kept: Sequence[int]) -> Windows:
         """Some of these windows."""
         return replace(self, places=tuple(self.places[i] for i in kept))
-
-
-def _bad_parts(epoch: Instance) -> list[tuple[float, float]]:
-    """Begin and end, in seconds of the epoch, of what annotations call bad in an Epochs with one epoch."""
-    if epoch.annotations is None:
-        return []
-    noted = epoch.get_annotations_per_epoch()[0]
-    return [(onset, onset + lasting) for onset, lasting, words in noted if words.lower().startswith("bad")]
 
 
 def cut(
@@ -167,3 +165,161 @@ def whole(inst: Instance, names: list[str], *, start: float | None, stop: float 
     """The range of a Raw as one window; epochs stay as they are."""
     first, last = sample_range(inst, start, stop)
     return cut(inst, names, last - first, start=start, stop=stop, by_annotation=by_annotation)
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Channels, and the two matrices that take them to comparable units and back.
+
+    Attributes
+    ----------
+    names, types : list of str
+        One for each channel.
+    sfreq : float
+        Samples in a second.
+    facts : (n_channels, 4) int array
+        MNE's constants of each channel: kind, coil type, unit, coordinate frame.
+    positions : (n_channels, 12) array
+        MNE's ``loc`` of each channel, zero where it was NaN.
+    whitener, colorer : (n_channels,) or (n_channels, n_channels) arrays
+        What scales data before they are coded, and its inverse: factors, or matrices of a noise covariance.
+    """
+
+    names: list[str]
+    types: list[str]
+    sfreq: float
+    facts: NDArray
+    positions: NDArray
+    whitener: NDArray
+    colorer: NDArray
+
+    def whiten(self, data: NDArray, mean: NDArray) -> NDArray:
+        """Data (channels, samples) in units that all channels share, without their means; float32."""
+        centred = data - mean[:, None]
+        scaled = self.whitener[:, None] * centred if self.whitener.ndim == 1 else self.whitener @ centred
+        return np.ascontiguousarray(scaled, np.float32)
+
+    def physical(self, filters: NDArray) -> NDArray:
+        """Filters or patterns (..., channels, n) in the channels' own units, in float64."""
+        plain = np.asarray(filters, np.float64)
+        return self.colorer[:, None] * plain if self.colorer.ndim == 1 else self.colorer @ plain
+
+    def info(self) -> Any:
+        """An Info of MNE with these channels and their positions."""
+        info = mne_package().create_info(self.names, self.sfreq, self.types)
+        for channel, facts, position in zip(info["chs"], self.facts, self.positions, strict=True):
+            for name, value in zip(_FACTS, facts.tolist(), strict=True):
+                channel[name] = value
+            channel["loc"] = np.where(position.any(), position, np.nan)
+        return info
+
+    def packed(self) -> dict[str, Any]:
+        """JSON values that `unpacked` takes."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(self).items()}
+
+    @classmethod
+    def unpacked(cls, packed: Mapping[str, Any], channels: int) -> Sensors:
+        """Sensors from what `packed` gave; ValueError, TypeError or KeyError where it cannot be that."""
+        names, types, rate = packed["names"], packed["types"], packed["sfreq"]
+        if not all(isinstance(one, str) for one in [*names, *types]) or not is_number(rate) or rate <= 0:
+            raise ValueError("sensors must have names, types, and a sampling rate")
+        if not len(names) == len(types) == len(set(names)) == channels:
+            raise ValueError(f"sensors must have a name and a type for each of the {channels} channels")
+        shapes = {"facts": [(channels, len(_FACTS))], "positions": [(channels, 12)]}
+        arrays = {name: np.array(packed[name], np.float64) for name in ("facts", "positions", "whitener", "colorer")}
+        for name, array in arrays.items():
+            if array.shape not in shapes.get(name, [(channels,), (channels, channels)]) or not np.isfinite(array).all():
+                raise ValueError(f"sensors.{name} are no numbers for {channels} channels")
+        facts = arrays.pop("facts")
+        if np.any(facts % 1):
+            raise ValueError("sensors.facts must be integers")
+        return cls(list(names), list(types), rate, facts.astype(np.int64), **arrays)
+
+
+def sensors_of(info: Any, names: list[str], deviation: NDArray, noise_cov: Any = None) -> Sensors:
+    """Describe channels: those of one type are divided by the root of their mean squared `deviation`, or whitened."""
+    mne = mne_package()
+    chosen = mne.pick_info(info, [info["ch_names"].index(name) for name in names])
+    types = list(chosen.get_channel_types())
+    if noise_cov is None:
+        colorer = np.empty(len(types))
+        for kind in set(types):
+            members = np.array([one == kind for one in types])
+            colorer[members] = np.sqrt(np.mean(deviation[members] ** 2))
+            if not colorer[members][0] > 0:
+                raise ValueError(f"all channels of type {kind} are flat: leave them out by picks")
+        whitener = 1 / colorer
+    elif not isinstance(noise_cov, mne.Covariance):
+        raise TypeError(f"noise_cov must be None or a Covariance of MNE, got {type(noise_cov).__name__}")
+    else:
+        whitener, _, colorer = mne.cov.compute_whitener(
+            noise_cov, chosen, picks="all", return_colorer=True, verbose="error"
+        )
+    return Sensors(
+        names,
+        types,
+        float(chosen["sfreq"]),
+        np.array([[int(channel[name]) for name in _FACTS] for channel in chosen["chs"]], np.int64),
+        np.nan_to_num(np.array([channel["loc"] for channel in chosen["chs"]], np.float64)),
+        whitener,
+        colorer,
+    )
+
+
+class Survey(NamedTuple):
+    """A recording once it was read: windows to learn from, reasons of the others, means and deviations of the channels."""
+
+    kept: tuple[int, ...]
+    dropped: dict[str, int]
+    mean: NDArray  # of samples of the kept windows that no annotation calls bad
+    deviation: NDArray
+
+
+def survey(
+    windows: Windows,
+    types: Sequence[str],
+    least: int,
+    *,
+    reject: Mapping[str, float] | None = None,
+    flat: Mapping[str, float] | None = None,
+) -> Survey:
+    """Read all windows once; `least` is how many samples a window must have that no annotation calls bad.
+
+    `reject` and `flat` are the largest and smallest peak-to-peak differences of a channel, by channel type.
+    """
+    largest, smallest = _limits(reject, "reject", types, np.inf), _limits(flat, "flat", types, -np.inf)
+    kept, dropped = [], {"bad": 0, "reject": 0, "flat": 0}
+    count, sums, squares = 0, np.zeros(len(types)), np.zeros(len(types))
+    for i in range(len(windows)):
+        data = windows.read(i)
+        data = data[:, ~np.isnan(data).any(axis=0)]
+        if data.shape[1] < least:
+            dropped["bad"] += 1
+            continue
+        spread = np.ptp(data, axis=1)
+        if np.any(spread > largest) or np.any(spread < smallest):
+            dropped["reject" if np.any(spread > largest) else "flat"] += 1
+            continue
+        kept.append(i)
+        count += data.shape[1]
+        sums += data.sum(axis=1)
+        squares += np.sum(data**2, axis=1)
+    if not kept:
+        raise ValueError(
+            f"no window is left to learn from, of {len(windows)}: {dropped['bad']} are bad by annotation or shorter than "
+            f"a filter, {dropped['reject']} exceed reject, {dropped['flat']} fall below flat; relax these"
+        )
+    mean = sums / count
+    return Survey(tuple(kept), dropped, mean, np.sqrt(np.maximum(squares / count - mean**2, 0)))
+
+
+def _limits(given: Mapping[str, float] | None, name: str, types: Sequence[str], default: float) -> NDArray:
+    """The limit of each channel."""
+    if given is None:
+        return np.full(len(types), default)
+    if not isinstance(given, Mapping) or not all(is_number(value) and value > 0 for value in given.values()):
+        raise ValueError(f'{name} must be None or a dict such as {{"eeg": 150e-6}}, got {shown(given)}')
+    unknown = sorted(set(given) - set(types))
+    if unknown:
+        raise ValueError(f"{name} has the channel types {unknown}, of which none is picked: leave them out")
+    return np.array([given.get(kind, default) for kind in types])
