@@ -1,10 +1,12 @@
-"""Tests of the sparse codes' container: round trips, selections, reordering and errors."""
+"""Tests of sparse codes: what they hold, as tables of events, as features."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import pointillist as pt
 from pointillist import codes as codes_module
 from pointillist.codes import SparseCodes
 
@@ -157,3 +159,150 @@ def test_tensors_are_taken_by_what_torch_says_of_their_numbers():
     assert len(SparseCodes([Tensor(real=False)], [Tensor(real=True)], [(9,)], 1)) == 1
     with pytest.raises(ValueError, match="indices must be integers"):
         SparseCodes([Tensor(real=True)], [Tensor(real=True)], [(9,)], 1)
+
+
+def _events_of(grid, n_filters=3, n_signals=2):
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((n_signals, n_filters, *grid)) < 0.2, rng.standard_normal((n_filters, *grid)), 0)
+    return dense, pt.SparseCodes.from_dense(dense)
+
+
+@pytest.mark.parametrize(
+    ("grid", "names"),
+    [
+        ((40,), ["sample"]),
+        ((6, 7), ["row", "column"]),
+        ((4, 5, 3), ["depth", "row", "column"]),
+        ((2, 3, 2, 3), ["axis0", "axis1", "axis2", "axis3"]),
+    ],
+)
+def test_every_code_once_and_in_order(grid, names):
+    dense, codes = _events_of(grid)
+    events = codes.events()
+    time = ["time"] if len(grid) == 1 else []
+    assert list(events.dtype.names) == ["signal", *names, *time, "filter", "amplitude"]
+    again = np.zeros_like(dense)
+    again[(events["signal"], events["filter"], *(events[name] for name in names))] = events["amplitude"]
+    np.testing.assert_array_equal(again, dense)
+    keys = [tuple(event[name] for name in ("signal", *names, "filter")) for event in events]
+    assert len(keys) == codes.nnz
+    assert keys == sorted(keys)
+
+
+def test_times_follow_the_sampling_rate():
+    _, codes = _events_of((40,))
+    events = codes.events(sampling_rate=250)
+    np.testing.assert_array_equal(events["time"], events["sample"] / 250)
+    assert events["amplitude"].dtype == codes.dtype
+
+
+@pytest.mark.parametrize(("boundary", "lies"), [("same", 2), ("circular", 2), ("valid", 0), ("full", 5)])
+def test_what_a_sample_means_for_each_boundary(boundary, lies):
+    """The sample of the filter that lies on an event's sample is its centre, its first or its last one."""
+    filters = np.array([[0.0, 1.0, 3.0, -2.0, 1.0, 0.5]])
+    signal = np.zeros((1, 60))
+    signal[0, 30 : 30 + filters.shape[1]] = filters[0]
+    events = pt.encode(signal, filters, penalty=0.1, boundary=boundary).codes.events()
+    strongest = events[np.argmax(np.abs(events["amplitude"]))]
+    assert strongest["sample"] == 30 + lies
+
+
+def test_nothing_gives_an_empty_table():
+    assert len(pt.SparseCodes([], [], [], 3).events()) == 0
+    assert len(pt.SparseCodes.from_dense(np.zeros((1, 2, 5))).events()) == 0
+
+
+def test_refusals():
+    _, images = _events_of((6, 7))
+    with pytest.raises(ValueError, match="sampling_rate is for signals in time"):
+        images.events(sampling_rate=100)
+    with pytest.raises(ValueError, match="sampling_rate must be a positive"):
+        _events_of((40,))[1].events(sampling_rate=0)
+    mixed = pt.SparseCodes([np.array([0])] * 2, [np.ones(1)] * 2, [(5,), (5, 5)], 1)
+    with pytest.raises(ValueError, match="one number of dimensions"):
+        mixed.events()
+
+
+def test_data_frames(monkeypatch):
+    _, codes = _events_of((40,))
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=dict))
+    frame = codes.events(as_frame=True)
+    np.testing.assert_array_equal(frame["sample"], codes.events()["sample"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'pointillist\[pandas\]'"):
+        codes.events(as_frame=True)
+
+
+RNG = np.random.default_rng(0)
+POOLED = {
+    "sum": lambda part: np.abs(part).sum(),
+    "mean": lambda part: np.abs(part).mean(),
+    "max": lambda part: np.abs(part).max(),
+    "count": np.count_nonzero,
+}
+
+
+def _codes(*grids):
+    return [np.where(RNG.random((3, *grid)) < 0.3, RNG.standard_normal((3, *grid)), 0) for grid in grids]
+
+
+def _by_hand(dense, how, regions, signs):
+    """Features of one signal, region by region."""
+    parts = [np.maximum(dense, 0), np.minimum(dense, 0)] if signs else [dense]
+    features = []
+    for k in range(len(dense)):
+        for part in parts:
+            bounds = [[-(-n * i // m) for i in range(m + 1)] for n, m in zip(dense.shape[1:], regions, strict=True)]
+            for place in np.ndindex(*regions):
+                box = tuple(slice(ends[i], ends[i + 1]) for ends, i in zip(bounds, place, strict=True))
+                features.append(POOLED[how](part[k][box]))
+    return features
+
+
+@pytest.mark.parametrize("signs", [False, True])
+@pytest.mark.parametrize("how", POOLED)
+@pytest.mark.parametrize(
+    ("grids", "regions"),
+    [([(12,), (12,)], (1,)), ([(11,), (7,)], (3,)), ([(6, 9), (5, 8)], (2, 3)), ([(4, 5, 3)], (2, 2, 3))],
+)
+def test_pooling_is_what_regions_of_dense_codes_give(grids, regions, how, signs):
+    dense = _codes(*grids)
+    expected = [_by_hand(one, how, regions, signs) for one in dense]
+    found = SparseCodes.from_dense(dense).pool(how, regions=regions, signs=signs)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert found.dtype == np.float64
+
+
+def test_one_number_of_regions_serves_all_axes_and_the_mean_does_not_grow_with_the_signal():
+    codes = SparseCodes.from_dense(_codes((6, 8)))
+    np.testing.assert_array_equal(codes.pool(regions=2), codes.pool(regions=(2, 2)))
+    flat = SparseCodes.from_dense([np.ones((2, 5)), np.ones((2, 9))])
+    np.testing.assert_array_equal(flat.pool("mean"), np.ones((2, 2)))
+
+
+def test_precision_is_that_of_the_codes_and_no_codes_are_zeros():
+    codes = SparseCodes.from_dense(np.zeros((2, 3, 4), np.float32))
+    assert codes.pool("max", regions=2).dtype == np.float32
+    np.testing.assert_array_equal(codes.pool("max", regions=2), np.zeros((2, 6)))
+    assert codes[[]].pool().shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"how": "median"}, "how must be one of"),
+        ({"regions": 0}, "regions must be a positive integer, or one for each of the 1 axes"),
+        ({"regions": (2, 2)}, "regions must be"),
+        ({"regions": True}, "regions must be"),
+        ({"regions": 5}, r"regions=5 are more than there are positions, on a grid of shape \(4,\)"),
+        ({"signs": 2}, "signs must be True or False"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SparseCodes.from_dense(np.ones((2, 3, 4))).pool(**settings)
+
+
+def test_signals_must_have_one_number_of_axes():
+    with pytest.raises(ValueError, match="one number of dimensions"):
+        SparseCodes.from_dense([np.ones((2, 4)), np.ones((2, 4, 4))]).pool()

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from importlib import import_module
 from math import prod
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,54 +15,6 @@ from numpy.typing import DTypeLike, NDArray
 from pointillist.arrays import all_to_host, any_resident, summed_by
 from pointillist.reprs import shown
 from pointillist.validation import as_list, as_numbers, check_arguments, is_integer
-
-_AXES = {1: ("sample",), 2: ("row", "column"), 3: ("depth", "row", "column")}
-
-
-def event_table(
-    indices: Sequence[NDArray],
-    values: Sequence[NDArray],
-    grids: Sequence[tuple[int, ...]],
-    sampling_rate: float = 1.0,
-) -> NDArray:
-    """Codes of several signals as a structured array, by signal and position; see `SparseCodes.events`."""
-    ndim = _common_ndim(grids)
-    if ndim != 1 and sampling_rate != 1:
-        raise ValueError(f"sampling_rate is for signals in time, of one dimension; these have {ndim}: leave it out")
-    names = _AXES.get(ndim) or tuple(f"axis{i}" for i in range(ndim))
-    amplitude = values[0].dtype if len(values) else np.dtype(np.float32)
-    fields: list[Any] = [("signal", np.int64), *((name, np.int64) for name in names)]
-    fields += [("time", np.float64)] * (ndim == 1) + [("filter", np.int64), ("amplitude", amplitude)]
-    table = np.empty(sum(len(index) for index in indices), np.dtype(fields))
-    first = 0
-    for i, (index, value, grid) in enumerate(zip(indices, values, grids, strict=True)):
-        own = table[first : first + len(index)]
-        filters, positions = np.divmod(index, prod(grid))
-        order = np.lexsort((filters, positions))
-        own["signal"], own["filter"], own["amplitude"] = i, filters[order], value[order]
-        for name, axis in zip(names, np.unravel_index(positions[order], grid), strict=True):
-            own[name] = axis
-        if ndim == 1:
-            own["time"] = own["sample"] / sampling_rate
-        first += len(index)
-    return table
-
-
-def as_data_frame(table: NDArray) -> Any:
-    """A structured array as a DataFrame of pandas, which must be installed."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install 'pointillist[pandas]'") from error
-    return pandas.DataFrame({name: table[name] for name in table.dtype.names or ()})
-
-
-def _common_ndim(grids: Sequence[tuple[int, ...]]) -> int:
-    """The number of axes that all grids have; one where there are none."""
-    found = {len(grid) for grid in grids} or {1}
-    if len(found) > 1:
-        raise ValueError(f"events needs signals of one number of dimensions, these have {sorted(found)}")
-    return found.pop()
 
 
 def regions_along(regions: Any, ndim: int) -> tuple[int, ...]:
@@ -75,70 +27,6 @@ def regions_along(regions: Any, ndim: int) -> tuple[int, ...]:
             f"regions must be a positive integer, or one for each of the {ndim} axes of the signals, got {shown(regions)}"
         )
     return tuple(int(n) for n in counts)
-
-
-def pooled(
-    indices: Sequence[NDArray],
-    values: Sequence[NDArray],
-    grids: Sequence[tuple[int, ...]],
-    n_filters: int,
-    *,
-    how: str,
-    regions: Any,
-    signs: bool,
-    dtype: np.dtype,
-) -> NDArray:
-    """Pool codes of several signals; see `SparseCodes.pool`. Returns an array (n_signals, n_filters · regions [· 2])."""
-    check_arguments(how=how, signs=signs)
-    ndim = len(grids[0]) if grids else 1
-    parts = regions_along(regions, ndim)
-    for grid in grids:
-        if len(grid) != ndim:
-            raise ValueError(f"pool needs signals of one number of axes, got {ndim} and {len(grid)}")
-        if any(n > samples for n, samples in zip(parts, grid, strict=True)):
-            raise ValueError(f"regions={shown(regions)} are more than there are positions, on a grid of shape {grid}")
-    kinds = n_filters * (1 + bool(signs))
-    out = np.zeros((len(indices), kinds * prod(parts)), dtype)
-    for row, index, value, grid in zip(out, indices, values, grids, strict=True):
-        kind, where = np.divmod(index, prod(grid))
-        if signs:
-            kind = 2 * kind + (value < 0)
-        place = kind * prod(parts) + _region(where, grid, parts)
-        row[:] = _reduced(place, np.abs(value), len(row), how)
-        if how == "mean":
-            row /= np.tile(_sizes(grid, parts), kinds)
-    return out
-
-
-def _region(where: NDArray, grid: tuple[int, ...], parts: tuple[int, ...]) -> NDArray:
-    """The region that each flat position lies in: along an axis, position p of n lies in region p · parts // n."""
-    number = np.zeros(len(where), np.int64)
-    for position, samples, n in zip(np.unravel_index(where, grid), grid, parts, strict=True):
-        number = number * n + position * n // samples
-    return number
-
-
-def _sizes(grid: tuple[int, ...], parts: tuple[int, ...]) -> NDArray:
-    """Positions in every region, flat."""
-    sizes = np.ones(1)
-    for samples, n in zip(grid, parts, strict=True):
-        along = np.bincount(np.arange(samples) * n // samples, minlength=n)
-        sizes = np.outer(sizes, along).ravel()
-    return sizes
-
-
-def _reduced(place: NDArray, size: NDArray, length: int, how: str) -> NDArray:
-    """One number for each of `length` places from the sizes of the codes there, in float64."""
-    if how == "count":
-        return np.bincount(place[size > 0], minlength=length).astype(np.float64)
-    if how == "max":
-        largest = np.zeros(length)
-        np.maximum.at(largest, place, size)
-        return largest
-    return np.bincount(place, size.astype(np.float64), minlength=length)
-
-
-Dense = TypeVar("Dense", NDArray, list[NDArray])
 
 
 class SparseCodes:
@@ -195,7 +83,11 @@ class SparseCodes:
         except TypeError:
             raise ValueError(f"grids must hold a tuple of integers for each signal, got {shown(grids)}") from None
         self.n_filters = int(n_filters)
-        self.names = None if names is None else _checked_names(names, len(indices))
+        self.names = None if names is None else as_list(names, "names")
+        if self.names is not None and not (
+            len(self.names) == len(indices) and all(isinstance(name, str) for name in self.names)
+        ):
+            raise ValueError(f"names must hold one text for each of the {len(indices)} signals, got {shown(names)}")
 
     @classmethod
     def from_dense(cls, dense: NDArray | Sequence[NDArray]) -> SparseCodes:
@@ -205,7 +97,10 @@ class SparseCodes:
             raise ValueError("dense must hold at least one signal")
         if any(one.ndim == 0 for one in arrays):
             raise ValueError("dense must hold an array (n_filters, *grid) for each signal, got numbers")
-        _check_one_number([len(one) for one in arrays])
+        if len({len(one) for one in arrays}) > 1:
+            raise ValueError(
+                f"dense must be for the same number of filters everywhere, got {sorted({len(one) for one in arrays})}"
+            )
         indices = [np.flatnonzero(one) for one in arrays]
         values = [one.ravel()[index] for one, index in zip(arrays, indices, strict=True)]
         return cls(indices, values, [one.shape[1:] for one in arrays], arrays[0].shape[0])
@@ -216,14 +111,28 @@ class SparseCodes:
         parts = as_list(parts, "parts")
         if not parts or not all(isinstance(part, SparseCodes) for part in parts):
             raise ValueError(f"parts must hold at least one SparseCodes, and nothing else, got {shown(parts)}")
-        _check_one_number([part.n_filters for part in parts])
-        joined = cls([], [], [], parts[0].n_filters)  # what the parts hold was checked
-        joined.indices = [index for part in parts for index in part.indices]
-        joined.values = [value for part in parts for value in part.values]
-        joined.grids = [grid for part in parts for grid in part.grids]
-        if all(part.names is not None for part in parts):
-            joined.names = [name for part in parts for name in part.names or []]
-        return joined
+        if len({part.n_filters for part in parts}) > 1:
+            raise ValueError(
+                f"parts must be for the same number of filters, got {sorted({part.n_filters for part in parts})}"
+            )
+        return cls._trusted(
+            [index for part in parts for index in part.indices],
+            [value for part in parts for value in part.values],
+            [grid for part in parts for grid in part.grids],
+            parts[0].n_filters,
+            [name for part in parts for name in part.names or []]
+            if all(part.names is not None for part in parts)
+            else None,
+        )
+
+    @classmethod
+    def _trusted(
+        cls, indices: list[Any], values: list[Any], grids: list[Any], n_filters: int, names: list[str] | None
+    ) -> SparseCodes:
+        """Codes of what was checked before."""
+        made = cls.__new__(cls)
+        made.indices, made.values, made.grids, made.n_filters, made.names = indices, values, grids, n_filters, names
+        return made
 
     @property
     def resident(self) -> bool:
@@ -240,24 +149,36 @@ class SparseCodes:
     def to_dense(self) -> NDArray | list[NDArray]:
         """Dense codes ``(n_signals, n_filters, *grid)``; a list of ``(n_filters, *grid)`` where grids differ."""
         host = self.on_host()
+        dense: Any
         if len(set(self.grids)) == 1:
-            out = np.zeros((len(self), self.n_filters, *self.grids[0]), host.dtype)
-            return _filled(out, host)
-        return _filled([np.zeros((self.n_filters, *grid), host.dtype) for grid in host.grids], host)
+            dense = np.zeros((len(self), self.n_filters, *self.grids[0]), host.dtype)
+        else:
+            dense = [np.zeros((self.n_filters, *grid), host.dtype) for grid in host.grids]
+        for one, index, value in zip(dense, host.indices, host.values, strict=True):
+            one.reshape(-1)[index] = value
+        return dense
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray:
         """Return what `to_dense` does, for whoever takes arrays, such as the next step of a pipeline."""
-        _common_grid(self, "an array")
+        self._common_grid("an array")
         return np.asarray(self.to_dense()).astype(dtype or self.dtype, copy=False)
 
     def to_scipy(self) -> scipy.sparse.csr_array:
         """A CSR array ``(n_signals, n_filters · positions)``, for scikit-learn and friends."""
-        grid, host = _common_grid(self, "to_scipy"), self.on_host()
+        grid, host = self._common_grid("to_scipy"), self.on_host()
         pointers = np.concatenate([[0], np.cumsum([len(index) for index in self.indices])])
         shape = (len(self), self.n_filters * prod(grid))
         return scipy.sparse.csr_array(
             (np.concatenate(host.values), np.concatenate(host.indices), pointers), shape=shape
         )
+
+    def _common_grid(self, what: str) -> tuple[int, ...]:
+        if len(set(self.grids)) != 1:
+            raise ValueError(
+                f"{what} needs signals of one shape, these have {len(set(self.grids))}; pool() gives features of one "
+                "length, to_dense() a list, and an index the codes of one signal"
+            )
+        return self.grids[0]
 
     @property
     def dtype(self) -> np.dtype:
@@ -319,9 +240,32 @@ class SparseCodes:
         [(1, 0.01, 1, -1.0), (3, 0.03, 0, 2.5)]
         """
         check_arguments(sampling_rate=sampling_rate, as_frame=as_frame)
-        host = self.on_host()
-        table = event_table(host.indices, host.values, host.grids, sampling_rate)
-        return as_data_frame(table) if as_frame else table
+        ndim = self._common_ndim("events")
+        if ndim != 1 and sampling_rate != 1:
+            raise ValueError(f"sampling_rate is for signals in time, of one dimension; these have {ndim}: leave it out")
+        axes = {1: ("sample",), 2: ("row", "column"), 3: ("depth", "row", "column")}
+        names = axes.get(ndim) or tuple(f"axis{i}" for i in range(ndim))
+        fields: list[Any] = [("signal", np.int64), *((name, np.int64) for name in names)]
+        fields += [("time", np.float64)] * (ndim == 1) + [("filter", np.int64), ("amplitude", self.dtype)]
+        host, table = self.on_host(), np.empty(self.nnz, fields)
+        first = 0
+        for i, (index, value, grid) in enumerate(zip(host.indices, host.values, self.grids, strict=True)):
+            own = table[first : first + len(index)]
+            filters, positions = np.divmod(index, prod(grid))
+            order = np.lexsort((filters, positions))
+            own["signal"], own["filter"], own["amplitude"] = i, filters[order], value[order]
+            for name, axis in zip(names, np.unravel_index(positions[order], grid), strict=True):
+                own[name] = axis
+            if ndim == 1:
+                own["time"] = own["sample"] / sampling_rate
+            first += len(index)
+        if not as_frame:
+            return table
+        try:
+            pandas = import_module("pandas")
+        except ImportError as error:
+            raise ImportError("as_frame=True needs pandas: pip install 'pointillist[pandas]'") from error
+        return pandas.DataFrame({name: table[name] for name in table.dtype.names or ()})
 
     def pool(
         self, how: str = "sum", *, regions: int | tuple[int, ...] = 1, signs: bool = False
@@ -354,9 +298,34 @@ class SparseCodes:
         array([[0. , 2.5, 1. , 0. ],
                [1. , 1. , 0. , 3. ]])
         """
-        host = self.on_host()
-        how_to: dict[str, Any] = {"how": how, "regions": regions, "signs": signs, "dtype": host.dtype}
-        return pooled(host.indices, host.values, host.grids, host.n_filters, **how_to)
+        check_arguments(how=how, signs=signs)
+        parts = regions_along(regions, self._common_ndim("pool"))
+        for grid in self.grids:
+            if any(n > samples for n, samples in zip(parts, grid, strict=True)):
+                raise ValueError(
+                    f"regions={shown(regions)} are more than there are positions, on a grid of shape {grid}"
+                )
+        host, n_regions, kinds = self.on_host(), prod(parts), self.n_filters * (1 + bool(signs))
+        out = np.zeros((len(self), kinds * n_regions), host.dtype)
+        for row, index, value, grid in zip(out, host.indices, host.values, self.grids, strict=True):
+            kind, where = np.divmod(index, prod(grid))
+            if signs:
+                kind = 2 * kind + (value < 0)
+            place, size = kind * n_regions + _region(where, grid, parts), np.abs(value)
+            if how == "max":
+                np.maximum.at(row, place, size)
+            else:
+                row[:] = np.bincount(place, size > 0 if how == "count" else size, minlength=len(row))
+            if how == "mean":
+                row /= np.tile(np.bincount(_region(np.arange(prod(grid)), grid, parts)), kinds)
+        return out
+
+    def _common_ndim(self, what: str) -> int:
+        """Number of axes that all grids have; one where there are none."""
+        found = {len(grid) for grid in self.grids} or {1}
+        if len(found) > 1:
+            raise ValueError(f"{what} needs signals of one number of dimensions, these have {sorted(found)}")
+        return found.pop()
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -374,16 +343,11 @@ class SparseCodes:
                     raise IndexError(f"a mask for {len(self)} signals must have as many entries, got {len(wanted)}")
                 wanted = np.flatnonzero(wanted)
             chosen = [int(i) for i in wanted]
-        for i in chosen:
-            if not -len(self) <= i < len(self):
-                raise IndexError(f"signal {i} of {len(self)}")
-        return SparseCodes(
-            [self.indices[i] for i in chosen],
-            [self.values[i] for i in chosen],
-            [self.grids[i] for i in chosen],
-            self.n_filters,
-            names=None if self.names is None else [self.names[i] for i in chosen],
-        )
+        if not all(-len(self) <= i < len(self) for i in chosen):
+            raise IndexError(f"signals {shown(chosen)} of {len(self)}")
+        names = None if self.names is None else [self.names[i] for i in chosen]
+        indices, values, grids = ([held[i] for i in chosen] for held in (self.indices, self.values, self.grids))
+        return self._trusted(indices, values, grids, self.n_filters, names)
 
     def __repr__(self) -> str:
         grids = sorted(set(self.grids))
@@ -391,11 +355,12 @@ class SparseCodes:
         return f"SparseCodes({len(self)} signals{on if grids else ''}, {self.n_filters} filters, {self.nnz} non-zeros)"
 
 
-def _checked_names(names: Sequence[str], n_signals: int) -> list[str]:
-    given = as_list(names, "names")
-    if len(given) != n_signals or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"names must hold one text for each of the {n_signals} signals, got {shown(names)}")
-    return given
+def _region(where: NDArray, grid: tuple[int, ...], parts: tuple[int, ...]) -> NDArray:
+    """Region of each flat position: along an axis, position p of n lies in region p · parts // n."""
+    number = np.zeros(len(where), np.int64)
+    for position, samples, n in zip(np.unravel_index(where, grid), grid, parts, strict=True):
+        number = number * n + position * n // samples
+    return number
 
 
 def _letter(dtype: Any) -> str:
@@ -403,24 +368,3 @@ def _letter(dtype: Any) -> str:
     if hasattr(dtype, "kind"):
         return dtype.kind
     return "c" if dtype.is_complex else "f" if dtype.is_floating_point else "i"
-
-
-def _check_one_number(counts: Sequence[int]) -> None:
-    if len(set(counts)) > 1:
-        raise ValueError(f"codes must all be for the same number of filters, got {sorted(set(counts))}")
-
-
-def _filled(dense: Dense, codes: SparseCodes) -> Dense:
-    """Zeros, one contiguous array for each signal, with the codes put in."""
-    for one, index, value in zip(dense, codes.indices, codes.values, strict=True):
-        one.reshape(-1)[index] = value
-    return dense
-
-
-def _common_grid(codes: SparseCodes, what: str) -> tuple[int, ...]:
-    if len(set(codes.grids)) != 1:
-        raise ValueError(
-            f"{what} needs signals of one shape, these have {len(set(codes.grids))}; pool() gives features of one length, "
-            "to_dense() a list, and an index the codes of one signal"
-        )
-    return codes.grids[0]

@@ -1,10 +1,32 @@
-"""Tests of the recovery score: order, sign, shift, scale and padding do not matter, everything else does."""
+"""Tests of measures: of pictures, and of filters that are known."""
 
 import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from pointillist.metrics import recovery_score
+from pointillist.metrics import psnr, recovery_score
+
+
+def test_psnr_uses_the_range_of_the_reference():
+    truth = np.array([-1.0, 3.0, 0.0, 1.0])
+    guess = truth + np.array([0.4, -0.4, 0.4, -0.4])
+    assert psnr(truth, guess) == pytest.approx(20.0)
+    assert psnr(truth.astype(np.float32), truth) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess", "message"), [([1, 2], [1, 2, 3], "one shape"), ([1, 1], [1, 2], "reference is constant")]
+)
+def test_psnr_refuses(truth, guess, message):
+    with pytest.raises(ValueError, match=message):
+        psnr(truth, guess)
+
+
+def test_what_has_no_peak_is_refused():
+    with pytest.raises(ValueError, match="reference is empty"):
+        psnr(np.empty(0), np.empty(0))
+    with pytest.raises(ValueError, match="squares overflow"):
+        psnr(np.array([0.0, 1e200]), np.zeros(2))
 
 
 @pytest.mark.parametrize(("size", "channels"), [((16,), 0), ((16,), 3), ((5, 7), 0), ((5, 7), 2), ((3, 4, 5), 0)])
