@@ -9,7 +9,6 @@ from pointillist.sampling import (
     Draws,
     Sample,
     as_draws,
-    draw_ahead,
     draw_sample,
     generator,
     seed_from,
@@ -150,29 +149,17 @@ def test_waiting_times_are_those_of_the_geometric_law_to_the_bit(p):
     np.testing.assert_array_equal(theirs, ours[ours < 5000])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_samples_drawn_ahead_are_those_of_their_steps(kind):
-    draws = Draws(0.2, kind)
-    for seed, step in [(0, 1), (0, 2), (0, 3), (1, 3), (0, 5), (0, 4), (0, 5), (0, 6)]:
-        ahead = draw_ahead(3, (40, 50), draws, seed, step)
-        np.testing.assert_array_equal(ahead.indices, draw_sample(3, (40, 50), draws, seed, step).indices)
-
-
-def test_all_codes_are_no_sample():
-    assert draw_ahead(3, (40, 50), Draws(1.0), 0, 1) is None
-
-
 def test_a_surplus_of_successes_still_ends(monkeypatch):
     """Waiting times of one sample each, as rare luck would draw them, must not stall the loop."""
 
     class Lucky:
         calls = 0
 
-        def standard_exponential(self, size):
+        def geometric(self, share, size):
             Lucky.calls += 1
             if Lucky.calls > 20_000:
                 raise AssertionError("draw_sample does not end")
-            return np.full(size, 1e-9)
+            return np.ones(size, np.int64)
 
     monkeypatch.setattr(sampling, "generator", lambda *key: Lucky())
     np.testing.assert_array_equal(codes(1, (10_000,), 0.01, 0, 0), np.arange(10_000))

@@ -7,12 +7,10 @@ anew, so that the sums over codes that filters are learned from have the same ex
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +21,6 @@ from pointillist.reprs import shown
 from pointillist.validation import is_number
 
 KINDS = ("codes", "bundles", "positions", "stretches", "cells")
-
-_STRETCH = 16
-_CELL = 8
-_COARSE, _SELDOM = 1e-3, 1e-6
-_SEARCHED = 0.333333333333333333333333
-"""From this probability on, NumPy does not draw geometric numbers by way of exponential ones."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +130,6 @@ def _check_share(share: float, name: str) -> None:
 
 ALL = Draws(1.0)
 """All codes, in every step."""
-_MOST_COMING = 4
-_coming: dict[tuple[Any, ...], Future[Sample | None]] = {}
-_lock = Lock()
 
 
 def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, step: int) -> Sample | None:
@@ -154,36 +143,16 @@ def draw_sample(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, 
     if draws.kind == "codes":
         return Sample(flat=_trials(n_filters * count, draws.share, rng))
     n_blocks = -(-n_filters // FILTERS_A_BLOCK)
-    if draws.kind == "bundles":
-        alone = draws.share < _SELDOM  # so few that there is nothing to spread
-        if alone:
-            blocks = _split(_trials(n_blocks * count, draws.share, rng), n_blocks, count)
-        else:
-            blocks = _spread(n_blocks, grid, draws.share, rng)
+    if draws.kind == "bundles" and draws.share >= 1e-6:
+        blocks = _spread(n_blocks, grid, draws.share, rng)
+    elif draws.kind == "bundles":  # so few that there is nothing to spread
+        blocks = _split(_trials(n_blocks * count, draws.share, rng), n_blocks, count)
     elif draws.kind == "stretches":
         blocks = _split(_stretches(n_blocks, grid, draws.share, rng), n_blocks, count)
     else:
         chosen = _trials(count, draws.share, rng) if draws.kind == "positions" else _cells(grid, draws.share, rng)
         blocks = Blocks(np.zeros(n_blocks, np.int64), np.full(n_blocks, len(chosen)), chosen)
     return Sample(blocks=blocks, n_filters=n_filters, n_positions=count)
-
-
-def draw_ahead(n_filters: int, grid: tuple[int, ...], draws: Draws, seed: int, step: int) -> Sample | None:
-    """Return what `draw_sample` does, and begin to draw the sample of the next step in a thread."""
-    if draws.share >= 1:
-        return None
-    key = n_filters, grid, draws, seed
-    with _lock:
-        waiting = _coming.pop((*key, step), None)
-        if len(_coming) >= _MOST_COMING:
-            _coming.clear()
-        _coming[*key, step + 1] = _drawer().submit(draw_sample, *key, step + 1)
-    return draw_sample(*key, step) if waiting is None else waiting.result()
-
-
-@cache
-def _drawer() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="pointillist-draw")
 
 
 def _trials(count: int, share: float, rng: np.random.Generator) -> NDArray:
@@ -194,17 +163,10 @@ def _trials(count: int, share: float, rng: np.random.Generator) -> NDArray:
     # Bernoulli trials by their geometric waiting times: the cost follows p, not the number of codes.
     while last < count:
         draws = int(max(expected - len(chosen), 0) + 6 * np.sqrt(max(expected, 1.0)) + 16)
-        more = last + np.cumsum(np.minimum(_waits(rng, share, draws), count + 1))
+        more = last + np.cumsum(np.minimum(rng.geometric(share, draws), count + 1))
         chosen = np.concatenate([chosen, more])
         last = int(chosen[-1])
     return chosen[: np.searchsorted(chosen, count)]
-
-
-def _waits(rng: np.random.Generator, share: float, draws: int) -> NDArray:
-    """Geometric waiting times, ``rng.geometric(share, draws)`` to the bit, with one logarithm for all of them."""
-    if share >= _SEARCHED or share < _COARSE:
-        return rng.geometric(share, draws)
-    return np.ceil(rng.standard_exponential(draws) / -np.log1p(-share)).astype(np.int64)
 
 
 def _split(chosen: NDArray, n_blocks: int, n_positions: int) -> Blocks:
@@ -219,7 +181,7 @@ def _spread(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.random.G
     sides = spread_cell(len(grid), share)
     counts = tuple(2 + (length - 2) // side for length, side in zip(grid, sides, strict=True))
     # One number says whether a cell has a position, and which of them: 24 bits will do for cells that are not large.
-    numbers = rng.random((n_blocks, prod(counts)), np.float32 if share > _COARSE else np.float64)
+    numbers = rng.random((n_blocks, prod(counts)), np.float32 if share > 1e-3 else np.float64)
     shifts = np.array(
         [rng.integers(side, size=n_blocks) for side in sides]
     )  # every block has cells that begin elsewhere
@@ -245,16 +207,16 @@ def _stretches(n_blocks: int, grid: tuple[int, ...], share: float, rng: np.rando
     """Numbers block · n_positions + position, ascending, of stretches along the rows of a grid."""
     length = grid[-1]
     n_lines = n_blocks * prod(grid[:-1])
-    a_line = 1 + -(-(length - 1) // _STRETCH)
+    a_line = 1 + -(-(length - 1) // 16)
     lines, numbers = np.divmod(_trials(n_lines * a_line, share, rng), a_line)
-    begins = _STRETCH * numbers - rng.integers(_STRETCH, size=n_lines)[lines]
-    places = begins[:, None] + np.arange(_STRETCH)
+    begins = 16 * numbers - rng.integers(16, size=n_lines)[lines]
+    places = begins[:, None] + np.arange(16)
     return (lines[:, None] * length + places)[(places >= 0) & (places < length)]
 
 
 def _cells(grid: tuple[int, ...], share: float, rng: np.random.Generator) -> NDArray:
     """Positions, ascending, of the cells that are drawn."""
-    cells = [(np.arange(side) + rng.integers(_CELL)) // _CELL for side in grid]
+    cells = [(np.arange(side) + rng.integers(8)) // 8 for side in grid]
     counts = tuple(int(cell[-1]) + 1 for cell in cells)
     chosen = np.zeros(prod(counts), bool)
     chosen[_trials(prod(counts), share, rng)] = True

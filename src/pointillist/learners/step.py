@@ -398,10 +398,11 @@ class Step:
         """Solve for the codes of a batch in the next step."""
         if any(signal.shape[0] != state.filters.shape[1] for signal in batch.signals):
             raise ValueError(f"X must have {state.filters.shape[1]} channels, as before")
-        there = self.resident is not None
-        solver = on_device(self.coder(state.step, state.filters.ndim - 2), self.device, resident=there)
+        solver = on_device(
+            self.coder(state.step, state.filters.ndim - 2), self.device, resident=self.resident is not None
+        )
         draws = as_draws(self.sampling)
-        return self._solve(state, batch, solver, draws=draws, step=state.step + 1, ahead=there, start=start)
+        return self._solve(state, batch, solver, draws=draws, step=state.step + 1, start=start)
 
     def objective(self, state: Brief, batch: Batch) -> float:
         """The objective of signals, summed, over all codes and to `tol`: what held-out signals are judged by."""

@@ -24,7 +24,7 @@ from pointillist.problem import (
     synthesise,
 )
 from pointillist.reprs import shown
-from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_ahead, draw_sample, seed_from
+from pointillist.sampling import ALL, Draws, Sampling, as_draws, draw_sample, seed_from
 from pointillist.solvers import make_solver
 from pointillist.solvers.base import Result, Solver, Status, merge_results
 from pointillist.solvers.on_device import decode_resident, of_kind, on_device
@@ -171,15 +171,13 @@ def encode_signals(
     nonnegative: bool = False,
     seed: int = 0,
     step: int = 0,
-    ahead: bool = False,
     start: SparseCodes | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Encode signals that were checked already, each (channels, *space); `ahead`: the next step's sample is drawn too.
+    """Encode signals that were checked already, each (channels, *space).
 
     Signals of one shape and one scale share a problem, and whatever a solver prepares for it.
     """
-    draw = draw_ahead if ahead else draw_sample
     dtype = np.result_type(filters, *{signal.dtype for signal in signals})
     filters = filters.astype(dtype, copy=False)
     results, places = [], []
@@ -192,7 +190,7 @@ def encode_signals(
                 geometry=geometry,
                 penalty=broadcast_penalty(penalty, len(filters), geometry),
                 weights=_shared_weights(weights, members),
-                drawn=draw(len(filters), geometry.grid, draws, seed, step),
+                drawn=draw_sample(len(filters), geometry.grid, draws, seed, step),
                 nonnegative=nonnegative,
             )
         )
