@@ -113,24 +113,17 @@ def _normalise_one(image: NDArray[np.generic], ndim: int, name: str) -> NDArray[
         own = slice(rows.start - first, rows.stop - first)
         return (x - mean)[own], deviation[own]
 
-    if len(spans) == 1:
-        difference, deviation = local(spans[0])
-        result = difference / np.maximum(deviation, _typical(deviation))
-        result -= result.mean()
-        return result.astype(dtype)
     deviation = scratch(image, image.shape, np.float64)
+    result = scratch(image, image.shape, np.float64)
     for rows in spans:
-        deviation[rows] = local(rows)[1]
-    typical = _typical(deviation)
+        result[rows], deviation[rows] = local(rows)
+    typical, total = _typical(deviation), 0.0
+    for rows in spans:
+        result[rows] /= np.maximum(deviation[rows], typical)
+        total += float(np.sum(result[rows]))
     out = scratch(image, image.shape, dtype)
-    total = 0.0
     for rows in spans:
-        difference, _ = local(rows)
-        difference /= np.maximum(deviation[rows], typical)
-        total += float(np.sum(difference))
-        out[rows] = difference
-    for rows in spans:
-        out[rows] -= dtype.type(total / image.size)
+        np.subtract(result[rows], total / image.size, out=out[rows], casting="same_kind")
     return out
 
 

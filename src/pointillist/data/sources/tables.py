@@ -219,12 +219,12 @@ def read_table(path: Path) -> Table:
     pieces: list[NDArray[np.float32]] = []
     times: list[NDArray[np.float64]] = []
     numbers: list[NDArray[np.int64]] = []
-    for lines in _pieces(path, head):
-        values = _values(lines, head)
-        numbers.append(np.array([number for number, _ in lines]))
+    for at, lines in _pieces(path, head):
+        values = _values(at, lines, head)
+        numbers.append(np.array(at))
         if head.padded:
             if len(wrong := np.flatnonzero(~np.isnan(values[:, -1]))):
-                raise ValueError(f"line {lines[int(wrong[0])][0]} has one column more than the lines before it")
+                raise ValueError(f"line {at[int(wrong[0])]} has one column more than the lines before it")
             values = values[:, :-1]
         times.append(values[:, 0].copy())
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
@@ -328,23 +328,27 @@ def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\n")
 
 
-def _pieces(path: Path, head: TableHead) -> Iterator[list[tuple[int, str]]]:
-    """Yield some lines with their numbers."""
-    piece, held = [], 0
+def _pieces(path: Path, head: TableHead) -> Iterator[tuple[list[int], list[str]]]:
+    """Yield the numbers of some lines, and these lines."""
+    numbers: list[int] = []
+    lines: list[str] = []
+    held = 0
     for number, line in _lines(path, head.encoding):
-        if number >= head.first_line:
-            piece.append((number, line))
-            held += len(line)
+        if number < head.first_line:
+            continue
+        numbers.append(number)
+        lines.append(line)
+        held += len(line)
         if held >= _LONGEST:
-            yield piece
-            piece, held = [], 0
-    if piece:
-        yield piece
+            yield numbers, lines
+            numbers, lines, held = [], [], 0
+    if lines:
+        yield numbers, lines
 
 
-def _values(lines: list[tuple[int, str]], head: TableHead) -> NDArray[np.float64]:
+def _values(numbers: list[int], lines: list[str], head: TableHead) -> NDArray[np.float64]:
     """The numbers of some lines, (lines, columns); raises where a line has other columns or a cell holds no number."""
-    plain = [line.replace(",", ".") if head.comma else line for _, line in lines]
+    plain = [line.replace(",", ".") for line in lines] if head.comma else lines
     try:
         found = np.loadtxt(plain, np.float64, comments=None, delimiter=head.delimiter, quotechar='"', ndmin=2)
     except ValueError:  # for empty cells too
@@ -352,24 +356,27 @@ def _values(lines: list[tuple[int, str]], head: TableHead) -> NDArray[np.float64
     if found.shape == (len(lines), head.columns):
         return found
     found = np.empty((len(lines), head.columns))
-    for row, ((number, _), line) in enumerate(zip(lines, plain, strict=True)):
+    for row, (number, line) in enumerate(zip(numbers, plain, strict=True)):
         cells = _cells(line, head.delimiter)
         if len(cells) != head.columns:
             words = "column" if len(cells) == 1 else "columns"
             raise ValueError(f"line {number} has {len(cells)} {words}, the lines before it have {head.columns}")
-        for column, cell in enumerate(cells):
-            try:
-                found[row, column] = np.nan if _MISSING.fullmatch(cell) else float(cell)
-            except ValueError:
-                called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
-                advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
-                if head.timed and column == 0:
-                    advice = "write times as seconds, or remove the column"
-                given = shown(_cells(lines[row][1], head.delimiter)[column])
-                raise ValueError(
-                    f"line {number}, column {column + 1}{called}: {given} is no number; {advice}"
-                ) from None
+        try:
+            found[row] = list(map(float, cells))
+        except ValueError:
+            found[row] = [_number(head, number, column, cell) for column, cell in enumerate(cells)]
     return found
+
+
+def _number(head: TableHead, line: int, column: int, cell: str) -> float:
+    try:
+        return np.nan if _MISSING.fullmatch(cell) else float(cell)
+    except ValueError:
+        called = f" ({head.names[column]})" if any(head.names[column : column + 1]) else ""
+        advice = "an empty cell is a missing sample, and a line that begins with # is passed over"
+        if head.timed and column == 0:
+            advice = "write times as seconds, or remove the column"
+        raise ValueError(f"line {line}, column {column + 1}{called}: {shown(cell)} is no number; {advice}") from None
 
 
 def _rate(times: NDArray[np.float64], numbers: NDArray[np.int64], unit: float | None, *, guessed: bool) -> float | None:
