@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pointillist.retouch import server
+import pointillist as pt
+from pointillist.retouch import server, tasks
 from pointillist.retouch.server import TOKEN_HEADER
 
 PORT, TOKEN = 8123, "a-token"  # as in conftest.py
@@ -152,8 +153,6 @@ def test_there_is_nothing_without_a_photograph(client):
 
 
 def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
-    from pointillist.retouch import tasks
-
     def slow(wish, photograph, mask, progress):
         for _ in range(100_000):
             progress(0.01)
@@ -172,11 +171,9 @@ def test_one_thing_at_a_time_and_cancelling(client, photograph, monkeypatch):
 
 
 def test_what_was_found_can_be_seen_and_used(client, photograph, monkeypatch):
-    from pointillist.retouch import tasks
-
     mask = np.zeros((40, 60), bool)
     mask[10:12, 20:30] = True
-    monkeypatch.setattr(tasks, "find", lambda pixels, sensitivity, progress: mask)
+    monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: mask)
     monkeypatch.setattr(tasks, "mend", lambda wish, photograph, mask, progress: used.append(mask) or photograph)
     used = []
     _upload(client, photograph)

@@ -10,7 +10,6 @@ import pointillist as pt
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
 from pointillist.retouch import tasks
-from pointillist.retouch.marks import KEYS, parse_colour
 from pointillist.retouch.tasks import Wish
 
 
@@ -79,26 +78,9 @@ def test_a_grey_photograph_marked_in_colour_is_filled_in_without_a_tint():
     assert np.max(np.abs(filled[..., 0].astype(int) - (60 + x + 2 * y))) <= 2
 
 
-def test_marks_in_one_colour_are_offered_and_those_in_several_are_not():
-    pixels = np.full((40, 60, 3), 90, np.uint8)
-    assert tasks.marks_key(pixels) is None
-    assert tasks.marks_key(pixels[..., 0]) is None
-    pixels[5:9, 10:50] = 255, 0, 255
-    assert tasks.colour_name(tasks.marks_key(pixels)) == "magenta"
-    pixels[20:24, 10:50] = 0, 255, 0
-    assert tasks.marks_key(pixels) is None
-
-
-def test_every_key_has_a_name():
-    assert [parse_colour(tasks.colour_name(key)) for key in KEYS if key != "#00ff00"] == [
-        parse_colour(key) for key in KEYS if key != "#00ff00"
-    ]
-    assert tasks.colour_name("#00ff00") == "green"  # what CSS calls lime
-
-
 def test_blurs_have_their_kernels():
-    gaussian = tasks.kernel(Wish(task="deblur", width=2.0))
-    motion = tasks.kernel(Wish(task="deblur", blur="motion", length=9.0, angle=0.0))
+    gaussian = Wish(task="deblur", width=2.0).kernel()
+    motion = Wish(task="deblur", blur="motion", length=9.0, angle=0.0).kernel()
     for kernel in (gaussian, motion):
         assert np.sum(kernel) == pytest.approx(1)
     assert np.count_nonzero(motion.sum(axis=1) > 1e-6) == 1
@@ -127,28 +109,3 @@ def test_estimates_become_settings(monkeypatch, blur, settings):
     found.confidence = 0.0
     with pytest.raises(ValueError, match=r"No blur of this kind"):
         tasks.estimate(np.zeros((9, 9)), blur, lambda fraction: None)
-
-
-def test_dust_and_scratches_are_found_with_progress():
-    picture = np.full((90, 120, 3), 110, np.uint8)
-    picture[20:23, 30:33] = 240
-    picture[60:63, 15:105] = 240
-    told = []
-    found = tasks.find(picture, 0.5, told.append)
-    assert found[21, 31]
-    assert found[61, 20:100].all()
-    assert told[-1] == 1
-
-
-def test_dust_and_scratches_are_found_together(monkeypatch):
-    asked = []
-    monkeypatch.setattr(pt, "find_damage", lambda pixels, **options: asked.append(options))
-    tasks.find(np.zeros((4, 5, 3), np.uint8), 0.25, print)
-    assert asked == [{"sensitivity": 0.25, "progress": print}]
-
-
-def test_writing_is_found_alone(monkeypatch):
-    asked = []
-    monkeypatch.setattr(pt, "find_damage", lambda pixels, kind, **options: asked.append((kind, options)))
-    tasks.find_text(np.zeros((4, 5, 3), np.uint8), 0.25, print)
-    assert asked == [("text", {"sensitivity": 0.25, "progress": print})]

@@ -480,8 +480,8 @@ def app(
     """
     import webbrowser
 
-    from pointillist.retouch.jobs import THREADS
     from pointillist.retouch.server import serve
+    from pointillist.retouch.session import THREADS
 
     show_log()
 

@@ -9,14 +9,13 @@ import secrets
 import shutil
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pointillist.retouch.jobs import Busy
-from pointillist.retouch.session import Session
+from pointillist.retouch.session import Busy, Session
 from pointillist.retouch.tasks import Wish
 from pointillist.retouch.views import View
 from pointillist.system import ENDINGS, handling
@@ -67,7 +66,8 @@ class Guard:
     def __init__(self, app: ASGIApp, token: str, port: int, ticket: str | None = None) -> None:
         self._app, self._token, self._ticket = app, token, ticket
         self._cookie = f"pointillist-{port}"  # a browser gives cookies to every port of a host
-        self._hosts = {f"{name}{end}" for name in (ADDRESS, "localhost") for end in _ends(port)}
+        ends = (f":{port}", "") if port == 80 else (f":{port}",)
+        self._hosts = {f"{name}{end}" for name in (ADDRESS, "localhost") for end in ends}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -114,117 +114,96 @@ def _same(given: str, secret: str) -> bool:
     return secrets.compare_digest(given.encode(), secret.encode())
 
 
-def _ends(port: int) -> tuple[str, ...]:
-    return (f":{port}", "") if port == 80 else (f":{port}",)
-
-
 def make_app(session: Session, token: str, port: int, ticket: str | None = None) -> ASGIApp:
-    """The whole application for one session; the words are those of `Guard`."""
-    desk = Desk(session)
-    actions: dict[str, Callable[[Request], None]] = {
-        "find": lambda request: session.find(
-            float(request.query_params.get("sensitivity", "0.5")), request.query_params.get("kind", "damage")
-        ),
-        "estimate": lambda request: session.estimate(request.query_params.get("blur", "")),
-        "cancel": lambda request: session.worker.cancel(),
-        "adopt": lambda request: session.adopt(),
-        "discard": lambda request: session.discard(),
+    """The whole application for one session; the words are those of `Guard`.
+
+    Plain functions run in threads, so that nobody waits for a large file.
+    """
+    assets = {
+        one.name: one.read_bytes()
+        for one in (files("pointillist.retouch") / "assets").iterdir()
+        if Path(one.name).suffix in _TYPES
     }
-    routes = [
-        Route("/", desk.page),
-        Route("/assets/{name}", desk.asset),
-        Route("/state", desk.state),
-        Route("/picture", desk.upload, methods=["PUT"]),
-        Route("/mend", desk.mend, methods=["POST"]),
-        *(Route(f"/{name}", desk.acting(act), methods=["POST"]) for name, act in actions.items()),
-        Route("/view", desk.view),
-        Route("/download", desk.download),
-    ]
-    handlers: dict[Any, Any] = {ValueError: _complain(400), LookupError: _complain(404), Busy: _complain(409)}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
 
-
-def _complain(status: int) -> Callable[[Request, Exception], Response]:
-    def answer(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": " ".join(str(error).split())}, status)
-
-    return answer
-
-
-class Desk:
-    """Answers requests by asking the session; plain functions run in threads, so that nobody waits for a large file."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        assets = files("pointillist.retouch") / "assets"
-        self._assets = {one.name: one.read_bytes() for one in assets.iterdir() if Path(one.name).suffix in _TYPES}
-
-    def page(self, request: Request) -> Response:
-        return self._file("index.html")
-
-    def asset(self, request: Request) -> Response:
-        return self._file(request.path_params["name"])
-
-    def _file(self, name: str) -> Response:
-        if name not in self._assets:
+    def asset(request: Request) -> Response:
+        name = request.path_params.get("name", "index.html")
+        if name not in assets:
             raise LookupError(f"there is no file {name}")
-        return Response(self._assets[name], media_type=_TYPES[Path(name).suffix])
+        return Response(assets[name], media_type=_TYPES[Path(name).suffix])
 
-    def state(self, request: Request) -> Response:
-        return JSONResponse(self._session.describe())
+    def state(request: Request) -> Response:
+        return JSONResponse(session.describe())
 
-    def acting(self, act: Callable[[Request], None]) -> Callable[[Request], Response]:
-        """Make a handler that does something and answers with the state after it."""
-
-        def handler(request: Request) -> Response:
-            act(request)
-            return self.state(request)
-
-        return handler
-
-    async def upload(self, request: Request) -> Response:
-        path = self._session.private_path(request.query_params.get("name", ""))
+    async def upload(request: Request) -> Response:
+        path = session.private_path(request.query_params.get("name", ""))
         try:
             await _receive(request, path)
-            await run_in_threadpool(self._session.open, path)
+            await run_in_threadpool(session.open, path)
         finally:
             shutil.rmtree(path.parent, ignore_errors=True)
-        return self.state(request)
+        return state(request)
 
-    async def mend(self, request: Request) -> Response:
+    def begin(wanted: Any) -> None:
+        steps = wanted.get("steps", []) if isinstance(wanted, dict) else None
+        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+            raise ValueError("the request is no JSON object with a list of steps: reload the page")
+        session.mend(Wish.read(wanted), steps, wanted.get("version"))
+
+    async def mend(request: Request) -> Response:
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > _MOST_PAINTING:
                 raise ValueError("The painting has too many strokes. Clear it and use a larger brush.")
-        return await run_in_threadpool(self._mend, bytes(body))
+        try:
+            wanted = json.loads(body)
+        except ValueError:
+            wanted = None
+        await run_in_threadpool(begin, wanted)
+        return state(request)
 
-    def _mend(self, body: bytes) -> Response:
-        wanted = _mapping(body)
-        steps = wanted.get("steps", [])
-        if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-            raise ValueError("the painting is not a list of steps: reload the page")
-        self._session.mend(Wish.read(wanted), steps, wanted.get("version"))
-        return JSONResponse(self._session.describe())
-
-    def view(self, request: Request) -> Response:
+    def view(request: Request) -> Response:
         query = request.query_params
-        content, kind = self._session.view(query.get("of", "before"), View.read(query))
+        content, kind = session.view(query.get("of", "before"), View.read(query))
         return Response(content, media_type=kind)
 
-    def download(self, request: Request) -> Response:
-        path = self._session.download()
+    def download(request: Request) -> Response:
+        path = session.download()
         return FileResponse(path, filename=path.name)
 
+    def acting(act: Callable[[Mapping[str, str]], None]) -> Callable[[Request], Response]:
+        """A handler that does something with what was asked and answers with the state after it."""
 
-def _mapping(body: bytes) -> dict[str, Any]:
-    try:
-        wanted = json.loads(body)
-    except ValueError:
-        wanted = None
-    if not isinstance(wanted, dict):
-        raise ValueError("the request is not a JSON object: reload the page")
-    return wanted
+        def handler(request: Request) -> Response:
+            act(request.query_params)
+            return state(request)
+
+        return handler
+
+    actions: dict[str, Callable[[Mapping[str, str]], None]] = {
+        "find": lambda query: session.find(float(query.get("sensitivity", "0.5")), query.get("kind", "damage")),
+        "estimate": lambda query: session.estimate(query.get("blur", "")),
+        "cancel": lambda query: session.cancel(),
+        "adopt": lambda query: session.adopt(),
+        "discard": lambda query: session.discard(),
+    }
+    routes = [
+        Route("/", asset),
+        Route("/assets/{name}", asset),
+        Route("/state", state),
+        Route("/picture", upload, methods=["PUT"]),
+        Route("/mend", mend, methods=["POST"]),
+        *(Route(f"/{name}", acting(act), methods=["POST"]) for name, act in actions.items()),
+        Route("/view", view),
+        Route("/download", download),
+    ]
+
+    def complain(request: Request, error: Exception) -> Response:
+        status = 409 if isinstance(error, Busy) else 404 if isinstance(error, LookupError) else 400
+        return JSONResponse({"error": " ".join(str(error).split())}, status)
+
+    handlers: dict[Any, Any] = dict.fromkeys((ValueError, LookupError, Busy), complain)
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), token, port, ticket)
 
 
 async def _receive(request: Request, path: Path) -> None:

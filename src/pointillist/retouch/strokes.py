@@ -11,9 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SMALLEST = 0.75  # a dot of this radius reaches at least one pixel's centre, wherever it is put
-_MOST_POINTS = 500_000
-
 Mask = NDArray[np.bool_]
 
 
@@ -60,16 +57,6 @@ def draw_mask(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found:
     return mask
 
 
-def painted(steps: Sequence[Mapping[str, Any]], shape: tuple[int, int], found: Mapping[int, Mask]) -> Mask:
-    """Draw the mask for filling in; raises where nothing is painted, and where everything is."""
-    mask = draw_mask(steps, shape, found)
-    if not mask.any():
-        raise ValueError("Nothing is painted yet. Paint over the damage, or let dust and scratches be found.")
-    if mask.all():
-        raise ValueError("Everything is painted over, so that nothing is left to fill in from. Erase some of it.")
-    return mask
-
-
 def _read(step: Mapping[str, Any]) -> tuple[NDArray[np.float64], float]:
     """The points (n, 2) and the radius of a stroke, checked."""
     try:
@@ -77,9 +64,9 @@ def _read(step: Mapping[str, Any]) -> tuple[NDArray[np.float64], float]:
         radius = float(step["radius"])
     except (KeyError, TypeError, ValueError):
         raise ValueError("a stroke of the painting has no points or no radius: reload the page") from None
-    if len(points) == 0 or len(points) > _MOST_POINTS or not np.isfinite(points).all() or not 0 < radius < 1e5:
+    if len(points) == 0 or len(points) > 500_000 or not np.isfinite(points).all() or not 0 < radius < 1e5:
         raise ValueError("a stroke of the painting has impossible points or radius: reload the page")
-    return points, max(radius, _SMALLEST)
+    return points, max(radius, 0.75)  # which reaches at least one pixel's centre, wherever it is put
 
 
 def _stroke(mask: Mask, points: NDArray[np.float64], radius: float, value: bool) -> None:

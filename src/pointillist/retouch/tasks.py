@@ -1,4 +1,4 @@
-"""Everything that can be done to a photograph on the page, as calls of the library."""
+"""The tasks that somebody can ask for on the page, each one call of the library."""
 
 import warnings
 from collections.abc import Mapping
@@ -11,15 +11,21 @@ from numpy.typing import NDArray
 import pointillist as pt
 from pointillist.data.photofiles import Photograph
 from pointillist.errors import BlurMisfitWarning
-from pointillist.retouch.jobs import Progress
-from pointillist.retouch.marks import KEYS, find_key, find_marks, grey_beside
+from pointillist.restore.picture import Progress
+from pointillist.retouch.marks import grey_beside
 
-TASKS = ("inpaint", "denoise", "deblur", "super_resolve")
+NAMES = {"inpaint": "inpainted", "denoise": "denoised", "deblur": "deblurred", "super_resolve": "enlarged"}
+"""Tasks, and what is added to the names of files."""
+
 BLURS = ("gaussian", "motion")
-FACTOR = 2
 
-_COLOURS = dict(zip(KEYS, ("magenta", "green", "red", "cyan", "blue", "yellow"), strict=True))
-_LONGEST_BLUR = 100.0
+_RANGES = {
+    "texture": (0, 1, "The grain must lie between 0 and 1."),
+    "sigma": (1e-9, 255, "The strength of the noise must lie between 0 and 255."),
+    "width": (0.2, 100, "The width of the blur must lie between 0.2 and 100 pixels."),
+    "length": (1, 100, "The length of the blur must lie between 1 and 100 pixels."),
+    "angle": (-360, 360, "The angle of the blur must lie between -360 and 360 degrees."),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,104 +58,52 @@ class Wish:
     angle: float = 0.0
     force: bool = False
 
-    def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task must be one of {', '.join(TASKS)}, got {self.task!r}")
-        if self.blur not in BLURS:
-            raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {self.blur!r}")
-        if not 0 <= self.texture <= 1:
-            raise ValueError(f"The grain must lie between 0 and 1, not at {self.texture}.")
-        if self.sigma is not None and not 0 < self.sigma <= 255:
-            raise ValueError(f"The strength of the noise must lie between 0 and 255, not at {self.sigma}.")
-        if not 0.2 <= self.width <= _LONGEST_BLUR:
-            raise ValueError(f"The width of the blur must lie between 0.2 and {_LONGEST_BLUR:g} pixels.")
-        if not 1 <= self.length <= _LONGEST_BLUR:
-            raise ValueError(f"The length of the blur must lie between 1 and {_LONGEST_BLUR:g} pixels.")
-        if not -360 <= self.angle <= 360:
-            raise ValueError("The angle of the blur must lie between -360 and 360 degrees.")
-
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Read the wish that the page sent; what is not named keeps its default."""
-        names = ("texture", "sigma", "width", "length", "angle")
-        numbers = {name: given[name] for name in names if given.get(name) is not None}
+        """Read and check the wish that the page sent; settings that are not named keep their default."""
         try:
-            values = {name: float(value) for name, value in numbers.items()}
+            values = {name: float(given[name]) for name in _RANGES if given.get(name) is not None}
         except (TypeError, ValueError):
             raise ValueError("A setting is not a number.") from None
-        blur, force = str(given.get("blur", "gaussian")), given.get("force") is True
-        return cls(task=str(given.get("task")), blur=blur, force=force, **values)
+        for name, value in values.items():
+            least, most, sentence = _RANGES[name]
+            if not least <= value <= most:
+                raise ValueError(sentence)
+        task, blur = str(given.get("task")), str(given.get("blur", "gaussian"))
+        if task not in NAMES:
+            raise ValueError(f"task must be one of {', '.join(NAMES)}, got {task!r}")
+        if blur not in BLURS:
+            raise ValueError(f"blur must be one of {', '.join(BLURS)}, got {blur!r}")
+        return cls(task=task, blur=blur, force=given.get("force") is True, **values)
+
+    def kernel(self) -> NDArray[np.float64]:
+        """The blur that is to be undone."""
+        return pt.gaussian_kernel(self.width) if self.blur == "gaussian" else pt.motion_kernel(self.length, self.angle)
 
 
 def mend(wish: Wish, photograph: Photograph, mask: NDArray[np.bool_] | None, progress: Progress) -> Photograph:
     """The mended photograph; `mask` is for filling in only."""
     pixels, alpha = photograph.pixels, photograph.alpha
-    if wish.task == "inpaint":
-        if alpha is not None and mask is not None:
-            # Holes that were erased to transparency are filled in to be seen.
+    if wish.task == "inpaint" and mask is not None:
+        # A grey photograph that was marked in colour, or saved in colour, stays without any tint.
+        mended = pt.inpaint(grey_beside(pixels, mask), mask, texture=wish.texture, progress=progress)
+        if alpha is not None:  # holes that were erased to transparency are filled in to be seen
             alpha = np.where(mask & (alpha == 0), alpha.dtype.type(photograph.peak), alpha)
-        return photograph.with_pixels(_filled(wish, pixels, mask, progress), alpha)
-    if wish.task == "denoise":
-        sigma = None if wish.sigma is None else wish.sigma * photograph.peak / 255
-        return photograph.with_pixels(pt.denoise(pixels, sigma, progress=progress))
-    if wish.task == "deblur":
-        return photograph.with_pixels(_sharpened(wish, pixels, progress))
-    if alpha is not None:
-        alpha = np.repeat(np.repeat(alpha, FACTOR, axis=0), FACTOR, axis=1)
-    return photograph.with_pixels(pt.super_resolve(pixels, FACTOR, progress=progress), alpha)
-
-
-def _filled(wish: Wish, pixels: NDArray[Any], mask: NDArray[np.bool_] | None, progress: Progress) -> NDArray[Any]:
-    """Filled-in pixels; a grey photograph that was marked in colour, or saved in colour, stays without any tint."""
-    grey = pixels if mask is None else grey_beside(pixels, mask)
-    filled = pt.inpaint(grey, mask, texture=wish.texture, progress=progress)
-    return filled if filled.ndim == pixels.ndim else np.stack([filled] * pixels.shape[-1], axis=-1)
-
-
-def _sharpened(wish: Wish, pixels: NDArray[Any], progress: Progress) -> NDArray[Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BlurMisfitWarning)  # the page says it
-        mended, details = pt.deblur(pixels, kernel(wish), force=wish.force, progress=progress, return_details=True)
-    if details.misfit is not None:
-        raise ValueError(
-            f"This blur does not seem to be the photograph's own: {details.misfit}. Estimate it, change it, or tick "
-            "“Even if it does not seem to fit”."
-        )
-    return mended
-
-
-def kernel(wish: Wish) -> NDArray[np.float64]:
-    """The blur that a wish describes."""
-    return pt.gaussian_kernel(wish.width) if wish.blur == "gaussian" else pt.motion_kernel(wish.length, wish.angle)
-
-
-def find(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
-    """Mask of dust and scratches; more of them with more sensitivity, from 0 to 1."""
-    return pt.find_damage(pixels, sensitivity=sensitivity, progress=progress)
-
-
-def find_text(pixels: NDArray[Any], sensitivity: float, progress: Progress) -> NDArray[np.bool_]:
-    """Mask of writing over the photograph; more of it with more sensitivity, from 0 to 1."""
-    return pt.find_damage(pixels, "text", sensitivity=sensitivity, progress=progress)
-
-
-def marks_key(pixels: NDArray[Any]) -> str | None:
-    """The saturated colour that marks pixels of a photograph; None without one, and where several do."""
-    try:
-        return find_key(pixels)
-    except ValueError:
-        return None
-
-
-def find_marked(pixels: NDArray[Any], key: str, progress: Progress) -> NDArray[np.bool_]:
-    """Mask of what somebody painted over in a colour, with the soft edges of the paint."""
-    progress(0)
-    return find_marks(pixels, key)
-
-
-def colour_name(key: str) -> str:
-    """A word for a colour that `marks_key` found."""
-    return _COLOURS[key]
+    elif wish.task == "denoise":
+        mended = pt.denoise(pixels, wish.sigma and wish.sigma * photograph.peak / 255, progress=progress)
+    elif wish.task == "deblur":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BlurMisfitWarning)  # the page says it
+            mended, details = pt.deblur(pixels, wish.kernel(), force=wish.force, progress=progress, return_details=True)
+        if details.misfit is not None:
+            raise ValueError(
+                f"This blur does not seem to be the photograph's own: {details.misfit}. Estimate it, change it, or tick "
+                "“Even if it does not seem to fit”."
+            )
+    else:
+        mended = pt.super_resolve(pixels, 2, progress=progress)
+        alpha = None if alpha is None else alpha.repeat(2, axis=0).repeat(2, axis=1)
+    return photograph.with_pixels(mended, alpha)
 
 
 def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, float]:
@@ -160,5 +114,5 @@ def estimate(pixels: NDArray[Any], blur: str, progress: Progress) -> dict[str, f
     found = pt.estimate_blur(pixels, kind=blur)
     if not found.confidence > 0:
         raise ValueError("No blur of this kind was found: the photograph seems to be sharp, or blurred in another way.")
-    names = {"width": found.sigma, "length": found.length, "angle": found.angle}
-    return {name: round(value, 2 if name == "width" else 1) for name, value in names.items() if value is not None}
+    settings = {"width": found.sigma, "length": found.length, "angle": found.angle}
+    return {name: round(value, 2 if name == "width" else 1) for name, value in settings.items() if value is not None}
