@@ -21,6 +21,7 @@ from pointillist.arrays import (
     as_plain,
     as_several,
     group_by_shape,
+    is_resident,
     members_of,
     rows,
     stacked,
@@ -269,16 +270,6 @@ class Place:
         whole = np.ascontiguousarray(whole, dtype)
         return Rows(whole, whole)
 
-    def bounds(self, arrays: Sequence[Any], weights: Sequence[Any] | None = None) -> NDArray:
-        """Smallest and largest sample of each array, (2, n); of those whose weight is positive, if there are weights.
-
-        NaN where a sample is.
-        """
-        if weights is None and isinstance(arrays, Rows):
-            return arrays.extents
-        seen = arrays if weights is None else [x[w > 0] for x, w in zip(arrays, weights, strict=True)]
-        return np.array([extent(one) for one in seen], np.float64).T
-
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Copies of the signals that are zero where their weights are."""
         seen = []
@@ -308,18 +299,6 @@ class DevicePlace(Place):
     def split(self, whole: Any, dtype: Any) -> list[Any]:
         return rows(self.full(whole, whole.shape, dtype))
 
-    def bounds(self, arrays: Sequence[Any], weights: Sequence[Any] | None = None) -> NDArray:
-        if weights is None and isinstance(arrays, Rows):
-            return arrays.extents
-        found = np.zeros((2, len(arrays)))
-        for members in group_by_shape(arrays):
-            x = low = high = stacked(members_of(arrays, members)).reshape(len(members), -1)
-            if weights is not None:
-                seen = stacked(members_of(weights, members)).reshape(x.shape) > 0
-                low, high = self.xp.where(seen, x, np.inf), self.xp.where(seen, x, -np.inf)
-            found[:, members] = to_host(self.xp.stack([low.min(axis=1), high.max(axis=1)]))
-        return found
-
     def seen_only(self, signals: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         seen: list[Any] = [None] * len(signals)
         for members in group_by_shape(signals):
@@ -330,6 +309,19 @@ class DevicePlace(Place):
 
 
 HOST = Place()
+
+
+def bounds(arrays: Sequence[Any]) -> NDArray:
+    """Smallest and largest sample of each array, (2, n) float64 on the host, wherever the arrays live; NaN where one is."""
+    if isinstance(arrays, Rows):
+        return arrays.extents
+    if not is_resident(arrays[0]):
+        return np.array([extent(one) for one in arrays], np.float64).T
+    found = np.empty((2, len(arrays)))
+    for members in group_by_shape(arrays):
+        flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
+        found[:, members] = to_host(flat.min(axis=1)), to_host(flat.max(axis=1))
+    return found
 
 
 def stay_resident(signals: Any, device: str) -> bool:
@@ -367,17 +359,24 @@ def _on_host(arrays: Any) -> Any:
     return [to_host(one) for one in arrays] if isinstance(arrays, list | tuple) else to_host(arrays)
 
 
-def trusted_signals(
-    signals: Any, weights: Any, ndim: int, *, channels: bool, device: str = "cpu", move: bool = False
-) -> tuple[list[NDArray], list[NDArray] | None]:
-    """Signals and their weights, each (channels, *space), checked; samples of weight zero become zero.
+def trusted(
+    signals: Any, filters: ArrayLike, weights: Any, *, channels: bool, device: str = "cpu", move: bool = False
+) -> tuple[list[NDArray], NDArray, list[NDArray] | None]:
+    """Signals (channels, *space), filters (n_filters, channels, *size) and weights, checked; unseen samples become zero.
 
-    Signals that live on a device stay there if `device` is one. Without weights NaN marks what was not seen; see `place_of`
-    for `move`.
+    Signals that live on a device stay there if `device` is one. Without weights NaN marks what was not seen. With `move`
+    an array of several signals of one channel goes to the device, see `place_of`.
     """
-    with place_of(signals, weights, device, move=move) as (given, given_weights, place):
-        arrays = checked_signals(given, ndim, channels=channels, place=place)
-        return take_seen(arrays, as_weights(given_weights, arrays, channels=channels, place=place), place=place)
+    bank = as_filters(filters, channels=channels)
+    # Signals of many channels may be projected first, on the host.
+    with place_of(signals, weights, device, move=move and bank.shape[1] == 1) as (given, given_weights, place):
+        arrays = checked_signals(given, bank.ndim - 2, channels=channels, place=place)
+        for i, array in enumerate(arrays):
+            if array.shape[0] != bank.shape[1]:
+                raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
+        weights = as_weights(given_weights, arrays, channels=channels, place=place)
+        arrays, seen = take_seen(arrays, weights, place=place)
+        return arrays, bank, seen
 
 
 def checked_signals(
@@ -436,27 +435,31 @@ def take_seen(
 
     Without weights NaN marks what was not seen. Other samples that are not finite are refused.
     """
-    finite = np.isfinite(place.bounds(signals)).all()
+    finite = np.isfinite(bounds(signals)).all()
     if weights is None:
         if finite:
             return signals, None
         weights = [(~place.xp.isnan(signal)).astype(signal.dtype) for signal in signals]
-        unseen = place.bounds(weights)[1] == 0
+        unseen = bounds(weights)[1] == 0
         _refuse(unseen, f"{name}[{{}}] is NaN everywhere: nothing of that signal was seen; leave it out")
     seen = place.seen_only(signals, weights)
     if not finite:
-        bad = ~np.isfinite(place.bounds(seen)).all(axis=0)
+        bad = ~np.isfinite(bounds(seen)).all(axis=0)
         _refuse(bad, f"{name}[{{}}] holds NaN or infinite samples that count; give weights that are zero there")
     return seen, weights
 
 
 def check_varied(signals: list[NDArray], weights: list[NDArray] | None, name: str, place: Place = HOST) -> None:
     """Refuse signals that are the same wherever they were seen."""
-    low, high = place.bounds(signals, weights).tolist()
-    same = [within_rounding(a, b, one.dtype) for a, b, one in zip(low, high, signals, strict=True)]
-    _refuse(
-        np.array(same), f"{name}[{{}}] is constant, there is nothing in it: leave it out, or fit with on_error='skip'"
-    )
+    low = high = bounds(signals)
+    if weights is not None:
+        low, high = (
+            bounds([place.xp.where(w > 0, x, end) for x, w in zip(signals, weights, strict=True)])
+            for end in (np.inf, -np.inf)
+        )
+    pairs = zip(low[0].tolist(), high[1].tolist(), signals, strict=True)
+    same = np.array([within_rounding(a, b, one.dtype) for a, b, one in pairs])
+    _refuse(same, f"{name}[{{}}] is constant, there is nothing in it: leave it out, or fit with on_error='skip'")
 
 
 def _refuse(found: NDArray, message: str) -> None:
@@ -503,7 +506,7 @@ def as_weights(
                     f"weights[{i}] has shape {weight.shape}, the signal {signal.shape[1:]}; they must agree"
                 )
             made[key] = place.full(weight, signal.shape, signal.dtype)
-    measured = dict(zip(made, place.bounds(list(made.values())).T, strict=True))
+    measured = dict(zip(made, bounds(list(made.values())).T, strict=True))
     low, high = np.array([measured[key] for key in keys]).T
     _refuse(~((low >= 0) & (high < np.inf)), "weights[{}] must be finite and not negative")
     if all_seen:

@@ -23,7 +23,7 @@ from pointillist.anomalies.surprise import (
 from pointillist.learners.estimators import ConvolutionalLearner
 from pointillist.reprs import ShortRepr, shown
 from pointillist.solvers.tiles import Progress
-from pointillist.validation import Signals, check_arguments, is_number, trusted_signals
+from pointillist.validation import Signals, check_arguments, is_number, trusted
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,8 +190,7 @@ def anomaly_score(
 def _coded(signals: Any, model: ConvolutionalLearner, weights: Any, progress: Progress | None) -> Explained:
     """Signals and what the model makes of them, in float64 and divided by their largest sample, so that squares fit."""
     channels = bool(model.channels)
-    filters = model.filters_ if channels else model.filters_[:, None]
-    arrays, counted = trusted_signals(signals, weights, filters.ndim - 2, channels=channels)
+    arrays, filters, counted = trusted(signals, model.filters_, weights, channels=channels)
     plain = arrays if channels else [array[0] for array in arrays]
     marked = counted if channels or counted is None else [one[0] for one in counted]
     codes = model.encode(plain, marked, progress=progress).codes.on_host()

@@ -31,7 +31,7 @@ from pointillist.solvers.on_device import decode_resident, of_kind, on_device
 from pointillist.solvers.scaling import by_scale
 from pointillist.solvers.spanning import Projection, Span, differs_by_channel, filter_span
 from pointillist.solvers.tiles import Progress, by_tiles
-from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, stay_resident, trusted_signals
+from pointillist.validation import Signals, as_filters, as_numbers, check_arguments, stay_resident, trusted
 
 
 def encode(
@@ -113,10 +113,7 @@ def encode(
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative, tol=tol, progress=progress)
     resident = stay_resident(signals, device)
     coder = on_device(make_solver(solver, tol=tol), device, resident=resident)
-    bank = as_filters(filters, channels=channels)
-    one = bank.shape[1] == 1  # those of many channels may be projected first, on the host
-    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels, device=device, move=one)
-    _check_channels(arrays, bank)
+    arrays, bank, seen = trusted(signals, filters, weights, channels=channels, device=device, move=True)
     result = encode_signals(
         arrays,
         bank,
@@ -133,12 +130,6 @@ def encode(
     )
     warn_unless_converged(result)
     return of_kind(result, kind_of(signals)) if resident else result
-
-
-def _check_channels(arrays: list[NDArray], bank: NDArray) -> None:
-    for i, array in enumerate(arrays):
-        if array.shape[0] != bank.shape[1]:
-            raise ValueError(f"signals[{i}] has {array.shape[0]} channels, the filters have {bank.shape[1]}")
 
 
 def _checked_start(
@@ -314,9 +305,7 @@ def max_penalty(
     0
     """
     check_arguments(boundary=boundary, channels=channels, nonnegative=nonnegative)
-    bank = as_filters(filters, channels=channels)
-    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels)
-    _check_channels(arrays, bank)
+    arrays, bank, seen = trusted(signals, filters, weights, channels=channels)
     factors, span = np.empty(len(arrays)), filter_span(bank)
     for members in group_by_shape(arrays):
         own = None if seen is None else np.stack([seen[i] for i in members])

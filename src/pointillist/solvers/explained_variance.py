@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pointillist.codes import SparseCodes
 from pointillist.problem import ConvolutionOperator, Geometry
 from pointillist.reprs import ShortRepr
-from pointillist.validation import Signals, as_filters, check_arguments, trusted_signals
+from pointillist.validation import Signals, check_arguments, trusted
 
 BAND_SAMPLES = 2**20
 """Samples of a signal that are looked at together."""
@@ -94,12 +94,10 @@ def explained_variance(
     ((3,), True, True)
     """
     check_arguments(boundary=boundary, channels=channels)
-    bank = as_filters(filters, channels=channels).astype(np.float64)
-    arrays, seen = trusted_signals(signals, weights, bank.ndim - 2, channels=channels)
+    arrays, bank, seen = trusted(signals, filters, weights, channels=channels)
+    bank = bank.astype(np.float64)
     if not isinstance(codes, SparseCodes):
         raise ValueError(f"codes must be SparseCodes, got {type(codes).__name__}")
-    if any(len(array) != bank.shape[1] for array in arrays):
-        raise ValueError(f"signals must have {bank.shape[1]} channels, as the filters have")
     geometries = [Geometry(array.shape[1:], bank.shape[2:], len(array), boundary) for array in arrays]
     if codes.n_filters != len(bank) or codes.grids != [geometry.grid for geometry in geometries]:
         raise ValueError("codes must be those of these signals for these filters and this boundary")

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces, stacked, to_host
+from pointillist.arrays import Rows, as_cupy, group_by_shape, is_resident, joined, members_of, pieces
 from pointillist.codes import SparseCodes
-from pointillist.large import converted, largest, scratch, walked
+from pointillist.large import converted, scratch, walked
 from pointillist.problem import Problem
 from pointillist.solvers.base import Result, Solver
+from pointillist.validation import bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +133,11 @@ def by_scale(
                 "filters differ so much in magnitude that ridge or rho cannot serve all of them: divide them by their norms"
             )
         of_filters = np.full(len(filters), of_filters.max())
-    sizes = _largest(signals)
+    sizes = np.abs(bounds(signals)).max(axis=0)
     of_weights = np.zeros(len(signals), int)
     if weights is not None:
         distinct = {id(weight): weight for weight in weights}
-        powers = dict(zip(distinct, _powers(_largest(list(distinct.values())), 16).tolist(), strict=True))
+        powers = dict(zip(distinct, _powers(bounds(list(distinct.values()))[1], 16).tolist(), strict=True))
         of_weights = np.array([powers[id(weight)] for weight in weights])
     of_signals = _powers(sizes, 8)
     of_signals[np.abs(of_signals) <= 16] = 0
@@ -180,16 +181,3 @@ def _times_power(array: NDArray, exponent: int) -> NDArray:
     for band in walked(array, out):
         np.ldexp(array[band], exponent, out=out[band])
     return out
-
-
-def _largest(arrays: Sequence[Any]) -> NDArray:
-    """The largest magnitude of each array (channels, *space)."""
-    if isinstance(arrays, Rows):
-        return np.max(np.abs(arrays.extents), axis=0)
-    if not is_resident(arrays[0]):
-        return np.array([largest(array) for array in arrays], np.float64)
-    sizes = np.empty(len(arrays))
-    for members in group_by_shape(arrays):  # a device answers slowly to many small questions
-        flat = stacked(members_of(arrays, members)).reshape(len(members), -1)
-        sizes[members] = to_host(abs(flat).max(axis=1))
-    return sizes
